@@ -1,4 +1,4 @@
-"""Bristles: models of the motion before sliding."""
+"""Bristles: presliding models, for the small elastic motion before a contact slides."""
 
 from .bristle import AbstractBristle as AbstractBristle
 from .dahl import Dahl as Dahl

@@ -1,4 +1,4 @@
-"""`AbstractBristle`: the interface of every bristle, and the fading of its damping."""
+"""`AbstractBristle`: the interface of every bristle, and damping that decreases with speed."""
 
 import abc
 from typing import Any, ClassVar
@@ -13,22 +13,22 @@ from frictax.parameters.arrays import larger
 
 
 class AbstractBristle(CheckedModule):
-    """The elastic film between two faces, which bends before they slide and slides at its limit.
+    """An elastic layer between two faces. It bends before the faces slide, and at its limit it
+    slips.
 
-    The relative velocity is v [m/s], the deflection z [m], and g(abs(v)) is the law without its
-    viscous part. The friction is
+    The relative velocity is v [m/s], and the deflection of the bristle is z [m]. g(abs(v)) [N] is
+    the contact's law without its viscous part. The friction is
 
         f = sigma_0*z + sigma_1*dz/dt + viscous_slope*v
 
-    In steady sliding the friction is that of the law for any bristle. The state of a run is the
-    force sigma_0*z [N], so that tolerances are forces. `LuGre`, `Dahl`, `ElastoPlastic` and
-    `MaxwellSlip`, which has several states, are bristles. Give one to the field `bristle` of a
-    `SupportFriction`, `BearingFriction`, `Brake` or `Clutch`.
+    In steady sliding, friction equals the law for any bristle. The state variable of a run is the
+    force sigma_0*z [N], so its tolerance is a force. The bristles are `LuGre`, `Dahl`,
+    `ElastoPlastic` and `MaxwellSlip` (with several states). Give one of them to the field `bristle`
+    of a `SupportFriction`, `BearingFriction`, `Brake` or `Clutch`.
 
     **Example:** at `LuGre`.
 
-    A user's class has the fields `sigma_0` and `z`, the rate of its force, and the force after a
-    motion at constant speed.
+    A user's subclass needs the fields `sigma_0` and `z` and the methods `rate` and `moved`.
     """
 
     sigma_0: eqx.AbstractVar[Scalar]
@@ -46,25 +46,27 @@ class AbstractBristle(CheckedModule):
 
     @property
     def elements(self) -> int:
-        """The number of elements that stick and slip independently, each with a force and a mode; 0
-        for a bristle with one force and without modes.
+        """The number of elements that stick and slip independently. Each has a force and a mode. A
+        bristle with 0 elements has one force and no modes.
         """
         return 0
 
     @abc.abstractmethod
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
-        """Return the rate of the force in the bristle [N/s] at velocity `v`, where the law is `g` >
-        0 with the minimum `least`. It is continuous in v, also where v changes its sign.
+        """Return the rate of the force in the bristle [N/s] at velocity `v`.
+
+        `g` > 0 is the force limit at this velocity, and `least` is the smallest limit over all
+        speeds. The rate must be continuous in v, also at v = 0.
         """
 
     @abc.abstractmethod
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
         """Return the force in the bristle after the faces moved by `x` [m] at constant speed, and
-        its mean on the way.
+        the mean force over this distance. `force` is the force before.
         """
 
     def damping(self, speed: Values, law: AbstractLaw) -> Values:
-        """Return sigma_1 at this speed >= 0 [N.s/m]: the friction by the rate of z."""
+        """Return the damping sigma_1 [N.s/m] at `speed` >= 0: the friction per unit of dz/dt."""
         return jnp.zeros_like(speed)
 
     def energy(self, force: Number) -> Number:
@@ -77,7 +79,7 @@ class AbstractBristle(CheckedModule):
 
 
 class Fading(Positive):
-    """A speed over which the damping fades; inf for constant damping."""
+    """The domain of a speed over which the damping decreases; inf for constant damping."""
 
     def rule(self) -> str:
         return "> 0, inf for a constant sigma_1"
@@ -87,16 +89,17 @@ class Fading(Positive):
 
 
 def fading_damping(sigma_1: Number, v_d: Number | None, speed: Values, law: AbstractLaw) -> Values:
-    """Return sigma_1*exp(-(speed/v_d)**2), with `inverse_fading_speed` for 1/v_d."""
+    """Return sigma_1*exp(-(speed/v_d)**2), where `inverse_fading_speed` gives 1/v_d."""
     return sigma_1 * jnp.exp(-((speed * inverse_fading_speed(sigma_1, v_d, law)) ** 2))
 
 
 def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) -> Number:
-    """Return 1/v_d [s/m]. Without `v_d`, use the largest v_d for which the contact never generates
-    energy, and at most the speed over which the law falls.
+    """Return 1/v_d [s/m], for the given `v_d` or for a default.
 
-    This v_d is sqrt(2*e)*F_S**2/(sigma_1*(F_S - F_C)), where F_S is the law at rest and F_C its
-    minimum. For F_S > 2*F_C the term F_S**2/(F_S - F_C) is replaced by 4*F_C.
+    The default v_d is the largest for which the contact never generates energy, or the speed over
+    which the law falls if that is lower. The former is sqrt(2*e)*F_S**2/(sigma_1*(F_S - F_C)),
+    where F_S is the law at rest and F_C is its minimum. For F_S > 2*F_C the term
+    F_S**2/(F_S - F_C) is replaced by 4*F_C.
     """
     if v_d is not None:
         return 1 / v_d
@@ -112,5 +115,5 @@ def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) 
 
 
 def absolute_speed(v: Any) -> Any:
-    """Return abs(v), with the slope of v >= 0 at rest."""
+    """Return abs(v), with the derivative 1 at v = 0."""
     return jnp.where(v < 0, -v, v)

@@ -14,28 +14,29 @@ from .lugre import SMALL_WAY, Rubbing
 class Dahl(Rubbing):
     """Dahl's bristle: `LuGre` without damping.
 
-    The friction depends on the way only, and not on the speed. Under a constant law F_C, with r =
-    1 - f/F_C for forward motion,
+    Under a constant law F_C, friction depends on the distance moved and not on the speed. With r =
+    1 - f/F_C, forward motion by dx changes the friction by
 
         df/dx = sigma_0*sign(r)*abs(r)**exponent
 
-    With the exponent 1, a way x from a reversal at the force F_r gives f = F_C - (F_C -
-    F_r)*exp(-sigma_0*x/F_C).
+    With the exponent 1, a motion by the distance x after a reversal at the force F_r gives f =
+    F_C - (F_C - F_r)*exp(-sigma_0*x/F_C).
 
     **Arguments:**
 
-    - `sigma_0` > 0 [N/m], its stiffness; [N.m/rad] for a contact that turns.
-    - `z` [m], its deflection at the start.
+    - `sigma_0` > 0: stiffness [N/m]; [N.m/rad] for a contact that turns.
+    - `z`: deflection at the start [m].
     - `exponent` > 0, default 1. With a smaller exponent the contact yields later and more suddenly,
-      and slides after a finite way, like brittle materials. With a larger exponent it creeps from
-      the beginning. In the limit 0 it is a spring and a slider: a `MaxwellSlip` with one element.
+      and slides after a finite distance, like brittle materials. With a larger exponent it creeps
+      from the beginning. In the limit 0 the bristle is a spring in series with a slider: a
+      `MaxwellSlip` with one element.
 
     **Raises:** `ValueError` for the values named at `LuGre`.
 
     **Source:** P. R. Dahl, A solid friction model, The Aerospace Corporation TOR-0158(3107-18)-1,
     1968.
 
-    A body that is moved by 10 um from rest, by a run and by the formula:
+    The friction on a body that is moved by 10 um from rest, first simulated, then by the formula:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> stage = fx.Mechanism(

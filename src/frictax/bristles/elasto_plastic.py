@@ -11,18 +11,20 @@ from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 
 
 class ElastoPlastic(AbstractBristle):
-    """A bristle that first bends as a spring without slip. A contact that is held below this limit
-    does not creep under any oscillating load.
+    """A bristle that bends as a spring without slip up to a given fraction of its limit.
 
-    dz/dt = v*(1 - alpha*sigma_0*z*sign(v)/g(abs(v))), f = sigma_0*z + sigma_1(v)*dz/dt + viscous
-    part
+    As long as the load bends it less, the contact does not creep, even if the load oscillates.
 
-    alpha is 0 while the deflection is below the share z_ba of its limit, or decreases; 1 beyond the
-    limit z_ss = g/sigma_0; and in between (1 + sin(pi*(abs(z) - (z_ss + z_ba)/2)/(z_ss -
-    z_ba)))/2. z_ba is a share of the smallest limit over all speeds.
+    dz/dt = v*(1 - alpha*sigma_0*z*sign(v)/g(abs(v))) and
+    f = sigma_0*z + sigma_1(v)*dz/dt + viscous part
 
-    **Arguments:** `sigma_0`, `sigma_1`, `v_d`, `z`: see `LuGre`; `z_ba`, between 0 and 1: the share
-    of its limit up to which it is a spring.
+    The slip alpha depends on the deflection. z_ss = g/sigma_0 is its limit at the present speed,
+    and z_e = z_ba*min(g)/sigma_0 is the end of the spring range. alpha is 0 while abs(z) < z_e or
+    while abs(z) decreases. It is 1 for abs(z) > z_ss. In between, alpha is
+    (1 + sin(pi*(abs(z) - (z_ss + z_e)/2)/(z_ss - z_e)))/2.
+
+    **Arguments:** `sigma_0`, `sigma_1`, `v_d`, `z`: see `LuGre`; `z_ba`, between 0 and 1: the end
+    of the spring range as a fraction of the smallest deflection limit over all speeds.
 
     **Raises:** `ValueError` for a value outside its domain; in a contact, for a start beyond
     breakaway.
@@ -115,11 +117,11 @@ class ElastoPlastic(AbstractBristle):
         return s * g * end, s * g * mean
 
     def _spring(self, g: Number, least: Number) -> Number:
-        """Return z_ba as a share of the limit at this speed."""
+        """Return the end of the spring range as a fraction of the limit `g` at this speed."""
         return smaller(self.z_ba * least / g, 0.999)
 
     def _slip(self, r: Number, b: Number) -> Number:
-        """Return alpha of a bristle with the deflection r times its limit in the direction of
-        motion, which is a spring up to b.
+        """Return alpha at the relative deflection `r`: the deflection in the direction of motion,
+        divided by its limit. `b` is the relative deflection at which the spring range ends.
         """
         return 0.5 * (1 - jnp.cos(jnp.pi * smaller(larger((r - b) / (1 - b), 0.0), 1.0)))

@@ -37,26 +37,29 @@ class LuGre(Rubbing):
     """The bristle of Lund and Grenoble: it bends like a spring and slips in proportion to its
     deflection.
 
-    dz/dt = v - sigma_0*abs(v)*z/g(abs(v)), f = sigma_0*z + sigma_1(v)*dz/dt + viscous part
+    dz/dt = v - sigma_0*abs(v)*z/g(abs(v)) and
+    f = sigma_0*z + sigma_1(v)*dz/dt + viscous part, with
+    sigma_1(v) = sigma_1*exp(-(v/v_d)**2)
 
-    with sigma_1(v) = sigma_1*exp(-(v/v_d)**2). g and the viscous part, often called sigma_2*v, are
-    the contact's law: `F_prop` of `Coulomb` and `Stribeck` is sigma_2.
+    The contact's law is the sum of g and the viscous part, which is often called sigma_2*v.
+    Therefore `F_prop` of `Coulomb` and `Stribeck` is sigma_2.
 
     If the law falls with speed, a constant sigma_1 makes friction *generate* energy when a bent
-    bristle reaches a high speed: with the parameters of the source, above 0.014 m/s. The default of
-    `v_d` prevents that. Under an oscillating load below breakaway the contact creeps
-    (`ElastoPlastic` does not).
+    bristle reaches a high speed. With the parameters of the source this happens above 0.014 m/s.
+    The default of `v_d` prevents it. Under an oscillating load below breakaway the contact creeps
+    (with `ElastoPlastic` it does not).
 
     **Arguments:**
 
-    - `sigma_0` > 0 [N/m], its stiffness; [N.m/rad] for a contact that turns.
-    - `sigma_1` >= 0 [N.s/m], its damping. With 2*zeta*sqrt(sigma_0*m) - F_prop the mass m has the
-      damping ratio zeta while it does not slide. So sigma_1 depends on the machine rather than on
-      the faces.
-    - `v_d` > 0 [m/s], the speed over which the damping fades. Default: 1/fexp of a `Stribeck`, or
-      less if this would generate energy; constant damping for a law that does not fall. `jnp.inf`
-      for a constant sigma_1, with a warning if it generates energy, and above which speed.
-    - `z` [m], its deflection at the start.
+    - `sigma_0` > 0: stiffness of the bristle [N/m]; [N.m/rad] for a contact that turns.
+    - `sigma_1` >= 0: damping of the bristle [N.s/m]. The value 2*zeta*sqrt(sigma_0*m) - F_prop
+      gives a mass m the damping ratio zeta while it does not slide. So sigma_1 depends on the
+      machine rather than on the faces.
+    - `v_d` > 0: speed [m/s] over which the damping decreases. Default: 1/fexp of a `Stribeck`, or a
+      lower speed if 1/fexp would generate energy; constant damping for a law that does not fall.
+      `jnp.inf` means a constant sigma_1. If friction can then generate energy, a warning gives
+      the speed above which it does.
+    - `z`: deflection at the start [m].
 
     **Raises:** `ValueError` for a value outside its domain; in a contact, for a start beyond
     breakaway.
@@ -65,7 +68,8 @@ class LuGre(Rubbing):
     Control 40(3), 1995; v_d: H. Olsson, Control Systems with Friction, thesis, Lund, 1996; the
     default of v_d is derived here.
 
-    A block under half of its breakaway force bends the bristle by 1e-5*ln(2) m and stays there:
+    A block is pulled with half of its breakaway force. It bends the bristle by 1e-5*ln(2) m and
+    then stays at rest:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(

@@ -23,13 +23,13 @@ from .bristle import AbstractBristle
 
 class MaxwellSlip(AbstractBristle):
     """Elements in parallel, each a spring in series with a slider. Each element sticks until its
-    force reaches its share of the law, then slips until the motion reverses.
+    force reaches a given fraction of the law. Then it slips until the motion reverses.
 
-    While element i sticks, dF_i/dt = k_i*v. The law without its viscous part is g(abs(v)). The
-    element begins to slip, which is an event, when F_i reaches share_i*g(abs(v)) in the direction
-    of motion. It sticks again when v changes its sign. While it slips, F_i = share_i*g(abs(v)).
-    With `C` it approaches this force: dF_i/dt = C*(share_i - F_i/g(abs(v))) for forward motion. The
-    friction is the sum of all F_i and the viscous part.
+    While element i sticks, dF_i/dt = k_i*v. g(abs(v)) is the law without its viscous part. The
+    element begins to slip when F_i reaches share_i*g(abs(v)) in the direction of motion, which is
+    an event. It sticks again when v changes its sign. While it slips, F_i = share_i*g(abs(v)). If
+    `C` is given, F_i approaches this force: dF_i/dt = C*(share_i - F_i/g(abs(v))) for forward
+    motion. The friction is the sum of all F_i and the viscous part.
 
     The contact therefore has the hysteresis of Masing's rules: a small loop inside a large one
     closes, and the motion continues as if the small loop had not occurred. Under an oscillating
@@ -38,13 +38,13 @@ class MaxwellSlip(AbstractBristle):
 
     **Arguments:**
 
-    - `k` > 0 (n,) [N/m], the stiffness of each element; [N.m/rad] for a contact that turns.
-    - `share` > 0 (n,), the share of the law of each element. Only the ratios count, the sum is
-      normalised to 1. Default: equal shares. A fit that names `ratio` (n-1,) moves the shares of
-      all elements except the first over the share of the first. Any positive ratio is valid.
-    - `C` > 0 [N/s], how fast the force of a slipping element follows the law: the generalized
-      Maxwell-slip model (GMS). Default: at once.
-    - `z` (n,) [m], the deflection of each spring at the start; default 0.
+    - `k` > 0 (n,) [N/m]: stiffness of each element; [N.m/rad] for a contact that turns.
+    - `share` > 0 (n,): fraction of the law that each element carries; the values are normalised to
+      the sum 1. Default: equal fractions. To fit the shares, name the parameter `ratio` (n-1,):
+      share[1:]/share[0]. Any positive ratio is valid.
+    - `C` > 0 [N/s]: how fast the force of a slipping element follows the law, as in the generalized
+      Maxwell-slip model (GMS). Default: without delay.
+    - `z` (n,) [m]: deflection of each spring at the start; default 0.
 
     **Raises:** `ValueError` for a value outside its domain and for vectors of different lengths; in
     a contact, for a start beyond breakaway.
@@ -52,8 +52,8 @@ class MaxwellSlip(AbstractBristle):
     **Source:** W. D. Iwan, Journal of Applied Mechanics 33(4), 1966; GMS: V. Lampaert, F.
     Al-Bender, J. Swevers, Physics and Control, St. Petersburg, 2003.
 
-    A table that is moved by 30 um. Each of the three elements has the limit 0.4 N. The first slips
-    above 10 um, the second above 20 um:
+    A machine table is moved by 30 um. Each of the three elements has the limit 0.4 N. The first
+    element slips above 10 um, the second above 20 um:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> guide = fx.SupportFriction(
@@ -114,7 +114,7 @@ class MaxwellSlip(AbstractBristle):
 
     @property
     def share(self) -> Vector:
-        """The share of the law of each element (n,), with sum 1."""
+        """The fraction of the law that each element carries (n,), with sum 1."""
         if self.ratio is None:
             return jnp.full(self.k.shape, 1.0 / self.elements, self.k.dtype)
         first = jnp.ones(1, self.ratio.dtype)
@@ -132,13 +132,16 @@ class MaxwellSlip(AbstractBristle):
         return jnp.sum(force**2 / (2 * self.k))
 
     def rate(self, v: Number, force: Vector, g: Number, least: Number) -> Vector:
-        """Return the rates of the forces. An element slips if its force is at its limit."""
+        """Return the rate of each element's force (n,) [N/s]. An element slips if its force is at
+        its limit.
+        """
         s = jnp.where(v < 0, -1, 1)
         return self.rates(v, force, g, jnp.where(s * force < self.share * g, 0, s))
 
     def moved(self, x: Number, force: Vector, g: Number, least: Number) -> tuple[Vector, Vector]:
-        """Return the forces after the faces moved by `x` [m] in one direction, and their means on
-        the way. The result is exact at any speed under a constant law, with an infinite `C`.
+        """Return the force of each element after the faces moved by `x` [m] in one direction, and
+        the mean of each force over this distance. The result is exact if `g` is constant and the
+        elements have no delay `C`.
         """
         s = jnp.where(x < 0, -1.0, 1.0)
         most, way = self.share * g, self.k * jnp.abs(x)
@@ -154,17 +157,19 @@ class MaxwellSlip(AbstractBristle):
     # the direction in which the element slips.
 
     def rates(self, v: Number, force: Vector, g: Number, modes: Modes) -> Vector:
-        """Return the rate of each element's state [N/s]; 0 for a slipping element without `C`."""
+        """Return the rate of each element's state (n,) [N/s]. It is 0 for a slipping element if `C`
+        is None.
+        """
         slips = 0.0 if self.C is None else self.C * (modes * self.share - force / g)
         return jnp.where(modes == 0, self.k * v, slips)
 
     def element_forces(self, force: Vector, g: Number, modes: Modes) -> Vector:
-        """Return the force of each element [N] for the state `force`."""
+        """Return the force of each element (n,) [N]. `force`: the state of the elements (n,)."""
         return force if self.C is not None else jnp.where(modes == 0, force, modes * self.share * g)
 
     def forces_after_sticking(self, force: Vector, f0: Number, modes: Modes) -> Vector:
-        """Return the state of each element after slipping elements stick again, for the law
-        `f0`.
+        """Return the state of each element (n,) [N] after slipping elements stick again. `f0` is
+        the law at rest [N].
         """
         most = self.share * f0
         within = jnp.inf if self.C is None else modes * force

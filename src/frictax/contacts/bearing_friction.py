@@ -12,20 +12,20 @@ from .rubbing import AbstractRubbing
 class BearingFriction(AbstractRubbing):
     """Friction between a turning body and its support, such as a shaft in its bearings.
 
-    Sliding: tau = tau_pos(w) forward, tau = -tau_neg(-w) backward. Stuck: tau is what holds the
-    body, up to tau0_max = peak*tau_pos(0).
+    Sliding forward: tau = tau_pos(w). Sliding backward: tau = -tau_neg(-w). Stuck: tau is the
+    torque that holds the body at rest, up to tau0_max = peak*tau_pos(0).
 
     **Arguments:**
 
-    - `body`: name of the `Inertia` it acts on.
+    - `body`: name of the `Inertia` that the friction acts on.
     - `tau_pos`: law or M x 2 table of torque [N.m] over speed w >= 0 [rad/s]; default [[0, 1]].
-    - `peak` >= 1: breakaway over sliding friction at rest.
+    - `peak` >= 1: ratio of breakaway torque to the sliding friction tau_pos(0) at rest.
     - `tau_neg`: the law of backward motion, also over speed >= 0; default `tau_pos`.
-    - `support`: name of the `Fixed` or of the body that `phi` is measured from and that carries the
-      reaction; default: the housing at 0.
-    - `bristle`: the presliding model: `LuGre`, `Dahl`, `ElastoPlastic`, `MaxwellSlip`; default: the
-      contact sticks. A contact with a bristle is not in `run.events`, its `peak` must be 1, and its
-      breakaway torque is the law at rest.
+    - `support`: name of the `Fixed` or body that carries the reaction torque. `phi` is measured
+      relative to it. Default: the housing at angle 0.
+    - `bristle`: the presliding model: `LuGre`, `Dahl`, `ElastoPlastic` or `MaxwellSlip`; default:
+      none, the contact sticks rigidly. A contact with a bristle has no entries in `run.events`. Its
+      `peak` must be 1, and its breakaway torque is tau_pos(0).
 
     **Raises:** `ValueError` for a value outside its domain, and for a bristle that does not fit the
     law.

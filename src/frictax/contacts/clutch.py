@@ -16,7 +16,7 @@ from .rubbing import AbstractRubbing
 
 
 class AbstractClutch(AbstractPressed):
-    """A contact between two turning bodies."""
+    """A contact with a normal force between two turning bodies, `a` and `b`."""
 
     rotational = True
     a: str = eqx.field(static=True)
@@ -34,9 +34,10 @@ class AbstractClutch(AbstractPressed):
 class Clutch(AbstractRubbing, AbstractClutch):
     """Friction between two turning bodies, pressed together by a force over time.
 
-    With w_rel = w_b - w_a and fn = fn_max*f_normalized(t); sliding: tau = cgeo*mu_pos(w_rel)*fn,
-    mirrored for w_rel < 0; stuck up to tau0_max = peak*cgeo*mu_pos(0)*fn; free while fn <= 0. The
-    torque tau slows b and drives a.
+    The relative speed is w_rel = w_b - w_a, and the normal force is fn = fn_max*f_normalized(t).
+    Sliding: tau = cgeo*mu_pos(w_rel)*fn, mirrored for w_rel < 0. The bodies stay stuck up to
+    tau0_max = peak*cgeo*mu_pos(0)*fn. They are free while fn <= 0. A positive tau acts on b
+    backward and on a forward.
 
     **Arguments:**
 
@@ -44,14 +45,15 @@ class Clutch(AbstractRubbing, AbstractClutch):
     - `mu_pos`: law or M x 2 table of the friction coefficient [1] over speed w >= 0 [rad/s];
       default [[0, 0.5]]. Typical values are 0.1 to 0.3 for dry linings on metal and 0.05 to 0.15
       for wet linings.
-    - `peak` >= 1: breakaway over sliding friction at rest.
+    - `peak` >= 1: ratio of breakaway torque to sliding friction at rest.
     - `cgeo` >= 0 [m]: geometry constant, see `clutch_geometry`.
     - `fn_max` >= 0 [N]: normal force at f_normalized = 1.
-    - `f_normalized`: a signal, a function of time or a number; meant for 0 to 1, not limited.
+    - `f_normalized`: a signal, a function of time or a number, usually between 0 and 1 (values are
+      not limited).
     - `mu_neg`: the coefficient for w_rel < 0; default `mu_pos`.
     - `bristle`: the presliding model, see `BearingFriction`. Its `sigma_0` [1/rad] and `sigma_1`
-      [s/rad] are coefficients over an angle and over a speed, which the normal force multiplies
-      like the law. Without normal force the bristle is not bent, also when the force returns.
+      [s/rad] are multiplied by the normal force, like the law. When the normal force becomes 0, the
+      bristle relaxes: it is undeflected when the force returns.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -82,11 +84,11 @@ Length = TypeVar("Length", float, np.ndarray, Array)
 
 
 def clutch_geometry(N: int, r0: Length, ri: Length) -> Length:
-    """Return the geometry constant cgeo = N*(r0 + ri)/2 [m] of a clutch or brake with N friction
-    faces between the radii ri and r0 [m].
+    """Return the geometry constant cgeo = N*(r0 + ri)/2 [m] of a clutch or brake.
 
-    A plate that is pressed on both sides has two faces. The formula is exact for uniform wear; for
-    narrow rings it differs little from that for uniform pressure.
+    It has N friction faces between the radii ri and r0 [m]. A plate that is pressed on both sides
+    has two faces. The formula is exact for uniform wear. For narrow rings, the formula for uniform
+    pressure gives nearly the same value.
 
     **Source:** Modelica.Mechanics.Rotational.Components.Clutch.
 

@@ -14,13 +14,13 @@ from frictax.signals import check_signal
 
 
 class AbstractContact(CheckedModule):
-    """Dry friction between two bodies, or a body and the housing.
+    """Dry friction between two bodies, or between a body and the housing.
 
     s [m] and v [m/s] are position and velocity of the first body relative to the second. Sliding in
-    direction m (+1 or -1) is opposed by f = m * law(m*v) * scale. A stuck contact holds up to
-    peak * law(0) * scale.
+    direction m (+1 or -1) is opposed by the force f = m * law(m*v) * scale. A stuck contact breaks
+    away above the force peak * law(0) * scale.
 
-    **Example:** `SupportFriction` is one.
+    **Example:** `SupportFriction` is a subclass.
     """
 
     rotational: ClassVar[bool]
@@ -40,8 +40,8 @@ class AbstractContact(CheckedModule):
 
     @abc.abstractmethod
     def between(self) -> tuple[str, str | None]:
-        """Return the names of its two bodies. Its motion is that of the first relative to the
-        second (None: the housing).
+        """Return the names of the first and the second body; None stands for the housing. The
+        contact's s and v are those of the first body relative to the second.
         """
 
     @abc.abstractmethod
@@ -50,16 +50,18 @@ class AbstractContact(CheckedModule):
 
     @abc.abstractmethod
     def breakaway(self) -> Number:
-        """Return breakaway over sliding friction at rest, f0_max/f0 >= 1."""
+        """Return the ratio of breakaway force to sliding friction at rest, f0_max/f0 >= 1."""
 
     def normal(self, f_normalized: Number) -> Number | None:
-        """Return the normal force [N] if the contact's signal has the value `f_normalized`; None
+        """Return the normal force [N] for the value `f_normalized` of the contact's signal; None
         for a contact without normal force.
         """
         return None
 
     def scale(self, normal: Number | None) -> Number | float:
-        """Return the factor on the law by the normal force."""
+        """Return the factor by which the law is multiplied at this normal force [N]; 1 for a
+        contact without normal force.
+        """
         return 1.0
 
     def holds(self, direction: int, scale: ScalarLike) -> Number:
@@ -67,14 +69,16 @@ class AbstractContact(CheckedModule):
         return self.breakaway() * f0(self, direction, scale)
 
     def stops(self) -> tuple[Number, Number] | None:
-        """Return the lowest and highest position [m] of the body's centre between hard stops; None
-        without stops.
+        """Return the lowest and the highest position [m] that hard stops allow the body's centre;
+        None for a contact without stops.
         """
         return None
 
 
 def check_laws(contact: AbstractContact, name: str) -> None:
-    """Raise `ValueError` if the field `name`, or that of backward motion, is not a law."""
+    """Raise `ValueError` if the field `name` (such as ``f_pos``), or the field for backward motion
+    (``f_neg``), does not contain a law.
+    """
     for direction, which in ((1, name), (-1, name.replace("_pos", "_neg"))):
         # The method is taken from the class. A method bound to an equinox module would be a new
         # module.
@@ -89,8 +93,9 @@ def check_laws(contact: AbstractContact, name: str) -> None:
 def law_value(
     contact: AbstractContact, direction: Integer, v: Number, piece: Integer | None
 ) -> Number:
-    """Return the law of `direction` (1, -1, or 0 for neither) at speed v >= 0, on segment
-    `piece`.
+    """Return the value of the law of `direction` at speed v >= 0, on segment `piece`.
+
+    The forward law is used for the directions 1 and 0, the backward law for -1.
     """
     forward, backward = contact.law(1), contact.law(-1)
     value = _evaluate(forward, v, piece)
@@ -105,13 +110,13 @@ def _evaluate(law: AbstractLaw, v, piece) -> Any:
 
 
 def _never_driving(law: AbstractLaw, value: Number) -> Number:
-    """Return the value of a law as friction: 0 where a user's law is negative."""
+    """Return `value`, or 0 if a user's law gives a negative value."""
     return value if law.is_nonnegative else jnp.where(value < 0, 0.0, value)
 
 
 class AbstractByLaws(AbstractContact):
-    """A contact with the field `peak` and two laws, for example ``f_pos`` and ``f_neg``. The second
-    may be None for the same law.
+    """A contact with the field `peak` and two laws, for example ``f_pos`` and ``f_neg``. If
+    ``f_neg`` is None, ``f_pos`` is also used for backward motion.
     """
 
     forward: ClassVar[str]  # name of the field with the law for forward motion
@@ -128,7 +133,7 @@ class AbstractByLaws(AbstractContact):
 
 
 class AbstractPressed(AbstractByLaws):
-    """A contact with a normal force over time: fn = fn_max*f_normalized(t), free while fn <= 0."""
+    """A contact with the normal force fn = fn_max*f_normalized(t). It is free while fn <= 0."""
 
     # The derived classes declare the fields mu_pos, peak, cgeo, fn_max, f_normalized, mu_neg.
 
@@ -152,28 +157,28 @@ def f0(contact: AbstractContact, direction: int, scale: ScalarLike) -> Number:
 
 
 def has_breaks(contact: AbstractContact) -> bool:
-    """Return whether one of the contact's laws has corners."""
+    """Return whether the forward or the backward law of the contact has `breaks`."""
     return any(contact.law(m).breaks.shape[0] > 0 for m in (1, -1))
 
 
 def piece_at(contact: AbstractContact, direction: Integer, speed: Any) -> Integer:
-    """Return the segment of the law of `direction` at `speed`."""
+    """Return the number of the segment of the law of `direction` that contains `speed`."""
     return jnp.sum(_edges(contact, direction)[1:-1] <= speed, dtype=jnp.int32)
 
 
 def piece_limits(
     contact: AbstractContact, direction: Integer, piece: Integer
 ) -> tuple[Number, Number]:
-    """Return the speeds at which a segment of the law of `direction` begins and ends, which may be
-    infinite.
+    """Return the speeds at which segment `piece` of the law of `direction` begins and ends. The
+    first segment begins at -inf, and the last segment ends at inf.
     """
     speeds = _edges(contact, direction)
     return entry(speeds, piece), entry(speeds, piece + 1)
 
 
 def _edges(contact: AbstractContact, direction: Integer) -> Float[Array, " n"]:
-    """Return -inf, the breaks of the law of `direction`, and inf, filled with inf to the number of
-    breaks of the other law.
+    """Return the segment limits of the law of `direction`: -inf, its breaks, and inf. If the law of
+    the opposite direction has more breaks, inf is repeated, so that both arrays have one length.
     """
     laws = [contact.law(1), contact.law(-1)]
     most = max(law.breaks.shape[0] for law in laws)

@@ -14,23 +14,23 @@ _PEAK = 1.001  # f0_max/f0, a constant of the Modelica element
 class MassWithStopAndFriction(AbstractContact):
     """A sliding mass with Stribeck friction between two hard stops.
 
-    m*dv/dt = sum of the flanges' forces - f; sliding: f = F_Coulomb + F_prop*v +
-    F_Stribeck*exp(-fexp*v), mirrored for v < 0; stuck up to f0_max = 1.001*(F_Coulomb +
-    F_Stribeck). At a stop the velocity drops to 0 and the momentum is lost. `f` then includes the
-    reaction of the stop.
+    m*dv/dt is the sum of the forces at the flanges minus the friction f. While the mass slides, f =
+    F_Coulomb + F_prop*v + F_Stribeck*exp(-fexp*v), mirrored for v < 0. It stays stuck up to f0_max
+    = 1.001*(F_Coulomb + F_Stribeck). At a stop the velocity drops to 0 and the momentum is lost.
+    While the mass rests at a stop, `f` includes the reaction of the stop.
 
     **Arguments:**
 
-    - `m` > 0 [kg]; `L` >= 0 [m], length: flange_a at s - L/2, flange_b at s + L/2.
+    - `m` > 0 [kg]; `L` >= 0 [m], length: flange_a is at s - L/2, and flange_b is at s + L/2.
     - `smin`, `smax` [m]: positions of the stops, which the ends of the mass hit.
     - `F_prop` >= 0 [N.s/m], `F_Coulomb` >= 0 [N], `F_Stribeck` >= 0 [N], `fexp` >= 0 [s/m]: see
-      `Stribeck`. With no friction at all the mass is free between the stops.
+      `Stribeck`. If all friction is 0, the mass moves freely between the stops.
     - `s`, `v`: position of the centre [m] and velocity [m/s] at the start.
-    - `f_neg`: another law of backward motion, over speed >= 0 (Modelica's element does not have
-      one).
+    - `f_neg`: a law for backward motion, over speed >= 0; default: the forward law. Modelica's
+      element does not have this parameter.
 
-    **Raises:** `ValueError` for a value outside its domain, and for a start beyond a stop or moving
-    into it.
+    **Raises:** `ValueError` for a value outside its domain, a start position beyond a stop, or a
+    start at a stop with a velocity into it.
 
     **Source:** Modelica Standard Library 4.1.0.
 
@@ -87,7 +87,7 @@ class MassWithStopAndFriction(AbstractContact):
         raise NotImplementedError("It is its own body.")
 
     def inertia(self) -> Scalar:
-        """Return its mass [kg]."""
+        """Return the mass [kg]."""
         return self.m
 
     def at_start(self) -> tuple[Scalar, Scalar]:

@@ -12,8 +12,8 @@ class Mode(enum.IntEnum):
     """The state of a friction element, with the numbers of Modelica's PartialFriction.
 
     BACKWARD and FORWARD: sliding with negative or positive relative velocity. STUCK: at rest, held
-    by friction. FREE: no normal force, no friction. UNKNOWN: before the first mode is chosen; no
-    run returns it.
+    by friction. FREE: no normal force and no friction. UNKNOWN: the first mode is not yet chosen;
+    a run never returns it.
 
     >>> import frictax as fx
     >>> [mode.name.lower() for mode in map(fx.Mode, (-1, 0, 1, 2))]
@@ -31,6 +31,6 @@ BACKWARD, STUCK, FORWARD, FREE, UNKNOWN = map(int, Mode)
 
 
 def mode_vector(numbers: Sequence[Any]) -> Array:
-    """Return the numbers as a vector of whole numbers."""
+    """Return `numbers` as one array of int32 (n,)."""
     whole = [jnp.asarray(k, jnp.int32) for k in numbers]
     return jnp.stack(whole) if whole else jnp.zeros(0, jnp.int32)

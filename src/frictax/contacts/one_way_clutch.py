@@ -16,15 +16,17 @@ _LEAST_BREAKAWAY = 1e-4
 
 
 class OneWayClutch(AbstractClutch):
-    """A clutch with a freewheel in parallel: b turns faster than a, never slower.
+    """A clutch with a freewheel in parallel: b may turn faster than a, but not slower.
 
-    With w_rel = w_b - w_a and fn = fn_max*f_normalized(t): while w_rel > 0 the torque is tau =
-    cgeo*mu_pos(w_rel)*fn, and 0 while fn <= 0. At w_rel = 0 the bodies are stuck for any torque
-    that drives b backward. They begin to slide forward above tau0_max = max(peak,
-    1.0001)*cgeo*mu_pos(0)*fn, or above 1e-4*cgeo*mu_pos(0)*fn_max if this is more. Therefore a
-    released freewheel slides at almost no torque. A start with w_rel < 0 locks at once.
+    The relative speed is w_rel = w_b - w_a, and the normal force is fn = fn_max*f_normalized(t).
+    While w_rel > 0 the torque is tau = cgeo*mu_pos(w_rel)*fn, or 0 if fn <= 0. At w_rel = 0 the
+    bodies are stuck for any torque that drives b backward.
 
-    **Arguments:** those of `Clutch`, without a law for backward motion.
+    b begins to slide forward above tau0_max, the larger of max(peak, 1.0001)*cgeo*mu_pos(0)*fn and
+    1e-4*cgeo*mu_pos(0)*fn_max. Therefore a freewheel with fn = 0 slides at almost no torque. A run
+    that starts with w_rel < 0 locks at once.
+
+    **Arguments:** those of `Clutch`, except `mu_neg` and `bristle`.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -48,7 +50,7 @@ class OneWayClutch(AbstractClutch):
 
     @property
     def mu_neg(self) -> None:
-        """None: it never slides backward."""
+        """None, because the clutch never slides backward."""
 
     def scale(self, normal: ScalarLike) -> Number:
         return self.cgeo * larger(normal, 0.0)

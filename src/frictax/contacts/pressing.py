@@ -15,20 +15,24 @@ class MotionDependent(OnePiece):
     """The normal force of a brake or a clutch as a function of time, position and velocity of the
     contact: f_normalized = f(t, s, v).
 
-    s [m or rad] and v [m/s or rad/s] are those of the contact, relative to its support or between
-    its two bodies. Examples are a guide under a moving load, a cam, and a self-tightening belt
-    brake. The contact is free while fn <= 0. With ``either_side=True``, as in a guide that is
-    pressed on one side or the other, the normal force is that of |f|, and the kink at 0 is an
-    event.
+    s [m or rad] and v [m/s or rad/s] are relative: position and velocity of the body relative to
+    its support, or of body b relative to body a. Examples are a guide under a moving load, a cam,
+    and a self-tightening belt brake. The contact is free while fn <= 0.
 
-    **Arguments:** `f`, a function written with jax.numpy, or an equinox module whose arrays are
-    then parameters; smooth in s, v and t (the engine steps over a switch inside); `either_side`.
+    With ``either_side=True`` the normal force is fn_max*|f|, and the kink at f = 0 is an event. Use
+    it for a guide that can be pressed on either of two sides.
 
-    **Raises:** `ValueError` for a value that is not a function of three numbers; in a `Mechanism`,
-    for the drive of another part than a brake or a clutch.
+    **Arguments:**
 
-    A carriage of 2 kg on a rail whose lubrication gets worse along the way: mu = 0.1 under a normal
-    force of 20 N*(1 + s)
+    - `f`: a function written with jax.numpy, or an equinox module whose arrays are then parameters.
+      It must be smooth in t, s and v, because the engine does not detect a switch inside it.
+    - `either_side`: see above; default False.
+
+    **Raises:** `ValueError` for an `f` that is not a function of three numbers. A `Mechanism`
+    raises it if a part that is not a brake or a clutch uses a `MotionDependent`.
+
+    A carriage of 2 kg moves on a rail whose lubrication gets worse with the position s. mu is 0.1,
+    and the normal force is 20 N*(1 + s):
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> rail = fx.Mechanism(
@@ -52,7 +56,7 @@ class MotionDependent(OnePiece):
         check_function(self, "f(t, s, v)", 3)
 
     def in_motion(self, t: Number, s: Number, v: Number) -> Number:
-        """Return f(t, s, v), of either sign."""
+        """Return f(t, s, v), which may be negative."""
         return jnp.asarray(self.f(t, s, v), dtype=t.dtype)
 
     def on_piece(self, t: Number, k: Integer) -> Number:

@@ -40,8 +40,8 @@ class AbstractRubbing(AbstractByLaws):
     """A contact with the field `bristle`, which may be None."""
 
     def parameter_children(self: Any) -> Iterator[tuple[str, Any, Any]]:
-        """Yield the fields. With a bristle `peak` is 1, and a fit of the whole contact does not
-        move it.
+        """Yield name, value and declaration of each field. With a bristle, `peak` must be 1, so a
+        fit of the whole contact does not change it.
         """
         for name, child, declaration in field_children(self):
             held = name == "peak" and self.bristle is not None
@@ -107,9 +107,9 @@ class AbstractRubbing(AbstractByLaws):
 
 
 def _vanishes_at(law: AbstractLaw) -> float | None:
-    """Return the least corner speed [m/s or rad/s] of a law at which its friction is 0.
+    """Return the lowest of the `breaks` [m/s or rad/s] of a law at which its friction is 0.
 
-    Return None if no corner has friction 0, and for a law whose numbers are traced.
+    Return None if friction is > 0 at all breaks, and for a law whose numbers are traced.
     """
     if any(map(is_traced, jax.tree.leaves(law))):
         return None
@@ -135,16 +135,17 @@ def no_bristle(machine: object, name: str, contact: object) -> None:
 
 
 def bristle_law(contact: Any, v: Number) -> tuple[Number, Number | float, Number]:
-    """Return the limit g > 0 of the bristle of a contact at velocity v, and the smallest g.
-
-    The second of the three results is the slope of the viscous part, which acts beside the bristle.
+    """Return three numbers of a contact's bristle: its force limit g > 0 at velocity v, the viscous
+    slope of the law, and the smallest g over all speeds.
     """
     parts = [_parts(law, absolute_speed(v)) for law in _laws(contact)]
     return tuple(_by_direction(v, list(part)) for part in zip(*parts, strict=True))
 
 
 def element_law(contact: Any, v: Number, s: Integer) -> tuple[Number, Number | float, Number]:
-    """Return `bristle_law` of a bristle with elements that slip in direction s (0: all stick)."""
+    """Return the results of `bristle_law` for a bristle whose elements slip in direction s (+1 or
+    -1), or whose elements all stick (s = 0).
+    """
     laws = _laws(contact)
     parts = [_parts(law, s * v) for law in laws]
     g, viscous, least = (list(part) for part in zip(*parts, strict=True))
@@ -152,8 +153,8 @@ def element_law(contact: Any, v: Number, s: Integer) -> tuple[Number, Number | f
 
 
 def element_limits(contact: Any, v: Number) -> tuple[Number, Number]:
-    """Return the limits of a bristle forward and backward. In a direction in which the contact does
-    not move, the limit is the law at rest.
+    """Return the force limits of a bristle for forward and for backward motion at velocity `v`. For
+    the direction opposite to `v`, the limit is the law at rest.
     """
     forward, backward = (
         _parts(contact.law(m), jnp.where(m * v > 0, m * v, 0.0))[0] for m in (1, -1)
@@ -162,13 +163,13 @@ def element_limits(contact: Any, v: Number) -> tuple[Number, Number]:
 
 
 def bristle_damping(contact: Any, v: Number) -> Number:
-    """Return sigma_1 of the bristle of a contact at velocity v."""
+    """Return the damping sigma_1 of a contact's bristle at velocity v."""
     values = [contact.bristle.damping(absolute_speed(v), law) for law in _laws(contact)]
     return _by_direction(v, values)
 
 
 def _laws(contact: Any) -> list[AbstractLaw]:
-    """Return the law, or the laws forward and backward if they differ."""
+    """Return a list of the forward law, and of the backward law if it is another law."""
     forward, backward = contact.law(1), contact.law(-1)
     return [forward] if backward is forward else [forward, backward]
 
@@ -189,8 +190,8 @@ def _by_direction(v: Number | Integer, values: list[Any]) -> Any:
 
 
 def gives_energy_from(contact: Any) -> float | None:
-    """Return the speed above which the bristle of a contact may generate energy; None if it never
-    does or its values are not known.
+    """Return the lowest speed at which the bristle of a contact may generate energy. Return None if
+    there is no such speed, and if values of the contact are traced.
 
     The criterion is the dissipated power f*v - dW/dt at the deflection, in the direction of motion,
     for which this power is smallest.

@@ -12,20 +12,21 @@ from .rubbing import AbstractRubbing
 class SupportFriction(AbstractRubbing):
     """Friction between a body and its support, such as a sledge on its guide.
 
-    Sliding: f = f_pos(v) forward, f = -f_neg(-v) backward. Stuck: f is what holds the body, up to
-    f0_max = peak*f_pos(0).
+    Sliding forward: f = f_pos(v). Sliding backward: f = -f_neg(-v). Stuck: f is the force that
+    holds the body at rest, up to f0_max = peak*f_pos(0).
 
     **Arguments:**
 
-    - `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b.
+    - `body`: name of the body that the friction acts on. It acts at flange_b, or at flange_a if
+      ``.flange_a`` is added to the name.
     - `f_pos`: law or M x 2 table of force [N] over speed v >= 0 [m/s]; default [[0, 1]].
-    - `peak` >= 1: breakaway over sliding friction at rest.
+    - `peak` >= 1: ratio of breakaway force to the sliding friction f_pos(0) at rest.
     - `f_neg`: the law of backward motion, also over speed >= 0; default `f_pos`.
-    - `support`: name of the `Fixed` or of the body that `s` is measured from and that carries the
-      reaction (Modelica's useSupport); default: the housing at 0.
-    - `bristle`: the presliding model: `LuGre`, `Dahl`, `ElastoPlastic`, `MaxwellSlip`; default: the
-      contact sticks. A contact with a bristle is not in `run.events`, its `peak` must be 1, and its
-      breakaway force is the law at rest.
+    - `support`: name of the `Fixed` or body that carries the reaction force (Modelica's
+      useSupport). `s` is measured relative to it. Default: the housing at position 0.
+    - `bristle`: the presliding model: `LuGre`, `Dahl`, `ElastoPlastic` or `MaxwellSlip`; default:
+      none, the contact sticks rigidly. A contact with a bristle has no entries in `run.events`. Its
+      `peak` must be 1, and its breakaway force is f_pos(0).
 
     **Raises:** `ValueError` for a value outside its domain, and for a bristle that does not fit the
     law.

@@ -1,4 +1,4 @@
-"""Limit cycles, such as hunting and stick-slip, by shooting on the return map."""
+"""Limit cycles, such as hunting and stick-slip: find, differentiate and continue them."""
 
 from .branch import Branch as Branch, continued as continued
 from .cycle import CycleError as CycleError, CycleEvent as CycleEvent, LimitCycle as LimitCycle

@@ -1,5 +1,5 @@
-"""Continue a limit cycle over a parameter, around folds, until it no longer exists (`continued`,
-`Branch`).
+"""Follow a limit cycle while one parameter changes (`continued`, `Branch`), also around folds,
+until the cycle no longer exists.
 """
 
 import dataclasses
@@ -25,7 +25,9 @@ from .return_map import CONVERGED, PoincareSection, ReturnMap, Solution, return_
 
 
 class ReturnByParameter(eqx.Module):
-    """The image of a state, and its derivatives by the state and (last column) the parameter."""
+    """The image of a state under the return map, and the derivatives of the image. `y`, `after`:
+    derivatives by the state, and in the last column by the parameter.
+    """
 
     image: ReturnMap
     y: Float[Array, "n k"]
@@ -48,8 +50,8 @@ def _return_by_parameter(
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """A cycle on a branch: x (state and parameter over their sizes), the return map there, and the
-    unit tangent of the branch.
+    """A cycle on a branch. `x`: state and parameter, each divided by its size; `at`: the return map
+    at x; `tangent`: unit tangent of the branch.
     """
 
     x: np.ndarray
@@ -57,20 +59,26 @@ class Point:
     tangent: np.ndarray
 
     def orient(self, tangent: np.ndarray) -> "Point":
-        """Return this point with its tangent in the direction of another."""
+        """Return this point with the sign of its tangent chosen so that its scalar product with
+        `tangent` is positive.
+        """
         sign = np.copysign(1.0, self.tangent @ tangent)
         return dataclasses.replace(self, tangent=sign * self.tangent)
 
 
 class Curve:
-    """The curve of fixed points x = (state, parameter) of the return map, in their sizes."""
+    """The curve of fixed points x = (state, parameter) of the return map. Each entry of x is
+    divided by its size, `scale`.
+    """
 
     def __init__(self, cycle: LimitCycle, path: str, size: float) -> None:
         self.cycle, self.path = cycle, path
         self.scale = np.append(cycle.scale, size)
 
     def evaluate(self, x: np.ndarray) -> tuple[ReturnByParameter, np.ndarray, np.ndarray]:
-        """Return the return map at x, the residual (n,) and its derivatives (n, n+1)."""
+        """Return the return map at x, the residual (n,), and the derivatives of the residual by x
+        (n, n+1). The residual is image minus state, relative to the size of the state.
+        """
         c = self.cycle
         at = _return_by_parameter(
             c.machine, self.path, jnp.asarray(x * self.scale), c.args, c.section, c.engine
@@ -82,8 +90,8 @@ class Curve:
         return at, residual, matrix - np.eye(*matrix.shape)
 
     def correct(self, x: np.ndarray, normal: np.ndarray) -> Point | None:
-        """Return the point of the curve in the plane through x with this normal; None if Newton's
-        method does not converge.
+        """Return the point of the curve in the plane through `x` with the normal vector `normal`;
+        None if Newton's method does not converge.
         """
         start, last, good = x, np.inf, CONVERGED * _growth(x)
         for _ in range(8):
@@ -109,13 +117,13 @@ class Curve:
         return None
 
     def value(self, x: np.ndarray) -> float:
-        """Return the parameter at x."""
+        """Return the value of the parameter at x, in its own unit."""
         return float(x[-1] * self.scale[-1])
 
     def cycle_at(self, x: np.ndarray, at: ReturnByParameter) -> LimitCycle:
-        """Return the cycle at a point of the curve.
+        """Return the limit cycle at the point `x` of the curve.
 
-        **Raises:** `CycleError` if it is not a cycle.
+        **Raises:** `CycleError` if the solution is not a limit cycle.
         """
         c, n = self.cycle, len(x) - 1
         derivatives = ReturnMap(at.y[:, :n], at.after[:n], jnp.zeros((0, n)), at.image.arrived)
@@ -127,8 +135,8 @@ class Curve:
         )
 
     def fold(self, before: Point, after: Point) -> Point:
-        """Return the point between two points at which the parameter turns back, smoothly or at a
-        corner where the events change.
+        """Return the fold between two points: the point at which the parameter turns back. The
+        curve may be smooth there, or have a corner where the sequence of events changes.
         """
         length, way = float(before.tangent @ (after.x - before.x)), np.sign(before.tangent[-1])
         low, high = (0.0, before.tangent[-1]), (length, after.tangent[-1])
@@ -151,22 +159,23 @@ class Curve:
 
 
 def _growth(x: np.ndarray) -> float:
-    """Return how much larger the states are than their sizes. The residual may be larger by this
-    factor.
+    """Return the largest ratio of a state to its size, at least 1. The tolerance of the residual is
+    multiplied by this ratio.
     """
     return max(1.0, float(np.max(np.abs(x[:-1]))))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Branch:
-    """Limit cycles over a parameter from `continued`. Print it.
+    """A branch of limit cycles: how a cycle changes with a parameter. `continued` returns it; print
+    it for a table.
 
-    - `path` of the parameter; `cycles` (k) along the branch. For each cycle: `values` (k,) of the
-      parameter, `period` (k,) [s], `low`, `high` and `amplitude` (k, n) of the `states`, `start`
-      (k, n), `multipliers` (k, n-1), and `stable` (k,).
-    - `folds`: values at which the branch turns back. At a fold, a stable and an unstable cycle
-      meet, and none exists beyond.
-    - `ended`: why the branch ends.
+    - `path`: path of the parameter; `cycles`: the k cycles along the branch; `values` (k,): values
+      of the parameter. Numbers of the cycles: `period` (k,) [s]; `low`, `high` and `amplitude`
+      (k, n) of the `states`; `start` (k, n), `multipliers` (k, n-1), and `stable` (k,).
+    - `folds`: values of the parameter at which the branch turns back. At a fold, a stable and an
+      unstable cycle meet, and beyond this value neither of them exists.
+    - `ended`: text that explains why the branch ends.
 
     **Example:** at `continued`.
     """
@@ -225,25 +234,28 @@ def continued(
     longest_step: ScalarLike = 0.05,
     past_folds: Checked[bool] = True,
 ) -> Branch:
-    """Continue a limit cycle over one parameter, by pseudo-arclength steps around folds.
+    """Follow a limit cycle while one parameter changes, by pseudo-arclength steps. These steps also
+    follow the branch around folds.
 
     Newton's method with exact derivatives finds each cycle, stable or unstable. If the branch turns
-    back, the fold is located, and the branch continues to its first value. If the cycle ceases to
-    exist, for example because a contact does not break away any more, the steps become shorter. The
-    last value is then the limit of existence, to 1e-8 of the range.
+    back, the fold is located, and the branch continues back to the first value of the parameter. If
+    the cycle ceases to exist, for example because a contact no longer breaks away, the steps become
+    shorter. The last value is then the limit of existence, accurate to 1e-8 of the range.
 
     **Arguments:**
 
-    - `cycle`: of `limit_cycle`; `path`: of a parameter with a single number; `to`: its last value.
-    - `most`: largest number of cycles; `longest_step`: as a share of the range of the parameter and
-      of the amplitudes; `past_folds`: False to end at the first fold.
+    - `cycle`: a `LimitCycle` from `limit_cycle`; `path`: path of a parameter that is one number;
+      `to`: the last value of this parameter.
+    - `most`: largest number of cycles; `longest_step`: longest step, relative to the range of the
+      parameter and to the amplitudes; `past_folds`: False to end at the first fold.
 
     **Returns:** a `Branch`.
 
     **Raises:** `KeyError` for an unknown path; `ValueError` for a parameter that is not a single
-    number, and for values that do not fit; `CycleError` if the cycle is not a cycle of its machine.
+    number, and for invalid values of the other arguments; `CycleError` if the state of `cycle` does
+    not return to itself.
 
-    A mass on a belt sticks and slips with an amplitude that falls with the breakaway force:
+    A mass on a belt sticks and slips. If the breakaway force is smaller, so is the amplitude:
 
     >>> import frictax as fx
     >>> belt = fx.Mechanism(
@@ -310,7 +322,9 @@ def _follow_curve(
     longest: float,
     past_folds: bool,
 ) -> tuple[list[Point], list[float], str]:
-    """Return the points of the branch, the values of its folds, and why it ends."""
+    """Return the points of the branch, the parameter values of its folds, and a text that explains
+    why the branch ends.
+    """
     points, folds, step = [point], [], min(0.01, longest)
     by_parameter = np.append(np.zeros(len(point.x) - 1), 1.0)
     while len(points) < most:

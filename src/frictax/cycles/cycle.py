@@ -1,4 +1,6 @@
-"""A limit cycle with its events and multipliers (`LimitCycle`), built from a fixed point."""
+"""`LimitCycle`: a limit cycle with its events and multipliers, built from a fixed point of the
+return map.
+"""
 
 import dataclasses
 from collections.abc import Iterable
@@ -28,7 +30,7 @@ from .return_map import (
 
 
 class CycleError(RuntimeError):
-    """No limit cycle was found. The message says why and what to do.
+    """The error if no limit cycle was found. Its message gives the reason and a remedy.
 
     >>> import frictax as fx
     >>> block = fx.Mechanism(
@@ -48,10 +50,12 @@ class CycleError(RuntimeError):
 
 @dataclasses.dataclass(frozen=True)
 class CycleEvent:
-    """A change of a mode: `time` [s] after the start of the cycle, name of the `contact`, its mode
-    `before` and `after`.
+    """A change of a mode. `time` [s] is counted from the start of the cycle, `contact` is a name,
+    and `before` and `after` are modes of this contact.
 
-    The name is ``"contact 0"`` in a system of your own, and ``"mode 3"`` for other modes.
+    The name is that of the part in a `Mechanism`, ``"friction"`` in an `AbstractAxis`, and
+    ``"frictions.0"`` in an `AbstractLinkage`. Any other entry of the mode vector is called
+    ``"mode 3"``.
 
     **Example:** at `LimitCycle`.
     """
@@ -70,22 +74,23 @@ class CycleEvent:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LimitCycle:
-    """A periodic motion that `limit_cycle` found. Print it.
+    """A periodic motion that `limit_cycle` found. Print it for a table.
 
     - `period` [s]; `states`: names of the states; `low`, `high` (n,): lowest and highest value of
-      each state; `amplitude` (n,): half of their difference.
-    - `start` (n,), `mode` (m,), `time` [s]: at the event that starts the cycle; `events` during the
-      cycle, the last of which is that event.
+      each state; `amplitude` (n,): half of the difference between highest and lowest value.
+    - `start` (n,), `mode` (m,), `time` [s]: state, mode and time at the event that starts the
+      cycle. `events`: the events of one cycle; the last of them starts the next cycle.
     - `multipliers` (n-1,): Floquet multipliers, the largest first: factors by which small
-      disturbances grow in a period. A multiplier is 0 if a stick resets the disturbance. `stable`:
-      whether all multipliers are below 1 in size.
-    - `return_map` (n, n): derivative of the state at the event by the state one period before;
-      `monodromy` (n, n): derivative of the state after one period, with the additional multiplier 1
-      along the cycle.
-    - `residual`: difference of the states before and after a period, over the amplitudes.
+      disturbances grow in a period. A multiplier is 0 if a phase of sticking removes the
+      disturbance. `stable`: whether all multipliers have an absolute value below 1.
+    - `return_map` (n, n): derivative of the state at the event by the state at this event one
+      period before; `monodromy` (n, n): derivative of the state after one period. It has an
+      additional multiplier 1, along the cycle.
+    - `residual`: largest difference of a state before and after a period, relative to its
+      amplitude.
 
-    **Example:** a mass on a belt with a spring: see `limit_cycle`. Its derivatives, and a machine
-    with another value:
+    **Example:** the cycle of `limit_cycle`, its derivatives, and the cycle of a machine with
+    another value of a parameter:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> belt = fx.Mechanism(
@@ -136,20 +141,23 @@ class LimitCycle:
 
     @property
     def scale(self) -> Float[np.ndarray, " n"]:
-        """The size of each state (n,), for residuals and steps."""
+        """The size of each state (n,), by which residuals and steps are divided: its amplitude, or
+        1 for a constant state.
+        """
         return state_sizes(self.low, self.high)
 
     def follow(self, machine: Machine) -> CycleNumbers:
-        """Return the cycle of a machine with other values.
+        """Return period and extremes of the cycle of a machine with other parameter values.
 
-        The function is pure: JAX can differentiate it (forward), compile it and batch it. The
-        derivatives are exact through all events, by the implicit function theorem. Use it in a
-        fit's ``found.derived(...)`` for errors of a cycle.
+        The function is pure: JAX can differentiate it (forward mode), compile it and batch it. The
+        derivatives are exact through all events, by the implicit function theorem. In the
+        ``found.derived(...)`` of a fit, it gives the standard errors of period and amplitude.
 
-        **Arguments:** `machine`: with the structure of this cycle's machine and similar values,
-        because the search starts at this cycle.
+        **Arguments:** `machine`: a machine with the structure of this cycle's machine. Its values
+        must be similar, because the search starts at this cycle.
 
-        **Returns:** `CycleNumbers`; NaN if no such cycle is found, or if its events differ.
+        **Returns:** `CycleNumbers`. They are NaN if no cycle is found, or if the cycle has another
+        sequence of events.
         """
         return follow_compiled(machine, self.args, self._neighbourhood)
 
@@ -160,21 +168,20 @@ class LimitCycle:
         )
 
     def derivatives(self, paths: str | Iterable[str]) -> dict[str, CycleNumbers]:
-        """Return the derivatives of period, amplitude and start by the parameters at `paths`,
+        """Return the derivatives of the cycle's numbers by the parameters at `paths`. They are
         exact through all events.
 
-        **Returns:** path -> `CycleNumbers` of derivatives, with a last axis for the entries of a
-        parameter of several numbers.
+        **Returns:** a dict from path to `CycleNumbers`, whose fields are derivatives: of period,
+        extremes, amplitude and start. For a vector parameter they have one more axis, the last.
         """
         names = [p.path for p in select(self.machine, paths)]
         values = {name: jnp.asarray(get(self.machine, name), float) for name in names}
         return compiled_derivatives(values, self.machine, self.args, self._neighbourhood)
 
     def sampled(self, count: int = 401, periods: float = 1.0) -> tuple[Array, Array, Array]:
-        """Simulate the cycle.
+        """Simulate the cycle over the given number of `periods`.
 
-        **Returns:** `count` equidistant times [s] over this number of periods, states (count, n),
-        and modes (count, m).
+        **Returns:** `count` equidistant times [s], states (count, n), and modes (count, m).
         """
         ts = jnp.linspace(0.0, periods * self.period, count)
         path = _simulate(self.machine, self.args, self.start, self.section, ts, self.engine)
@@ -221,7 +228,9 @@ def _flow(machine: Machine, args: PyTree, y: Any, section: PoincareSection) -> A
 
 @dataclasses.dataclass(frozen=True)
 class PhaseLog:
-    """The phases of a run: their end `times` (k,) [s], and the modes `before` and `after` these."""
+    """The phases of a run (between two events): their end `times` (k,) [s], and the modes `before`
+    and `after` each end.
+    """
 
     times: Float[np.ndarray, " k"]
     before: Int[np.ndarray, "k m"]
@@ -229,7 +238,9 @@ class PhaseLog:
 
     @classmethod
     def from_path(cls, path: Path, begins: float = 0.0) -> "PhaseLog":
-        """Read the phases of a run up to the event of its section."""
+        """Return the phases of the run `path`, up to the event that ends the return. `begins`: time
+        at which the run begins [s].
+        """
         n = int(path.count)
         remaining = np.asarray(path.after[:n, -1])
         n = min(n, int(np.argmax(remaining == 0)) + 1) if np.any(remaining == 0) else n
@@ -242,12 +253,16 @@ class PhaseLog:
 
 
 def lasting_phases(ends: Float[np.ndarray, " k"]) -> Int[np.ndarray, " p"]:
-    """Return the indices of the phases of nonzero length, longer than 1e-9 of the whole."""
+    """Return the indices of the phases that are longer than 1e-9 of the last end. `ends`: end of
+    each phase [s].
+    """
     return np.flatnonzero(np.diff(ends, prepend=0.0) > 1e-9 * ends[-1])
 
 
 def mode_names(machine: Machine, count: int) -> list[str]:
-    """Return a name for each entry of the mode: that of its contact, if it has one."""
+    """Return a name for each of the `count` entries of the mode vector: the name of its contact, or
+    ``"mode 3"`` for an entry that is not the mode of a contact.
+    """
     own = machine.system if isinstance(machine, Driven) else machine
     if isinstance(own, Mechanism):
         names = [own.names[c.part] for c in layout(own).contacts]
@@ -262,9 +277,9 @@ def mode_names(machine: Machine, count: int) -> list[str]:
 def build_cycle(
     machine: Machine, args: PyTree, found: Solution, section: PoincareSection, engine: Adaptive
 ) -> LimitCycle:
-    """Return the cycle of a solution.
+    """Return the `LimitCycle` for the fixed point `found` of the return map.
 
-    **Raises:** `CycleError` if the solution is not a cycle.
+    **Raises:** `CycleError` if the fixed point is not a limit cycle.
     """
     if not float(found.residual) <= ACCEPTED:
         if not np.isfinite(found.residual):
@@ -336,18 +351,19 @@ def build_cycle(
 
 
 def _mirror_modes(machine: Machine, modes: np.ndarray) -> np.ndarray:
-    """Return the modes of the mirror image, with the opposite direction of sliding."""
+    """Return the mode vectors (k, m) with the opposite direction of sliding at each contact."""
     names = mode_names(machine, modes.shape[1])
     slides = np.array([not name.startswith("mode ") for name in names])
     return np.where(slides & (np.abs(modes) == 1), -modes, modes)
 
 
 def floquet_multipliers(derivatives: Any, scale: Any) -> np.ndarray:
-    """Return the eigenvalues (n-1,) of a return map's derivative, the largest first, without the 0
-    along the motion.
+    """Return n-1 eigenvalues of a return map's derivative (n, n), the largest first. The eigenvalue
+    0 in the direction of motion is left out.
 
-    An event or a stick makes some eigenvalues exactly 0. An eigenvalue solver would return a root
-    of the rounding error for defective zeros, so the null space is removed step by step before.
+    An event or a phase of sticking makes some eigenvalues exactly 0. For such defective zeros an
+    eigenvalue solver returns a root of the rounding error. Therefore the null space is removed
+    first, step by step.
     """
     n = len(scale)
     matrix = np.asarray(derivatives) * scale / np.asarray(scale)[:, None]

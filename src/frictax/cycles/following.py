@@ -1,4 +1,6 @@
-"""A limit cycle as a function of the machine, to be differentiated, compiled and batched."""
+"""The limit cycle as a pure function of the machine, which JAX can differentiate, compile and
+batch.
+"""
 
 from typing import Any
 
@@ -30,10 +32,11 @@ from .return_map import (
 
 
 class CycleNumbers(eqx.Module):
-    """The differentiable numbers of a limit cycle.
+    """The numbers of a limit cycle that can be differentiated.
 
     - `period` [s]; `low`, `high` (n,): lowest and highest value of each state over the cycle;
-      `amplitude` (n,): half of their difference; `start` (n,): state at the event that starts it.
+      `amplitude` (n,): half of the difference between `high` and `low`; `start` (n,): state at the
+      event that starts the cycle.
 
     **Example:** at `LimitCycle`.
     """
@@ -49,10 +52,10 @@ class CycleNumbers(eqx.Module):
 
 
 class Neighbourhood(eqx.Module):
-    """The start and the options of the search for a cycle near a known cycle.
+    """The start and the options of a search for a cycle near a known cycle.
 
-    `y` (n,): start at the section; `scale` (n,): sizes of the states; `phases`: number of phases of
-    a return; `ends`: indices of the cycle's phases of nonzero length.
+    `y` (n,): state of the known cycle at its event; `scale` (n,): sizes of the states; `phases`:
+    number of phases in a return; `ends`: indices of the cycle's phases of nonzero length.
     """
 
     y: Any
@@ -64,10 +67,11 @@ class Neighbourhood(eqx.Module):
 
 
 def follow_cycle(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
-    """Return the cycle of `machine` in the neighbourhood; NaN without such a cycle.
+    """Return the numbers of the cycle of `machine` near a known cycle; NaN if no cycle is found.
 
-    The derivatives are those of the implicit function theorem. The solution is a constant, and one
-    more Newton step of length 0 has the derivatives, so nothing is differentiated twice.
+    The derivatives come from the implicit function theorem. The solution of Newton's method is used
+    as a constant. One more Newton step, of length 0, adds the derivatives. Therefore the iterations
+    are not differentiated.
     """
     y, scale = jnp.asarray(near.y), jnp.asarray(near.scale)
     section, engine, phases = near.section, near.engine, near.phases
@@ -88,11 +92,11 @@ def follow_cycle(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNu
 def cycle_derivatives(
     values: dict[str, Array], machine: Machine, args: PyTree, near: Neighbourhood
 ) -> dict[str, CycleNumbers]:
-    """Return the derivatives of `follow_cycle` by the `values` of parameters (path -> value).
+    """Return the derivatives of `follow_cycle` by parameters. `values`: a dict from path to value.
 
-    The start of the cycle is known, so nothing is solved, and one run of the return map gives its
-    derivatives by state and parameters. The result has `CycleNumbers` of derivatives for each path,
-    whose last axes are those of the value.
+    The start of the cycle is known, so no equation is solved. One run gives the derivatives of the
+    return map by state and parameters. The result is a dict from path to `CycleNumbers`, which
+    contain derivatives. Their last axes are those of the parameter's value.
     """
     y, scale, n = jnp.asarray(near.y), jnp.asarray(near.scale), len(near.scale)
     section, engine = near.section, near.engine
@@ -127,10 +131,11 @@ _compiled_follow = interruptible_jit(follow_cycle)
 
 
 def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
-    """Return `follow_cycle`, with the compiled programs of the search where this is possible.
+    """Return the result of `follow_cycle`. Use the programs already compiled by `limit_cycle`, if
+    the arguments are numbers.
 
     A separate program takes longer to compile than hundreds of cycles take to compute. It is used
-    only within other compiled code, or for derivatives.
+    only inside other compiled code, or for derivatives.
     """
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
         return _compiled_follow(machine, args, near)

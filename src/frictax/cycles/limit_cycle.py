@@ -40,7 +40,7 @@ _EVENTS = {"rest": "comes to rest", "breakaway": "breaks away", "change": "chang
 
 
 class CycleOptions(TypedDict, total=False):
-    """The options of `limit_cycle`; see there for their meaning."""
+    """The options of `limit_cycle`, explained in its docstring."""
 
     near: LimitCycle | None
     returns: int
@@ -68,8 +68,8 @@ def limit_cycle(
     """Find a limit cycle, such as hunting or stick-slip, by shooting.
 
     The machine is simulated from its start until the motion has approximately settled. Then
-    Newton's method solves for the state that is the same at two consecutive events of one kind,
-    with exact derivatives through all events. The cycle is exact to rounding and can be unstable.
+    Newton's method solves for a state that is the same at two consecutive events of one kind. Its
+    derivatives are exact through all events. The cycle is exact to rounding and may be unstable.
 
     **Arguments:**
 
@@ -78,26 +78,27 @@ def limit_cycle(
       after the motion has settled. Every state must be periodic (no angle that grows with each
       turn).
     - `within` [s]: duration of the simulation from the start, and longest possible period.
-    - `contact`, `event`: the event that starts the cycle: a "rest", a "breakaway" or any "change"
-      of the mode of this contact. The contact is a name in a mechanism, otherwise an index in the
-      mode. By default, it is the first contact whose mode continues to change, at rest if it comes
-      to rest. A start at rest has margins on both sides, so a Newton step does not cause an early
-      breakaway.
-    - `near`: a cycle of a similar machine, at whose start the search begins. Contact, event,
-      `returns` and `symmetric` are then those of this cycle.
-    - `returns`: number of these events in one period.
+    - `contact`, `event`: the event that starts the cycle. `event` is "rest", "breakaway" or
+      "change" (any change of the contact's mode). `contact` is a name in a mechanism, and otherwise
+      an index into the mode vector. By default it is the first contact whose mode still changes in
+      the second half of the simulation. The default event is "rest" if this contact comes to rest,
+      and "change" otherwise. "rest" is the best choice: at rest the load is below the breakaway
+      force in both directions, so a Newton step does not release the contact too early.
+    - `near`: a cycle of a similar machine. The search begins at its start, with its contact, event,
+      `returns` and `symmetric`.
+    - `returns`: how many times this event occurs in one period.
     - `symmetric`: whether the second half of the cycle is the first half with the opposite signs of
-      all states, as in a symmetric machine about 0.
-    - `args`: of a system of your own. `engine`: an `Adaptive`, by default Adaptive(rtol=1e-10,
-      atol=1e-13).
+      all states. This is so in a machine that is symmetric about 0.
+    - `args`: arguments of a system of your own. `engine`: an `Adaptive`, by default
+      Adaptive(rtol=1e-10, atol=1e-13).
 
     **Returns:** a `LimitCycle`.
 
     **Raises:** `CycleError` if the event does not occur or stops occurring, if Newton's method does
-    not find a cycle, and if a simulation fails; `ValueError` for arguments that do not fit.
+    not find a cycle, and if a simulation fails; `ValueError` for invalid arguments.
 
-    A mass on a belt with a spring sticks and slips. Each stick removes all disturbances, so both
-    multipliers are 0:
+    A mass on a belt with a spring sticks and slips. Each phase of sticking removes all
+    disturbances, so the multipliers are 0:
 
     >>> import frictax as fx
     >>> belt = fx.Mechanism(
@@ -163,8 +164,8 @@ def limit_cycle(
 def _settle(
     machine: Any, within: float, contact: Any, event: Any, options: dict[str, Any]
 ) -> tuple[Any, PoincareSection, Any]:
-    """Simulate the machine, and return the state and section of its last event of this kind, and
-    the sizes of the states.
+    """Simulate the machine until `within` [s]. Return the state at the last event of the requested
+    kind, the section that this event defines, and the sizes of the states.
     """
     returns, symmetric = options["returns"], options["symmetric"]
     args, engine = options["args"], options["engine"]
@@ -211,7 +212,9 @@ def _settle(
 
 
 def _mode_index(names: Sequence[str], contact: Any, log: PhaseLog) -> int:
-    """Return the index of the contact in the mode: the given one, or the first that changes."""
+    """Return the index of the contact in the mode vector. If `contact` is None, use the first
+    contact whose mode changes in the second half of the run.
+    """
     if contact is None:
         late = log.changes & (log.times > 0.5 * log.times[-1])[:, None]
         known = [i for i, name in enumerate(names) if not name.startswith("mode ")]
@@ -230,7 +233,9 @@ def _mode_index(names: Sequence[str], contact: Any, log: PhaseLog) -> int:
 def _find_event(
     log: PhaseLog, entry: int, event: Any, names: Sequence[str], within: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the event (entry and modes before and after), and its indices in the log."""
+    """Return the event as (index into the mode vector, mode before, mode after), and the indices of
+    the phases in `log` that it ends.
+    """
     before, after, changes = log.before[:, entry], log.after[:, entry], log.changes[:, entry]
     rests, leaves = changes & (after == STUCK), changes & (before == STUCK)
     late = log.times > 0.5 * log.times[changes][-1] if changes.any() else changes

@@ -1,4 +1,6 @@
-"""The return map of an event, its fixed points by Newton's method, and extremes over a cycle."""
+"""The return map: from the state at an event to the state at its next occurrence. Also its fixed
+points by Newton's method, and the extremes of the states over a cycle.
+"""
 
 from typing import Any
 
@@ -20,18 +22,20 @@ ACCEPTED = 1e-7  # [amplitudes of the states] largest residual of an accepted li
 
 
 def as_system(machine: Machine) -> AbstractHybridSystem:
-    """Return the hybrid system of a machine."""
+    """Return the equations of a `Mechanism` as a hybrid system, or a hybrid system unchanged."""
     return MechanicalSystem(machine) if isinstance(machine, Mechanism) else machine
 
 
 class ReturnSystem(AbstractHybridSystem):
     """A system that stops after a given number of events of one kind.
 
-    In the event, entry `event[0]` of the mode changes from `event[1]` to `event[2]`. If the latter
-    is rest, a change to the opposite mode counts too, as a rest of length 0, so that the return map
-    is smooth there. The state has one more entry, the elapsed time; the mode has one more entry,
-    the number of events to come. At the end of a run, state and time are those of the event, with
-    the derivatives of the event.
+    At such an event, entry `event[0]` of the mode changes from `event[1]` to `event[2]`. If
+    `event[2]` is rest, a direct change to the opposite direction also counts, as a rest of length
+    0. The return map is then smooth there.
+
+    The state has one more entry, the elapsed time. The mode has one more entry, the number of
+    remaining events. At the end of a run, state and time are those of the last event, with its
+    derivatives.
     """
 
     system: AbstractHybridSystem
@@ -70,10 +74,10 @@ class ReturnSystem(AbstractHybridSystem):
 class PoincareSection(eqx.Module):
     """The event at which a return starts and ends.
 
-    - `event`: entry of the mode, and its values before and after the event; `count`: number of
-      these events in a return.
-    - `mode` (m,) and `time` [s]: of the start; `longest` [s]: time limit of a return.
-    - `symmetric`: whether the mirror image returns, half a period later.
+    - `event`: index into the mode vector, and the values of this entry before and after the event;
+      `count`: how many times the event occurs in one return.
+    - `mode` (m,) and `time` [s]: at the start of the return; `longest` [s]: its time limit.
+    - `symmetric`: whether the return ends after half a period, at the mirror image of the start.
     """
 
     event: Int[Array, "3"]
@@ -85,10 +89,10 @@ class PoincareSection(eqx.Module):
 
 
 class ReturnMap(eqx.Module):
-    """The result of one return, or the derivatives of its entries.
+    """The result of one return, or the derivatives of this result.
 
-    `y` (n,): state at the event; `after` [s]: duration; `events` (k,) [s]: times of the first
-    events on the way; `arrived`: whether the event occurred.
+    `y` (n,): state at the event; `after` [s]: duration of the return; `events` (k,) [s]: times of
+    the first k events during the return; `arrived`: whether the event of the section occurred.
     """
 
     y: Values
@@ -100,7 +104,9 @@ class ReturnMap(eqx.Module):
 def run_to_section(
     machine: Machine, args: PyTree, y: Any, section: PoincareSection, engine: Adaptive
 ) -> Path:
-    """Simulate from y to the event; the state is constant after it, until the time limit."""
+    """Simulate from the state `y` to the event of the section. After the event, the state is
+    constant until the time limit.
+    """
     mode = jnp.append(section.mode, section.count).astype(jnp.int32)
     ts = section.time + jnp.stack([jnp.zeros_like(section.longest), section.longest])
     system = ReturnSystem(as_system(machine), section.event)
@@ -115,7 +121,9 @@ def return_to_section(
     engine: Adaptive,
     events: int = 0,
 ) -> ReturnMap:
-    """Return the state at the next event of the section, for the start y."""
+    """Return the `ReturnMap` from the state `y` to the next event of the section. `events`: number
+    of event times to return.
+    """
     path = run_to_section(machine, args, y, section, engine)
     end = path.ys[-1]
     arrived = (path.result == Result.successful) & (path.modes[-1, -1] == 0)
@@ -135,7 +143,7 @@ def return_with_derivatives(
     engine: Adaptive,
     events: int = 0,
 ) -> tuple[ReturnMap, ReturnMap]:
-    """Return the image of y under the return map, and its derivatives by y."""
+    """Return the image of `y` under the return map, and the derivatives of the image by `y`."""
 
     def image_of(y: Any) -> Any:
         image = return_to_section(machine, args, y, section, engine, events)
@@ -146,9 +154,10 @@ def return_with_derivatives(
 
 
 class Solution(eqx.Module):
-    """A state `y` (n,) and its `image` under the return map, with the `derivatives` by y.
+    """A state `y` (n,), its `image` under the return map, and the `derivatives` of the image by y.
 
-    `residual`: their difference in the sizes of the states; `tried`: number of returns.
+    `residual`: the largest difference between `image` and `y`, relative to the size of the state;
+    `tried`: number of returns that were computed.
     """
 
     y: Float[Array, " n"]
@@ -167,11 +176,11 @@ def solve_cycle(
     engine: Adaptive,
     events: int = 0,
 ) -> Solution:
-    """Solve for a fixed point of the return map by damped Newton steps from y.
+    """Solve for a fixed point of the return map by damped Newton steps that start at `y`.
 
     The function is pure, so it can be compiled and batched. The derivative of the return map has a
-    low rank, because a stick resets the velocity. But 1 is not an eigenvalue of it, except at a
-    fold, so Newton's equations are regular.
+    low rank, because a phase of sticking removes disturbances. Except at a fold, 1 is not an
+    eigenvalue of this derivative. Therefore Newton's equations are regular.
     """
 
     def evaluate(y: Any, tried: Any) -> Solution:
@@ -210,9 +219,10 @@ def solve_cycle(
 
 
 def newton_step(by_state: Array, residual: Array, scale: Any) -> Array:
-    """Return the Newton step for a return map with the derivative `by_state` (n, n).
+    """Return the Newton step (n,) for a return map with the derivative `by_state` (n, n).
 
-    `residual` is (n,), or (n, k) for k steps at once; the equations are scaled by `scale` (n,).
+    `residual` is image minus state (n,), or (n, k) for k steps at once. The unknowns are divided by
+    `scale` (n,) before the equations are solved.
     """
     matrix = jnp.eye(len(scale)) - by_state * scale / scale[:, None]
     return (scale * jnp.linalg.solve(matrix, (residual.T / scale).T).T).T
@@ -221,10 +231,12 @@ def newton_step(by_state: Array, residual: Array, scale: Any) -> Array:
 def extremes(
     machine: Machine, args: PyTree, y: Any, section: PoincareSection, ends: Any, engine: Adaptive
 ) -> tuple[Array, Array]:
-    """Return the lowest and the highest value of each state over the phases, differentiable.
+    """Return the lowest and the highest value of each state over the phases. Both can be
+    differentiated.
 
-    The motion is smooth within a phase. Between two nodes the time of an extremum comes from the
-    cubic through states and rates, and its value from the quintic with the second rates.
+    The motion is smooth within a phase. Each phase is evaluated at nodes. Between two nodes, a
+    cubic through states and rates gives the time of an extremum. A quintic, which also uses the
+    second derivatives, gives its value.
 
     **Arguments:** `ends` (k,): ends of the phases [s] after the start.
     """
@@ -254,8 +266,9 @@ def extremes(
 
 
 def _extrema_between(y: Array, f: Array, a: Array, t: Array) -> Array:
-    """Return the value at the extremum between each node and the next, or at the node without one.
-    The nodes are the second axis of the states `y`, their rates `f`, second rates `a`, and times.
+    """Return for each interval between two nodes the value at its extremum, or the value at its
+    first node if it has no extremum. The nodes are the second axis of the states `y`, the rates
+    `f`, the second derivatives `a` and the times `t`.
     """
     (y0, y1), (f0, f1), (a0, a1), (t0, t1) = ((x[:, :-1], x[:, 1:]) for x in (y, f, a, t))
     h = t1 - t0

@@ -1,6 +1,6 @@
 """The engine: simulate a hybrid system from event to event.
 
-A system is three functions: flow, guard and jump. The engine does not know friction.
+A system has three methods: flow, guard and jump. The engine contains nothing specific to friction.
 """
 
 from .options import Adaptive as Adaptive, Engine as Engine, OnSamples as OnSamples

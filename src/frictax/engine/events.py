@@ -1,4 +1,4 @@
-"""Find the times of events: rates of margins along the motion, and a bracket of a sign change."""
+"""Find the times of events: rates of event functions, and a bracket around a sign change."""
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from .reused import Reused
 
 
 class Slope(eqx.Module):
-    """At one time along the motion: dy/dt, the margins g and their rates dg/dt."""
+    """Values at one time of a run: `speed` = dy/dt, the event functions `g`, and `rate` = dg/dt."""
 
     speed: State
     g: Float[Array, " g"]
@@ -26,8 +26,8 @@ def slope_of(system: Reused, t, y, mode) -> Slope:
 
 
 def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Integer:
-    """Return the number of the falling margin that reaches 0 first. Of margins that had `expired`
-    at the start, return the lowest.
+    """Return the index of the falling event function that reaches 0 first, by linear extrapolation.
+    If one `expired` (was not above 0 at the start), return the index of the lowest one.
     """
     falling = slope.rate < 0
     away = jnp.where(falling, jnp.abs(slope.g / jnp.where(falling, slope.rate, 1.0)), jnp.inf)
@@ -37,8 +37,8 @@ def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Integer:
 class Bracket(eqx.Module):
     """Two points between which a function changes its sign, and the history of the search.
 
-    The secant rule of Illinois narrows the bracket. Bisection is used whenever three steps did not
-    halve it.
+    The Illinois rule (a modified secant method) narrows the bracket. If three steps did not halve
+    the bracket, the next step is a bisection.
 
     **Source:** after T. J. Dekker, in B. Dejon, P. Henrici (eds.), Constructive Aspects of the
     Fundamental Theorem of Algebra, 1969.
@@ -61,8 +61,8 @@ class Bracket(eqx.Module):
         return self.high - self.low <= rtol * self.length
 
     def is_fall(self, x, fx, rtol: float) -> Bool[Array, ""]:
-        """Return whether a function with the value `fx` at x falls through 0 near x: within `rtol`
-        of the initial length, by the slopes from x to both ends.
+        """Return whether the function, which has the value `fx` at x, falls through 0 near x. The
+        slopes from x to both ends must predict a zero within `rtol` times the initial length.
         """
         steps = (self.f_low - fx) * (self.high - x), (fx - self.f_high) * (x - self.low)
         far = jnp.abs(fx) * (x - self.low) * (self.high - x)
@@ -79,7 +79,9 @@ class Bracket(eqx.Module):
         return jnp.where(use, secant, 0.5 * (self.low + self.high))
 
     def narrow(self, x, fx) -> "Bracket":
-        """Return the part with the change of sign, where f(x) = `fx`."""
+        """Return the smaller bracket: the part on the side of x where the sign changes. `fx`: value
+        of the function at x.
+        """
         first = (fx > 0) != (self.f_high > 0)
         return Bracket(
             jnp.where(first, x, self.low),
@@ -93,11 +95,11 @@ class Bracket(eqx.Module):
         )
 
     def end(self) -> Number:
-        """Return the event: for a falling margin the end that the secant converged to, for a rising
-        quantity the end after the crossing.
+        """Return the located point of the sign change. For a falling function it is the end of the
+        bracket whose value is closer to 0. For a rising function it is the upper end.
 
-        A phase that begins after a rise has the event behind it. If a margin is not finite, the
-        end with this value is returned, so that the run reports it.
+        After a rise, a phase that begins at the upper end is past the event. If the value at the
+        upper end is not finite, this end is returned, so that the run reports the value.
         """
         secant = (self.f_high <= 0) & jnp.isfinite(self.f_high)
         return jnp.where(secant & (jnp.abs(self.f_low) < jnp.abs(self.f_high)), self.low, self.high)

@@ -1,5 +1,5 @@
 """Linearly implicit steps for stiff motion: the Rosenbrock method of `OnSamples`, its derivative,
-and the solution of its small linear systems.
+and a solver for the small linear systems in it.
 """
 
 import math
@@ -29,13 +29,13 @@ def take_step(
     rate: Any = None,
     holds: Any = None,
 ) -> Any:
-    """Return the state at `t1` by one step of the solver of `options` from `y0` at `t0`.
+    """Return the state at `t1` after one step of the solver in `options` from `y0` at `t0`.
 
-    Without a solver, a stiff system takes a linearly implicit step, or a `safe_step` if the
-    implicit step breaks the bounds.
+    If `options` has no solver, a stiff system takes a linearly implicit step. If this step is not
+    valid (see `sound`), the system takes its `safe_step` instead.
 
-    `holds`: the result of `keeps_bounds` for a longer step, so that all shorter steps are of the
-    same kind. With True the step is implicit, and the caller checks the bounds.
+    `holds`: the result of `keeps_bounds` for a longer step from `t0`, so that all shorter steps use
+    the same method. With the Python value True the step is implicit, and the caller checks it.
     """
     if options.solver is not None or not system.is_stiff():
         return advance(options.solver, lambda t, y: system.flow(t, y, mode), t0, t1, y0, rate)
@@ -53,8 +53,8 @@ def take_step(
 
 
 def keeps_bounds(system: Reused, options: OnSamples, mode, t0, t1, y0, y1: Any = None) -> Any:
-    """Return whether the linearly implicit step keeps the bounds; None for a system or a solver
-    without bounds. `y1`: the result of the step, if it is known.
+    """Return whether the linearly implicit step is valid (see `sound`). Return None if the system
+    is not stiff or `options` has a solver. `y1`: the result of the step, if it is known.
     """
     if options.solver is not None or not system.is_stiff():
         return None
@@ -71,8 +71,8 @@ def _implicit_step(system: Reused, mode, t0, t1, y0) -> Array:
 
 @eqx.filter_custom_jvp
 def rosenbrock2(system: Reused, mode, t0, t1, y0) -> Array:
-    """Return the state at `t1` by one step from `y0` at `t0` of the Rosenbrock method with two
-    stages, of order 2 and L-stable.
+    """Return the state at `t1` after one step from `y0` at `t0` of a Rosenbrock method with two
+    stages. The method has order 2 and is L-stable.
 
     **Source:** J. G. Verwer, E. J. Spee, J. G. Blom, W. Hundsdorfer, SIAM J. Sci. Comput. 20(4),
     1999.
@@ -82,7 +82,7 @@ def rosenbrock2(system: Reused, mode, t0, t1, y0) -> Array:
 
 
 def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
-    """Return both stages, and the function that solves the equations of a stage."""
+    """Return the rates of both stages, and the function that solves the linear systems."""
     flow, h = (lambda t, y: system.flow(t, y, mode)), t1 - t0
     rate, at_t, by_y = slopes(flow, t0, y0)
     solve = factorize(shift_matrix(by_y, _GAMMA * h))
@@ -92,8 +92,8 @@ def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
 
 
 def rosenbrock2_differences(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array]:
-    """Return the difference between a step of `rosenbrock2` and a step of order 1 with the same
-    matrix, and the increment of the step of order 1.
+    """Return two vectors (n,) for error control. The second is the increment of a step of order 1
+    with the same matrix. The first is the difference between `rosenbrock2` and this step.
     """
     k1, k2, _ = _stages(system, mode, t0, t1, y0)
     h = t1 - t0
@@ -106,8 +106,8 @@ def _end(t0, t1, y0, k1, k2) -> Array:
 
 @rosenbrock2.def_jvp
 def _rosenbrock2_jvp(primals, tangents) -> Any:
-    """Differentiate the equations of the stages and solve them with the factors of the step. This
-    takes less than half of the work of differentiating the elimination.
+    """Differentiate the linear systems of the stages, and solve the results with the factorization
+    of the step. This is less than half of the work of differentiating the elimination.
     """
     system, mode, *at = primals
     d_system, _, *d_at = tangents
@@ -129,7 +129,7 @@ def _rosenbrock2_jvp(primals, tangents) -> Any:
 
 
 def slopes(flow, t, y) -> tuple[Array, Array, list[list[Array]]]:
-    """Return flow(t, y), its derivative by t, and its Jacobian by y, entry by entry."""
+    """Return flow(t, y), its derivative by t, and its Jacobian by y as rows of scalars."""
     n = y.shape[0]
     columns = jnp.eye(n + 1, dtype=y.dtype)
     push = lambda d: jax.jvp(flow, (t, y), (d[0], d[1:]))  # noqa: E731
@@ -138,7 +138,7 @@ def slopes(flow, t, y) -> tuple[Array, Array, list[list[Array]]]:
 
 
 def shift_matrix(matrix: list[list[Array]], factor) -> list[list[Array]]:
-    """Return 1 - factor*matrix."""
+    """Return the matrix I - factor*matrix, where I is the unit matrix."""
     return [
         [(1.0 if i == j else 0.0) - factor * x for j, x in enumerate(row)]
         for i, row in enumerate(matrix)
@@ -146,8 +146,10 @@ def shift_matrix(matrix: list[list[Array]], factor) -> list[list[Array]]:
 
 
 def factorize(matrix: list[list[Any]]) -> Any:
-    """Return a function that solves matrix x = b. A system of up to 12 equations is written out
-    without pivoting, which a matrix 1 - h*J of a dissipative motion does not need.
+    """Return a function that solves matrix x = b for x.
+
+    For up to 12 equations the elimination is written out entry by entry, without pivoting. A matrix
+    I - h*J of a dissipative motion does not need pivoting.
     """
     n = len(matrix)
     if n == 0:

@@ -24,37 +24,40 @@ EVENTS = 1000  # default of `max_events`; known switching times are added to it
 
 
 def room(options: "Adaptive | OnSamples") -> int:
-    """Return how many events a run may have."""
+    """Return the largest number of events that a run with these options may have."""
     return EVENTS if options.max_events is None else options.max_events
 
 
 class Adaptive(Pickled, eqx.Module):
-    """Error-controlled phases. Each phase is a `diffrax.diffeqsolve`, and a `diffrax.Event` ends it
-    at the first guard that falls.
+    """Options of the engine with error-controlled steps. A run consists of phases between events.
+
+    Each phase is one `diffrax.diffeqsolve`. It ends when the first event function (`guard`) falls
+    to 0.
 
     **Arguments:**
 
-    - `rtol`, `atol`: tolerances of a step. Default 1e-7 and 1e-9; in 32 bits 1e-5 and 1e-6.
-    - `solver`: any diffrax solver with an interpolation. None: `diffrax.Tsit5()`, or a Rosenbrock
-      method of order 4 if a part has a bristle whose oscillation decays, which that of a
-      `MaxwellSlip` does not. For other stiff machines take `diffrax.Kvaerno5()`, which is much
-      slower than both for a bristle.
+    - `rtol`, `atol`: tolerances of a step. Default 1e-7 and 1e-9; with 32-bit numbers 1e-5 and
+      1e-6.
+    - `solver`: any diffrax solver with an interpolation. Default: a Rosenbrock method of order 4 if
+      a part has a bristle other than `MaxwellSlip`, and `diffrax.Tsit5()` otherwise. For other
+      stiff machines use `diffrax.Kvaerno5()`. For bristles it is much slower than the defaults.
     - `stepsize_controller`: any controller of diffrax; replaces `rtol` and `atol`. A controller
       without error control needs `dt0`.
-    - `dt0`: the first step of every phase [s]. Default: from the phase before.
-    - `dtmax`: the longest step [s]. With error control, a guard that falls and rises again within
-      one step is found by a cubic through the guard and its rate at both ends.
-    - `max_events`: how many mode changes and drive switches a run may have. Default: 1000 in
-      addition to the samples of all `Sampled` drives; `simulate` outside of `jit` and `vmap`
-      doubles this number until it suffices. Under `jit` give the number if a `Pulse`, a `Trapezoid`
-      or a `Sine` has more ends and extrema. Compiled code cannot raise an error; `run.result`
+    - `dt0`: the first step of every phase [s]. Default: the mean step of the previous phase.
+    - `dtmax`: the longest step [s]. An event function may fall to 0 and rise again within one step.
+      With error control, such a dip is found with a cubic through its values and rates at both
+      ends.
+    - `max_events`: largest number of mode changes and drive switches in a run. Default: 1000 plus
+      the number of samples of all `Sampled` drives. Outside of `jit` and `vmap`, `simulate` doubles
+      this number until it is sufficient. Under `jit`, give a larger number if the periods of a
+      `Pulse`, `Trapezoid` or `Sine` need it. Compiled code cannot raise an error; `run.result`
       reports a run with too many events.
-    - `max_steps`: how many solver steps a run may take.
+    - `max_steps`: largest number of solver steps in a run.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
       forward mode only, which compiles faster.
 
-    **Raises:** `ValueError` for a budget or tolerance that is not positive; at `simulate` for
-    tolerances below what 32-bit numbers can meet.
+    **Raises:** `ValueError` for a limit or tolerance that is not positive. `simulate` raises it for
+    a tolerance that 32-bit numbers cannot meet.
 
     A mass on a spring returns pi seconds after its release:
 
@@ -120,7 +123,7 @@ class Adaptive(Pickled, eqx.Module):
         _check_adjoint(self)
 
     def _check_numbers(self) -> None:
-        """Raise `ValueError` for a tolerance, step or budget that is not a positive number."""
+        """Raise `ValueError` for a tolerance, step or limit that is not a positive number."""
         usual = "Leave it out for the default."
         for name in ("rtol", "atol", "dt0", "dtmax", "max_events", "max_steps"):
             value = getattr(self, name)
@@ -137,7 +140,7 @@ class Adaptive(Pickled, eqx.Module):
                 )
 
     def walker(self) -> Any:
-        """Return the diffrax solver."""
+        """Return the diffrax solver: `solver`, or `diffrax.Tsit5()` by default."""
         import diffrax
 
         return diffrax.Tsit5() if self.solver is None else self.solver
@@ -179,17 +182,18 @@ class Adaptive(Pickled, eqx.Module):
 
 
 class ForwardAlone(eqx.Module):
-    """The option `diffrax.ForwardMode()`, without an import of diffrax."""
+    """An `adjoint` that means `diffrax.ForwardMode()`, but needs no import of diffrax."""
 
 
 class OnSamples(Pickled, eqx.Module):
-    """One step from each sample of a record to the next, or several if the motion is fast, with
-    events located inside the steps. This engine is for measured drives.
+    """Options of the engine that steps from each sample of a record to the next sample.
 
-    The grid of the record is `ts`, which may be uneven. Measured drives change their formula at its
-    points (`Sampled` with the same times, linear between samples or held). Other drives may be
-    smooth or switch between samples. A run takes one step per sample for any number of corners of
-    its drives, while `Adaptive` would end a phase at each corner.
+    It is made for measured drives. If the motion is fast, it takes several steps between two
+    samples. Events are located inside the steps.
+
+    The sampling times are `ts`, and need not be equidistant. A measured drive is a `Sampled` with
+    the same times, so its corners are at the samples. Other drives may be smooth, or switch between
+    samples. A corner of a drive at a sample costs nothing, while `Adaptive` ends a phase there.
 
     **Arguments:**
 
@@ -197,24 +201,25 @@ class OnSamples(Pickled, eqx.Module):
       The default is `diffrax.Bosh3()`, the cheapest method whose error on a record at 2.5 kHz is
       below 1e-9 (experiments/benchmarks/p2.py). If a part has a bristle, the default is linearly
       implicit steps of order 2.
-    - `tolerance`: the largest estimated error of a step, relative to the range of each state so
-      far. A step with a larger error is divided into 2, 4, 8, ... up to 4096 parts. None for steps
-      without error control. In 32 bits at least 1.2e-5. While a state has moved by less than 1e-9
-      of its unit, the error is relative to 1e-5 of the unit (in 32 bits 1e-6 and 1e-2).
+    - `tolerance`: the largest estimated error of a step, relative to the range that each state has
+      covered so far. A step with a larger error is divided into 2, 4, 8, ... up to 4096 parts. None
+      means steps without error control. With 32-bit numbers the smallest value is 1.2e-5. While a
+      state has moved by less than 1e-9 of its unit, its error is relative to 1e-5 of the unit. (For
+      32-bit numbers these two values are 1e-6 and 1e-2.)
     - `substeps`: the least number of steps from one sample to the next.
-    - `max_steps`: how many parts a run may take in divided steps.
-    - `max_events`: how many mode changes, and switches of drives between samples, a run may have.
-      Default: 1000 in addition to the samples of drives that move a body. As for `Adaptive`, it is
-      a limit under `jit`, also for samples of a drive that lie between those of `ts`.
+    - `max_steps`: largest number of parts, over all divided steps of a run.
+    - `max_events`: largest number of mode changes, and of drive switches between samples, in a run.
+      Default: 1000 plus the number of samples of `Position` drives. Under `jit` it is a fixed
+      limit, as for `Adaptive`. Samples of a drive that are not in `ts` then count, too.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
-      forward mode only. This computes value and derivatives in one pass and compiles in a third of
-      the time. `fit` uses it.
-    - `finer`: pairs (i, k), for k times as many steps from sample i to the next, for gaps in a
-      record: see `over_gaps`.
+      forward mode only. Forward mode computes value and derivatives in one pass and compiles in a
+      third of the time. `fit` uses it.
+    - `finer`: pairs (i, k): take k times as many steps from sample i to sample i + 1. It is for
+      gaps in a record, see `over_gaps`.
 
     **Raises:** `ValueError` for an invalid solver, or for a count that is not a whole number >= 1.
 
-    A ramp of 2 N/s breaks 10 N of friction between two samples, at 5 s:
+    A force that grows by 2 N/s breaks a block with 10 N of friction away between two samples:
 
     >>> import frictax as fx, jax.numpy as jnp, numpy as np
     >>> t = np.linspace(0.0, 6.3, 64)
@@ -237,10 +242,11 @@ class OnSamples(Pickled, eqx.Module):
     finer: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
 
     def over_gaps(self, t: np.ndarray) -> "OnSamples":
-        """Return these options with more steps in the gaps of the times `t` (n,) [s], so that no
-        step is longer than the median interval. A gap is longer than 2.5 median intervals.
+        """Return a copy of these options with more steps in the gaps of the sampling times `t` (n,)
+        [s]. A gap is an interval longer than 2.5 median intervals. It is divided into steps that
+        are not longer than the median interval.
 
-        `fit` does this for its records.
+        `fit` calls this function for each record.
 
         >>> import frictax as fx, numpy as np
         >>> fx.OnSamples().over_gaps(np.array([0.0, 0.1, 0.2, 0.6, 0.7])).finer
@@ -257,15 +263,17 @@ class OnSamples(Pickled, eqx.Module):
         return self if finer == self.finer else dataclasses.replace(self, finer=finer)
 
     def with_numbers(self, dtype: DTypeLike) -> "OnSamples":
-        """Return these options with the tolerance as an array, so that another value does not need
-        another program.
+        """Return a copy of these options with the tolerance as an array. A compiled program then
+        serves any value of the tolerance.
         """
         if self.tolerance is None or isinstance(self.tolerance, jax.Array):
             return self
         return dataclasses.replace(self, tolerance=jnp.asarray(self.tolerance, dtype))
 
     def steps(self, samples: int) -> np.ndarray:
-        """Return the number of steps between each of `samples` samples and the next."""
+        """Return the number of steps in each interval between two of `samples` samples, as an array
+        (samples - 1,).
+        """
         steps = np.full(max(samples - 1, 0), self.substeps)
         for i, k in self.finer:
             steps[i] *= k

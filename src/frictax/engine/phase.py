@@ -1,7 +1,7 @@
-"""One phase of `Adaptive`: from an event to the next, in one mode.
+"""One phase of a run with `Adaptive`: the time between two events, in one mode.
 
-`locate` integrates to the end of the phase. `cross` goes over the event. `transport` repeats the
-phase to its known end, for derivatives.
+`locate` integrates until the phase ends. `cross` computes time, state and mode after the event.
+`transport` repeats the phase to its known end, and is the function that is differentiated.
 """
 
 import dataclasses
@@ -28,12 +28,13 @@ from .tangents import reverse_if_used
 
 
 class Bracketed(optx.AbstractRootFinder):
-    """`Bracket` as a root finder for a `diffrax.Event`.
+    """A root finder for a `diffrax.Event` that uses `Bracket`.
 
-    It stops when the bracket is shorter than `rtol` times the step. The engine's Newton step then
-    squares this error. A small value is not a criterion: a margin that has just begun, such as the
-    velocity after a breakaway, is small, too. Optimistix's `Bisection` takes as long as a whole
-    step of the solver, and its `Newton` may leave the bracket.
+    It stops when the bracket is shorter than `rtol` times the step. The Newton step of the engine
+    then squares this error. A small function value is not a criterion. Just after a mode began, an
+    event function is also small, such as the velocity after a breakaway.
+    Optimistix's `Bisection` takes as long as a whole solver step, and its `Newton` may leave the
+    bracket.
     """
 
     rtol: float
@@ -60,7 +61,9 @@ class Bracketed(optx.AbstractRootFinder):
 
 
 def _value_of_event(fn, x, args: PyTree) -> Any:
-    """Return the value of the condition that was met. Diffrax returns 0 for the others."""
+    """Return the value of the event condition that was met, and the auxiliary output. Diffrax
+    returns 0 for conditions that were not met.
+    """
     conditions, aux = fn(x, args)
     return sum(jax.tree.leaves(conditions)), aux
 
@@ -72,8 +75,8 @@ WINDOW = 64  # largest number of samples read from one phase; a longer phase is 
 
 
 class Start(eqx.Module):
-    """The start of a phase: time, state and mode, its first step `dt` [s], and `sample`, the first
-    sample at or after `t`.
+    """The start of a phase: time, state, mode, first step `dt` [s], and the index `sample` of the
+    first sample at or after `t`.
     """
 
     t: Values
@@ -84,15 +87,18 @@ class Start(eqx.Module):
 
 
 class Stop(eqx.Module):
-    """The end of a phase before the Newton step on the guard, and its cause `fired`."""
+    """The end time `t` of a phase before the Newton step on the event function, and its cause
+    `fired`: the index of an event function, `DEADLINE`, `END` or `CUT`.
+    """
 
     t: Values
     fired: Int[Array, "..."]
 
 
 class _Walked(NamedTuple):
-    """The state of `_Steps`: the state of the wrapped controller, time and state reached, margins
-    and rates there with the tries of `_find_dip`, and the `Sums` so far.
+    """The state of the controller `_Steps`. `inner`: state of the wrapped controller. `reached`:
+    time and state after the last accepted step. `watch`: event functions and rates there, and the
+    number of successive tries of `_find_dip`. `sums`: the `Sums` of all steps so far.
     """
 
     inner: Any
@@ -102,8 +108,8 @@ class _Walked(NamedTuple):
 
 
 class Sums(eqx.Module):
-    """The sums of the estimated errors of all steps so far, and the largest distance of each state
-    from its `origin`.
+    """The error of a run so far. `errors`: for each state the sum of its estimated step errors.
+    `ranges`: largest distance of each state from its start value `origin`.
     """
 
     errors: Float[Array, "... n"]
@@ -121,8 +127,8 @@ class Sums(eqx.Module):
 
 
 class _Begun(diffrax.AbstractStepSizeController):
-    """A controller whose first step is `dt`. Diffrax adds a host callback if a traced step is
-    passed as `dt0=`.
+    """A step-size controller whose first step is `dt`. Diffrax would add a host callback if a
+    traced step were passed as `dt0=`.
     """
 
     controller: Any
@@ -139,11 +145,11 @@ class _Begun(diffrax.AbstractStepSizeController):
 
 
 class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
-    """A controller that also shortens a step over a dip of a margin (see `_find_dip`), and that
-    records the last accepted state.
+    """A step-size controller that shortens a step in which an event function may fall to 0 and rise
+    again (see `_find_dip`). It also records the last accepted state.
 
-    - `slope`: a function that returns margins and their rates at a time and state; None if dips are
-      not looked for. `first`: margins and rates at the start.
+    - `slope`: a function of time and state that returns event functions and their rates; None to
+      ignore dips. `first`: event functions and rates at the start.
     - `sums`: the `Sums` before the phase; None if they are not needed.
     """
 
@@ -202,11 +208,12 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
 
 class _SameSteps(diffrax.AbstractStepSizeController):
-    """A controller whose steps end at the given `times`, of which those after the last are inf.
+    """A step-size controller whose steps end at the given `times`; unused entries at the end are
+    inf.
 
-    Reverse mode computes each step several times, in several parts of the program. These parts
-    round differently. If the step length depended on the error, the steps would end at different
-    times, and the derivatives of the gaps between them would be lost.
+    Reverse mode computes each step several times, in several parts of the program, with different
+    rounding. If the step length depended on the error estimate, the repeated steps would end at
+    different times. The derivatives would then miss the gaps between these times.
     """
 
     times: Any
@@ -223,7 +230,7 @@ class _SameSteps(diffrax.AbstractStepSizeController):
 
 
 class _SameAdaptiveSteps(_SameSteps, diffrax.AbstractAdaptiveStepSizeController):
-    """`_SameSteps` with the tolerances that an implicit solver reads from its controller."""
+    """A `_SameSteps` with tolerances, which an implicit solver reads from its controller."""
 
     rtol: Any
     atol: Any
@@ -231,11 +238,12 @@ class _SameAdaptiveSteps(_SameSteps, diffrax.AbstractAdaptiveStepSizeController)
 
 
 def _find_dip(before, after, dt) -> tuple[Any, Any]:
-    """Return where in a step a margin may have fallen to 0 and risen again, as a share of the step,
-    and whether there is such a margin.
+    """Return the position of a dip in a step (0 to 1), and whether there is one. In a dip, an event
+    function may have fallen to 0 and risen again.
 
-    The estimate is the cubic through the margin and its rate at both ends. A minimum below half of
-    the values at the ends counts, because a step that ends there gives the exact value.
+    A cubic through values and rates at both ends of the step estimates each minimum. A minimum
+    below half of both end values counts as a dip. The step is then repeated up to this minimum,
+    which gives the exact value.
     """
     (g0, r0), (g1, r1) = before, after
     whole = jnp.isfinite(g0) & jnp.isfinite(g1)
@@ -258,12 +266,12 @@ def _find_dip(before, after, dt) -> tuple[Any, Any]:
 
 
 def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
-    """Return right-hand side and start of the motion together with its own speed dy/dt.
+    """Return right-hand side and start state of an extended motion: the state and its speed dy/dt.
 
-    The speed of a motion solves the equation of its derivatives by a start value. Where the slope
-    of a law is not smooth, as that of v**1.5 at rest, a step may be accurate for the state and
-    inaccurate for these derivatives. The error of the speed shows that. The speed is used for
-    nothing else and does not have a derivative.
+    The speed satisfies the same linear equation as the derivatives of the state by its start
+    values. The slope of some laws is not smooth, such as that of v**1.5 at rest. A step may then be
+    accurate for the state and inaccurate for these derivatives. The error of the speed shows this.
+    The speed is used for nothing else and does not have a derivative.
     """
 
     def flow(t, y, system: Reused) -> Any:
@@ -279,9 +287,10 @@ def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
 def _controller(
     system: Reused, options: Adaptive, start: Start, span, margins=None, first=None, sums=None
 ) -> Any:
-    """Return the step-size controller of a phase, in `_Steps` with `margins`, `first` and `sums`.
+    """Return the step-size controller of a phase: the controller of `options`, wrapped in `_Steps`
+    (or in `_Begun` if it has no error control).
 
-    Derivatives do not pass the lengths of its steps.
+    The lengths of its steps are not differentiated.
     """
     controller = options.controller(start.y.dtype, constant(system.longest_step(start.mode, span)))
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
@@ -323,10 +332,11 @@ def _state(y) -> Any:
 
 
 def _read_samples(solution, start: Start, ts, end, speed=None) -> Any:
-    """Return the states at the next `WINDOW` sample times. The next phase overwrites the states
-    after the phase's `end`.
+    """Return the states at the next `WINDOW` sample times. States at times after `end` are not
+    valid; the next phase overwrites them.
 
-    Between the end found and the exact end after the Newton step the state moves with `speed`.
+    The Newton step on the event may move the end slightly beyond `end`. For a sample in between,
+    the state is extrapolated with `speed`.
     """
     if ts is None:
         return None
@@ -340,11 +350,12 @@ def _read_samples(solution, start: Start, ts, end, speed=None) -> Any:
 
 
 def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: Sums) -> Any:
-    """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are
-    full.
+    """Integrate until an event function falls to 0, the deadline is reached, the run ends, or the
+    buffers are full.
 
-    Return the `Stop`, the state there and its `Slope`, the samples of the phase, and the numbers of
-    steps taken and accepted. The last result is the `Sums` (NaN without error control).
+    Return the `Stop`, the state and the `Slope` at the stop, and the states at the samples of the
+    phase. These are followed by the numbers of steps taken and accepted, and the `Sums` (NaN
+    without error control).
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)
@@ -410,12 +421,12 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
 def cross(
     system: Reused, start: Start, stop: Stop, y, slope: Slope, t1, began
 ) -> tuple[Any, Any, Any, Any]:
-    """Go over the event at the located end of a phase: the exact time by one Newton step, then the
-    jump.
+    """Compute the exact time of the event at the located end of a phase by one Newton step, then
+    call `jump`.
 
-    Time and state have the derivatives of the event: with the guard g along the motion, dt = -g/g'
-    and y = y + f*dt. `began` is the time of the start, with its derivatives. Return time, state,
-    mode, and 0, or 1 without a consistent mode.
+    The Newton step gives time and state the derivatives of the event. With the event function g and
+    its rate g' along the motion, dt = -g/g', and the state becomes y + f*dt. `began`: time of the
+    start, with its derivatives. Return time, state, mode, and 0, or 1 if no mode is consistent.
     """
     t, fired = stop.t, stop.fired
     i = jnp.maximum(fired, 0)
@@ -449,11 +460,11 @@ def cross(
 def transport(
     system: Reused, options: Adaptive, start: Start, stop: Stop, t1, ts, span, adjoint
 ) -> Any:
-    """Repeat the phase to its known end and go over its event. Derivatives are taken of this
-    function.
+    """Repeat the phase to its known end and cross its event. This function is differentiated.
 
-    Times enter the integration as constants: a later start is a state that has moved less. Return
-    time and state after the event, and the samples of the phase.
+    Times enter the integration as constants. A change of the start time is converted to a change of
+    the start state: a later start means a state that has moved less. Return time and state after
+    the event, and the states at the samples of the phase.
     """
     t = constant(start.t)
     y = start.y + constant(system.flow(t, start.y, start.mode)) * (t - start.t)

@@ -1,4 +1,6 @@
-"""The loop over phases of `Adaptive`, and its derivatives in forward and reverse mode."""
+"""The loop over the phases of a run with `Adaptive`, and its derivatives in forward and reverse
+mode.
+"""
 
 import functools
 from collections.abc import Callable
@@ -30,7 +32,9 @@ from .tangents import (
 
 
 class _Record(eqx.Module):
-    """Starts and stops of all phases, which forward and reverse mode repeat."""
+    """The `Start` and the `Stop` of each phase of a run. Forward and reverse mode repeat the phases
+    from this record.
+    """
 
     start: Start
     stop: Stop
@@ -95,8 +99,8 @@ def _run_phases_jvp(primals, tangents) -> Any:
 
 
 def _pad_samples(ts) -> Any:
-    """Return the sample times with space for a window after the last; None for the two ends
-    only.
+    """Return the sample times followed by `WINDOW` entries inf, so that a window can be read at any
+    sample. Return None if `ts` contains only start and end.
     """
     if ts.shape[0] <= 2:
         return None
@@ -104,8 +108,8 @@ def _pad_samples(ts) -> Any:
 
 
 def _push(phase, moved, t1, record: _Record, like) -> Any:
-    """Return the function from tangents of the inputs to tangents of all outputs, which goes over
-    the phases from first to last.
+    """Return the function from tangents of the inputs to tangents of all outputs. It processes the
+    phases from first to last.
     """
 
     def push(inputs) -> Any:
@@ -139,8 +143,8 @@ def _push(phase, moved, t1, record: _Record, like) -> Any:
 
 
 def _pull(phase, moved, t1, record: _Record, like) -> Any:
-    """Return the function from cotangents of all outputs to cotangents of the inputs, which goes
-    over the phases from last to first.
+    """Return the function from cotangents of all outputs to cotangents of the inputs. It processes
+    the phases from last to first.
     """
 
     def pull(cotangents) -> Any:
@@ -188,8 +192,8 @@ def _pull(phase, moved, t1, record: _Record, like) -> Any:
 
 
 def _forward(model, t0, t1, y0, mode0, ts, options: Adaptive) -> Any:
-    """Return the whole run without derivatives, with a record of its phases. It is traced once for
-    value and derivative.
+    """Return the results of a whole run without derivatives, and a `_Record` of its phases. The
+    same traced program serves for values and derivatives.
     """
     numbers, rest = eqx.partition(options, eqx.is_array)
     leaves, structure = jax.tree.flatten(rest)
@@ -345,12 +349,15 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
 
 
 def map_lanes_in_turn(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return `function` of two trees of arrays such that `jax.vmap` computes its lanes one after
-    another if the first tree differs between lanes. Together, all lanes would take the largest
-    number of steps, and every branch of any lane. If only the second tree differs, as the tangents
-    of a Jacobian, the lanes are computed together.
+    """Return a version of `function` that `jax.vmap` computes one batch entry ("lane") after
+    another. `function` takes two trees of arrays.
 
-    This is for a CPU; on other devices `function` itself is returned. It cannot be differentiated.
+    If all lanes were computed together, each lane would take the largest number of steps and every
+    branch of any lane. If only the second tree is batched, such as the tangents of a Jacobian, the
+    lanes are still computed together.
+
+    This applies to a CPU only. On other devices `function` itself is returned. The result cannot be
+    differentiated.
     """
     if jax.default_backend() != "cpu":
         return function

@@ -13,9 +13,9 @@ SECOND = (
 
 
 class Result(eqx.Enumeration):
-    """How a run ended. The value is the message, with its remedy.
+    """How a run ended. The value of each item is a message that also gives a remedy.
 
-    Only the numbers of a run that is `successful` can be used up to the end.
+    Only if a run is `successful` are all of its values valid, up to the end.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Clock(fx.AbstractHybridSystem):

@@ -11,14 +11,16 @@ from jaxtyping import PyTree
 
 
 def model_of(system, args: PyTree) -> Any:
-    """Return a system and its `args` for one walk. The third entry is unique, so that traced
-    methods are not reused in another walk, where data that a method reads may have changed.
+    """Return (system, args, unique object) for one call of `walk`.
+
+    The unique object prevents another call from using the traced methods of this call. In the
+    meantime, data that a method reads may have changed.
     """
     return system, args, object()
 
 
 def model_in_mode(model, mode) -> Any:
-    """Return the model for the time in which `mode` lasts."""
+    """Return the model with the system's `staying` for `mode`, for use while this mode lasts."""
     system, args, walk = model
     return system.staying(mode, args), args, walk
 
@@ -30,8 +32,8 @@ def _combine_model(static, arrays) -> Any:
 
 @functools.cache
 def _compile_method(name: str) -> Callable[..., Any]:
-    """Return a function that calls a method. In a traced program the function has the name of the
-    method.
+    """Return a jitted function that calls the system's method `name`. The function has the name of
+    the method, so that a traced program shows it.
     """
 
     def call(static, arrays, *at) -> Any:
@@ -43,7 +45,9 @@ def _compile_method(name: str) -> Callable[..., Any]:
 
 
 def _method(name: str, traced: bool = True) -> Callable[..., Any]:
-    """Return a method of `Reused`. A method that is not traced must not depend on time or state."""
+    """Return a method for `Reused` that calls the system's method `name`. If not `traced`, it is
+    called without time, state and mode.
+    """
 
     def ask(self) -> Any:
         system, args, _ = _combine_model(self.static, self.arrays)
@@ -55,10 +59,10 @@ def _method(name: str, traced: bool = True) -> Callable[..., Any]:
 
 
 class Reused(eqx.Module):
-    """A `model_of` whose methods JAX traces once for each shape and then takes from its cache.
+    """A system with its `args`. JAX traces each of its methods only once for each shape.
 
-    An engine calls the flow in a dozen places. Tracing it in each place took longer than compiling
-    the whole program. In the program the methods are calls, which XLA inlines.
+    An engine calls `flow` in a dozen places. Tracing `flow` in each place took longer than
+    compiling the whole program. In the traced program the methods are calls, which XLA inlines.
     """
 
     arrays: Any

@@ -44,8 +44,8 @@ _DENSE = (
 
 
 class _Between(diffrax.AbstractLocalInterpolation):
-    """The method's own polynomial of order 3. It does not use rates, because the rates of a stiff
-    motion are inaccurate where the state has a small error.
+    """The interpolation of `Rodas4` within a step, a polynomial of order 3. It does not use dy/dt:
+    in a stiff motion a small error of the state causes a large error of dy/dt.
     """
 
     t0: Any
@@ -65,8 +65,9 @@ class _Between(diffrax.AbstractLocalInterpolation):
 
 
 class Rodas4(diffrax.AbstractAdaptiveSolver):
-    """A solver with one linear system per stage and without iteration. At kinks of the motion, such
-    as the reversal of a bristle, an iteration would reject steps that this method takes.
+    """A diffrax solver for stiff motion: each stage solves one linear system, without iteration. At
+    kinks of the motion, such as the reversal of a bristle, an iteration would fail and reject steps
+    that this method accepts.
     """
 
     term_structure: ClassVar[Any] = diffrax.AbstractTerm

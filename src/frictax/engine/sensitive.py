@@ -1,4 +1,6 @@
-"""A hybrid system with the derivatives of its state by parameters as further states."""
+"""`Sensitive`: a hybrid system whose state also contains the derivatives of the state by
+parameters.
+"""
 
 import abc
 from collections.abc import Callable
@@ -19,39 +21,42 @@ from .system import DEADLINE, AbstractHybridSystem
 def jvp_columns(
     function: Callable[..., Any], at: tuple[Any, ...], along: tuple[Any, ...]
 ) -> tuple[Any, Any]:
-    """Return `function` at the point `at`, and its derivatives in the directions `along`.
-    Directions are the last axis of `along` and of the derivatives.
+    """Return the value of `function` at the point `at`, and its derivatives in several directions.
+    The last axis of the arrays in `along`, and of the derivatives, counts the directions.
 
-    It gives the sensitivities of `linearize`, `outlook`, `information` and `design`, and the
-    Jacobian of the residuals for the errors of a fit.
+    `linearize`, `outlook`, `information` and `design` use it for sensitivities, and a fit for the
+    Jacobian of the residuals that gives the standard errors.
     """
     one = lambda *along: jax.jvp(function, at, along)  # noqa: E731
     return jax.vmap(one, in_axes=-1, out_axes=(None, -1))(*along)
 
 
 class AbstractFamily(eqx.Module):
-    """Hybrid systems that differ in parameter values only."""
+    """A function from parameter values to a hybrid system with these values."""
 
     @abc.abstractmethod
     def system(self, x: Float[Array, " p"]) -> AbstractHybridSystem:
         """Return the system with the parameter values `x`."""
 
     def staying(self, mode: Modes, args: PyTree) -> "AbstractFamily":
-        """Return the family of the systems' `staying`."""
+        """Return a family whose systems are the `staying` of this family's systems for `mode`."""
         return self
 
 
 class Sensitive(AbstractHybridSystem):
-    """A system together with the derivatives S of its state by the parameters `x` of its `family`.
+    """A system together with the derivatives S (n, p) of its state by the parameters `x` (p,) of
+    its `family`.
 
-    Inside a mode ``S' = (df/dy) S + df/dx``. The time of an event, where the margin h falls to 0 or
-    a deadline comes, shifts by ``dtau = -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``. At the event S
-    becomes ``S+ = dg(dtau, S + f dtau, dx) - f+ dtau`` (the saltation matrix). Here dg is the
-    derivative of `jump` by time, state and parameters. So a run has exact derivatives as states.
-    Their own derivatives by the drives are ordinary derivatives of this run.
+    Within a mode ``S' = (df/dy) S + df/dx``. At an event the event function h falls to 0, or a
+    deadline is reached. A parameter shifts the time of the event by
+    ``dtau = -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``. After the event, S is (saltation matrix)
+    ``S+ = dg(dtau, S + f dtau, dx) - f+ dtau``. Here dg is the derivative of `jump` by time, state
+    and parameters. Therefore a run contains exact derivatives as states. They can be differentiated
+    again by the drives, as ordinary first derivatives of this run.
 
-    State: the state of the system (n,), S row by row (n, p), dtau of the last event (p,), and its
-    time. An event that follows at once, as a breakaway at a switch, has the shift of the last one.
+    State vector: the state of the system (n,), S row by row (n, p), dtau of the last event (p,),
+    and the time of this event. A second event at the same time, such as a breakaway at a switch,
+    has the same dtau.
 
     **Source:** M. A. Aizerman, F. R. Gantmacher, Quarterly Journal of Mechanics and Applied
     Mathematics 11(4), 1958.
@@ -63,19 +68,23 @@ class Sensitive(AbstractHybridSystem):
 
     @property
     def size(self) -> int:
-        """The number of states."""
+        """The length of the state vector of this system."""
         return self.n + (self.n + 1) * self.x.shape[0] + 1
 
     def parts(self, y: Float[Array, " m"]) -> tuple[State, Float[Array, "n p"]]:
-        """Return the system's own state, and its derivatives by the parameters."""
+        """Return the state of the original system (n,), and its derivatives by the parameters
+        (n, p).
+        """
         n, p = self.n, self.x.shape[0]
         return y[:n], y[n : n + n * p].reshape(n, p)
 
     def jvp_by_parameters(
         self, function: Callable[..., Any], S: Float[Array, "n p"], *at: Any, dt: Any = None
     ) -> tuple[Any, Any]:
-        """Return `function(system, t, y)` and its derivatives by the parameters as the last axis.
-        `at` is t, y; the derivatives of state and time are `S` and `dt` (None: 0).
+        """Return `function(system, t, y)` and its derivatives by the parameters, with the
+        parameters as the last axis.
+
+        `at`: t and y. `S`, `dt`: derivatives of y and t by the parameters; dt = None means 0.
         """
         still = jnp.zeros(S.shape[1], S.dtype) if dt is None else dt
         of = lambda t, y, x: function(self.family.system(x), t, y)  # noqa: E731
@@ -105,7 +114,7 @@ class Sensitive(AbstractHybridSystem):
         return jnp.concatenate([after, jnp.ravel(S), shift, t[None]]), new_mode, status
 
     def _shift(self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree) -> Values:
-        """Return the derivative of the time `t` of the event by each parameter."""
+        """Return the derivative (p,) of the time `t` of the event by each parameter."""
         own, S = self.parts(y)
         last, at = y[-1 - self.x.shape[0] : -1], y[-1]
 

@@ -1,5 +1,5 @@
-"""One step of an explicit Runge-Kutta method, error scales, and operations on single vector
-entries.
+"""One step of an explicit Runge-Kutta method, scales for errors, and vector operations written out
+entry by entry.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,8 +29,8 @@ def advance(
     y0: Float[Array, " n"],
     rate: Float[Array, " n"] | None = None,
 ) -> Float[Array, " n"]:
-    """Return the state at `t1` of dy/dt = flow(t, y) by one step of a diffrax `solver` (None:
-    `diffrax.Bosh3()`) from `y0` at `t0`. `rate`: dy/dt at `t0`, if it is known.
+    """Return the solution of dy/dt = flow(t, y) at `t1` after one step of a diffrax `solver` from
+    `y0` at `t0`. None means `diffrax.Bosh3()`. `rate`: dy/dt at `t0`, if it is known.
 
     The stages of an explicit solver are written out from its tableau. Diffrax's own `step` loops
     over the stages and also estimates the error, so a record of 25000 samples takes 1.6 times as
@@ -50,7 +50,7 @@ def advance(
 
 
 def bosh3(flow: Callable, t0: Number, t1: Number, y0: Any, rate: Any) -> tuple[Any, list[Any]]:
-    """Return the state after a step of Bosh3, and the rates of its three stages."""
+    """Return the state at `t1` after a step of Bosh3, and dy/dt at its three stages."""
     h, rates = _rates(*_BOSH3, flow, t0, t1, y0, rate)
     return y0 + h * _weighted_sum(_BOSH3[2], rates), rates
 
@@ -68,38 +68,44 @@ def _rates(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> tuple[Any, li
 
 
 def entries(x: Array) -> list[Array]:
-    """Return the entries of a short vector one by one; a long vector as one entry."""
+    """Return a list of the entries of a vector with up to 32 entries; for a longer vector a list
+    that contains the vector itself.
+    """
     return [x[i] for i in range(x.shape[0])] if x.shape[0] <= _FEW else [x]
 
 
 def stack_entries(parts: Sequence[Array], like: Array) -> Array:
-    """Return the vector, of the length of `like`, that `entries` took apart."""
+    """Return the vector whose `entries` are `parts`; it has the length of `like`."""
     if like.shape[0] == 0:
         return like
     return jnp.stack(parts) if like.shape[0] <= _FEW else parts[0]
 
 
 def is_at_rest(ranges: Any) -> Any:
-    """Return which states never moved by more than 1e-9 of their units; in 32 bits 1e-6."""
+    """Return for each state whether it never moved by more than 1e-9 of its unit (in 32 bits
+    1e-6). Such a state counts as at rest.
+    """
     return ranges < _smallest_range(ranges)
 
 
 def is_rounding(ranges: Any) -> Any:
-    """Return which states never moved by more than 1e-12 of their units; in 32 bits 1e-9."""
+    """Return for each state whether it never moved by more than 1e-12 of its unit (in 32 bits
+    1e-9). Rounding errors can cause so small a motion.
+    """
     return ranges < 1e-3 * _smallest_range(ranges)
 
 
 def scale_at_rest(ranges: Any) -> float:
-    """Return the scale of the error of a state at rest: 1e-5 of its unit; in 32 bits 1e-2.
+    """Return the scale for the error of a state at rest: 1e-5 of its unit; in 32 bits 1e-2.
 
-    Rounding of large forces moves such a state, and shorter steps do not change that.
+    Rounding errors of large forces move such a state. Shorter steps do not reduce this motion.
     """
     return 1e4 * _smallest_range(ranges)
 
 
 def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
-    """Return 1 over the scales of the errors. The scale of a state that moves is its range, with a
-    floor.
+    """Return 1 over the error scale of each state. The scale of a moving state is its range, with a
+    lower limit. `y`: the states.
     """
 
     def scale(r: Array, x: Array) -> Array:
@@ -114,10 +120,11 @@ def _smallest_range(numbers: Any) -> float:
 
 
 def relative_error(errors: list[Array], ranges: list[Array], y: list[Array]) -> Number:
-    """Return twice the sum of the estimated `errors` over the scale, the maximum over the states.
+    """Return the maximum over the states of 2*error/scale. `errors`: sum of the estimated errors of
+    each state.
 
-    If a state at rest moved by more than its error, and by more than 1e-3 of what counts as rest,
-    its scale is its range: rounding did not move it.
+    The scale of a state at rest is its range in one case: it moved by more than its error, and by
+    more than 1e-3 of the limit for rest. Such a motion is not caused by rounding.
     """
     worst = jnp.zeros(())
     for error, r, inverse in zip(errors, ranges, inverse_scales(ranges, y), strict=True):
@@ -138,7 +145,7 @@ def any_of(x: Bool[Array, " n"]) -> Bool[Array, ""]:
 
 
 def select(here, this, that) -> Any:
-    """Return the tree `this` where `here` is true, else `that`."""
+    """Return the tree `this` if the flag `here` is True, else the tree `that`."""
     return jax.tree.map(lambda a, b: jnp.where(here, a, b), this, that)
 
 

@@ -1,4 +1,4 @@
-"""`AbstractHybridSystem`: the functions that the engine needs of a machine."""
+"""`AbstractHybridSystem`: the methods of a machine that the engine calls."""
 
 import abc
 
@@ -18,10 +18,11 @@ CUT = -3  # the buffers of the phase are full; the next phase continues in the s
 
 
 class AbstractHybridSystem(Pickled, eqx.Module):
-    """Smooth motion inside a mode, guards that end it, and a jump to the next.
+    """A hybrid system: `flow` is the smooth motion in a mode, `guard` gives event functions that
+    end the mode, and `jump` gives the next state and mode.
 
-    `t` is time [s], `y` the state vector, `mode` a vector of integers, `args` the user's arguments.
-    Derive from this class to simulate and identify a machine of your own.
+    `t` is the time [s], `y` is the state vector, `mode` is a vector of integers, and `args` are the
+    user's arguments. Derive from this class to simulate and identify a machine of your own.
 
     **Example:** a ball that bounces, at `walk`.
     """
@@ -33,122 +34,125 @@ class AbstractHybridSystem(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
-        """Return dy/dt, smooth as long as `mode` lasts.
+        """Return dy/dt, which must be smooth as long as `mode` lasts.
 
-        Do not test time or state in here: the derivatives would be wrong.
+        Do not branch on time or state in this method. The derivatives would be wrong.
         """
 
     @abc.abstractmethod
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
-        """Return the margins, positive while `mode` lasts. The first margin that falls to 0 ends
-        it.
+        """Return the values of the event functions (g,), which are positive while `mode` lasts. The
+        mode ends when the first of them falls to 0.
         """
 
     @abc.abstractmethod
     def jump(
         self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
-        """Return state and mode after margin `fired` fell (`DEADLINE`: at the deadline), and 0, or
-        1 without a consistent mode.
+        """Return state, mode and status after an event. The status is 0, or 1 if no mode is
+        consistent.
 
-        The margins of the new mode must be positive, or start at 0 and rise.
+        `fired` is the index of the event function that fell to 0, or `DEADLINE`. In the new mode
+        all event functions must be positive, or start at 0 and rise.
         """
 
     def deadline(self, mode: Modes, args: PyTree) -> Number:
-        """Return the time [s] at which `mode` ends independent of the state, such as a switch of a
-        drive; inf for never.
+        """Return the known time [s] at which `mode` ends for any state, such as a switch of a
+        drive; inf if there is no such time.
         """
         return jnp.asarray(jnp.inf)
 
     def is_smooth(self, args: PyTree) -> bool:
-        """Return whether the slopes of `flow` are smooth, too, up to the ends of a mode.
-
-        If so, the derivatives of a run do not need shorter steps than the motion.
+        """Return whether the derivatives of `flow` by t and y are also smooth, up to the ends of a
+        mode. The derivatives of a run then do not need shorter steps than the run itself.
         """
         return False
 
     def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
-        """Return state and mode of a run that begins at `t` in `y` and `mode`, as `walk` got them.
+        """Return the state and mode with which a run begins, for the `t`, `y` and `mode` given to
+        `walk`.
 
-        The default returns both as they are. A contact that friction holds at the start has no
-        velocity, and the derivative of its velocity is removed here.
+        The default returns `y` and `mode` unchanged. A machine with friction removes here the
+        derivative of the velocity of each contact that friction holds at the start.
         """
         return y, mode
 
     @property
     def mode_size(self) -> int | None:
-        """The number of entries of `mode`; None where the system does not name it."""
+        """The number of entries of `mode`; None if the class does not specify it."""
         return None
 
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
-        """Return the longest step [s] allowed in `mode` of a run of length `span` [s]; None for no
-        bound.
+        """Return the longest step [s] allowed in `mode`; None for no limit. `span`: duration of the
+        run [s].
         """
         return None
 
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
-        """Return `mode` with the segments of the drives at time `t` [s]. `OnSamples` calls it at
-        every sample.
+        """Return `mode` with the drives' segment numbers for time `t` [s]. `OnSamples` calls this
+        method at every sample.
 
-        It may change a segment only if nothing but the drive's formula changes. Other changes are
-        left to `jump` after a `DEADLINE`. The default leaves all changes to `jump`.
+        Change a segment number here only if the switch changes nothing except the formula of the
+        drive. `jump` makes all other changes, after a `DEADLINE`. The default changes nothing.
         """
         return mode
 
     def known_switches(self, args: PyTree, on_samples: bool) -> int:
-        """Return the number of drive switches that is known from the shapes of arrays, such as the
-        samples of a measured drive. The engine makes room for these events.
+        """Return the number of drive switches that array shapes determine, such as the samples of a
+        measured drive. The engine reserves space for these events.
 
-        `on_samples`: count the switches that `tick` leaves to `jump` only.
+        `on_samples`: count only the switches that `jump` handles, and not those in `tick`.
         """
         return 0
 
     def staying(self, mode: Modes, args: PyTree) -> "AbstractHybridSystem":
-        """Return a system with the same `flow` and `guard` as long as `mode` lasts, which has only
-        those entries of its drives' tables that `mode` reads.
+        """Return a system with the same `flow` and `guard` while `mode` lasts. Of the drives'
+        tables it contains only the entries that are used in `mode`.
 
-        Reverse mode uses it in every step. With a whole table, the derivative of every single step
-        would be a whole table.
+        Reverse mode calls this method in every step. Otherwise the derivative of each single step
+        would have the size of the whole table.
         """
         return self
 
     def judged_states(self, args: PyTree) -> int | None:
-        """Return how many of the first states the error control of `OnSamples` judges; None for
-        all.
+        """Return the number n of states for error control: `OnSamples` controls the error of y[:n]
+        only; None for all states.
         """
         return None
 
     # -- stiff motion
 
     def is_stiff(self, args: PyTree) -> bool:
-        """Return whether the motion has rates far above those of interest. Then `OnSamples` takes
-        linearly implicit steps, and so does `Adaptive` unless the motion `swings`.
+        """Return whether the motion is stiff: its fastest rates are far above those of interest.
+        `OnSamples` then takes linearly implicit steps. `Adaptive` also does so, unless `swings`.
         """
         return False
 
     def swings(self, args: PyTree) -> bool:
         """Return whether the stiff motion is an oscillation that does not decay. Steps with error
-        control must resolve the oscillation, so `Adaptive` takes explicit steps.
+        control must resolve such an oscillation, so `Adaptive` then takes explicit steps.
         """
         return False
 
     def implicit_step(
         self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree
     ) -> State | None:
-        """Return the state at `t1` by a linearly implicit step of its own; None for the default."""
+        """Return the state at `t1` after a linearly implicit step that the class defines; None to
+        use the Rosenbrock step of the engine.
+        """
         return None
 
     def sound(
         self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
     ) -> Bool[Array, ""]:
-        """Return whether a linearly implicit step from `y0` to `y1` kept the bounds of the motion;
-        used for a stiff system.
+        """Return whether a linearly implicit step from `y0` to `y1` is valid. If not, the engine
+        takes a `safe_step`. Only stiff systems use this method.
         """
         return jnp.all(jnp.isfinite(y1))
 
     def safe_step(self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree) -> State:
-        """Return the state at `t1` by a step that keeps the bounds at any length; needed by a stiff
-        system.
+        """Return the state at `t1` after a step that is stable at any length. A stiff system must
+        define this method.
         """
         raise NotImplementedError(
             f"`{type(self).__name__}` must say how it steps where a linearly implicit step fails:"
@@ -158,8 +162,8 @@ class AbstractHybridSystem(Pickled, eqx.Module):
     # -- needed by a fit
 
     def start(self, t: Number) -> tuple[State, Modes]:
-        """Return state and mode at the time `t` [s] at which a run begins; needed by a fit to
-        records.
+        """Return the state and mode with which a run begins at time `t` [s]. A fit to records needs
+        this method.
         """
         raise NotImplementedError(
             f"`{type(self).__name__}` must say how it starts before it can be fitted: write"
@@ -167,14 +171,14 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         )
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
-        """Return state and mode of a run from the state `y` at time `t` [s]. By default the mode is
-        that of `start`.
+        """Return state and mode for a run that begins in the state `y` at time `t` [s]. By default
+        the mode is that of `start`.
         """
         return jnp.asarray(y), self.start(jnp.asarray(t))[1]
 
     def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:
-        """Return the quantities that a sensor may measure, by name, such as ``{"phi": y[0], "w":
-        y[1]}``; needed by a fit to records.
+        """Return a dict from name to value of all quantities that a sensor may measure, such as
+        ``{"phi": y[0], "w": y[1]}``. A fit to records needs this method.
         """
         raise NotImplementedError(
             f"`{type(self).__name__}` must name what can be measured before it can be fitted: write"
@@ -182,9 +186,9 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         )
 
     def states(self) -> tuple[str, ...]:
-        """Return the names in `variables` of the entries of the state vector, in their order, and
-        an empty text for an entry without name.
+        """Return for each entry of the state vector its name in `variables`, or an empty string if
+        it has no name there.
 
-        A fit on windows reads the start of each window from the measurement by these names.
+        A fit on windows uses these names to read the start state of a window from the measurement.
         """
         return ()

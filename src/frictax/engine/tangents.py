@@ -1,9 +1,9 @@
-"""Rules of derivatives for both engines: linear maps with a separate transpose, sample times with
-derivatives, and runs that ended early.
+"""Derivative rules for both engines: linear maps with a custom transpose, derivatives by sample
+times, and derivatives of runs that ended early.
 
-If a run ends early, some of its values are unknown. Their derivatives are NaN in forward and in
-reverse mode. A cotangent of 0 means that a value is not used. In reverse mode such a cotangent must
-not be multiplied by the NaN derivatives, because 0 times NaN is NaN.
+If a run ends early, its values after the end are unknown. Their derivatives are NaN in forward and
+in reverse mode. A cotangent of 0 means that a value is not used. In reverse mode such a cotangent
+must not be multiplied by the NaN derivatives, because 0 times NaN is NaN.
 """
 
 import functools
@@ -21,7 +21,8 @@ from .stepping import select
 
 
 def linear_map(push, pull, inputs, nothing) -> Any:
-    """Return push(inputs), a linear map whose transpose is `pull`; `nothing` is an output of zeros.
+    """Return push(inputs) as a linear map whose transpose is `pull`. `nothing`: zeros with the
+    shapes of the output.
 
     JAX accepts a custom transpose for a linear solve only. Therefore the map J is written as the
     solution of [[1, 0], [-J, 1]] (x, z) = (inputs, 0).
@@ -43,8 +44,8 @@ def _is_none(x) -> bool:
 
 
 def split_moving(model, d_model) -> tuple[Any, Any, Any]:
-    """Return the part of `model` that its tangent `d_model` moves, the rest of the model, and this
-    part of the tangent.
+    """Return three trees: the arrays of `model` that have a tangent in `d_model`, the rest of
+    `model`, and these tangents.
     """
     # Outside of compiled code JAX passes a Python number as it is, so it becomes an array here.
     moved = jax.tree.map(
@@ -57,8 +58,9 @@ def split_moving(model, d_model) -> tuple[Any, Any, Any]:
 
 
 def add_time_tangents(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
-    """Return the tangents `d_ys` of the samples plus the motion of the samples `read` by the
-    tangents `d_ts` of their times (None: the times are fixed).
+    """Return the tangents `d_ys` of the states at the samples, with the effect of the tangents
+    `d_ts` of the sample times added. `d_ts` = None: the times are fixed. `read`: the samples to
+    which the effect is added.
     """
     if d_ts is None:
         return d_ys
@@ -79,20 +81,20 @@ def add_time_tangents(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
 
 
 def unknown_after_cut(ys, times, used) -> tuple[Any, Any]:
-    """Return which states and event times a run does not know: states that are not finite, and
-    event times beyond the first `used`.
+    """Return two flag arrays for the unknown values of a run that ended early: states that are not
+    finite, and event times that are NaN or after the first `used` entries.
     """
     return ~jnp.isfinite(ys), jnp.isnan(times) | (jnp.arange(times.shape[0]) >= used)
 
 
 def nan_where(unknown, tangents) -> Any:
-    """Replace tangents by NaN where the value is `unknown`."""
+    """Return `tangents` with NaN in each place where the flag in `unknown` is True."""
     return jax.tree.map(lambda lost, d: jnp.where(lost, jnp.nan, d), unknown, tangents)
 
 
 def pull_known(pull: Callable, unknown, cotangents) -> Any:
-    """Pull back the cotangents of all outputs that are known. If a cotangent of an `unknown` output
-    is not 0, somebody uses this output, and all cotangents of the inputs are NaN.
+    """Return the cotangents of the inputs, computed from the cotangents of all known outputs. If an
+    `unknown` output is used (its cotangent is not 0), all results are NaN.
     """
     used = jax.tree.map(lambda lost, c: jnp.any(lost & (c != 0)), unknown, cotangents)
     known = jax.tree.map(lambda lost, c: jnp.where(lost, 0.0, c), unknown, cotangents)
@@ -101,8 +103,8 @@ def pull_known(pull: Callable, unknown, cotangents) -> Any:
 
 
 def zero_if_unused(cotangents, pulled) -> Any:
-    """Return what was `pulled` from the cotangents, or zeros if all cotangents are 0: 0 times a
-    derivative that is not finite would be NaN.
+    """Return `pulled` (cotangents of inputs), or zeros if all `cotangents` of the outputs are 0.
+    Otherwise 0 times a derivative that is not finite would give NaN.
     """
     used = [jnp.any(c != 0) for c in jax.tree.leaves(cotangents)]
     nothing = jax.tree.map(jnp.zeros_like, pulled)
@@ -111,7 +113,7 @@ def zero_if_unused(cotangents, pulled) -> Any:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def reverse_if_used(function: Callable, *at) -> Any:
-    """Call function(*at); its reverse mode is that of `zero_if_unused`."""
+    """Return function(*at). In reverse mode, its cotangents are those of `zero_if_unused`."""
     return function(*at)
 
 
@@ -128,8 +130,8 @@ reverse_if_used.defvjp(_reverse_there, _reverse_back)
 
 
 def over_samples(function: Callable, ts: Numbers, ys: Array, modes: Array) -> Any:
-    """Evaluate function(t, y, mode) at all samples. Its numbers are NaN where the state is unknown,
-    also a number that does not depend on the state.
+    """Return function(t, y, mode) at all samples. At a sample whose state is unknown, all float
+    results are NaN, even results that do not depend on the state.
     """
     known = jnp.all(jnp.isfinite(ys), axis=1)
     # Samples after an early end are unknown. There the function is evaluated at the start.
@@ -142,8 +144,8 @@ def over_samples(function: Callable, ts: Numbers, ys: Array, modes: Array) -> An
 
 @jax.custom_jvp
 def constant_if_known(ys: Array, values: Array) -> Array:
-    """Return the constants `values`, one for each row of `ys`, with derivatives that are NaN where
-    the row is unknown.
+    """Return the constants `values`, one for each row of `ys`. The derivative of a constant is 0,
+    or NaN if its row of `ys` is unknown.
     """
     return values
 

@@ -1,4 +1,4 @@
-"""`walk`: simulate a hybrid system from mode to mode."""
+"""`walk`: simulate a hybrid system through all its mode changes."""
 
 import dataclasses
 
@@ -15,16 +15,18 @@ from .system import AbstractHybridSystem
 
 
 class Path(eqx.Module):
-    """The result of a walk.
+    """The result of `walk`.
 
-    - `ys`, `modes`: state and mode at the requested times, after an event at that time.
-    - `times`, `fired`, `before`, `after`: end, cause and modes of each phase. The first `count`
-      rows are used, the rest is padding (inf).
-    - `result`: a `Result`; `steps`: solver steps taken.
+    - `ys`, `modes`: state and mode at the requested times. If an event is at a requested time, they
+      are the values after the event.
+    - `times`, `fired`, `before`, `after`: for each phase (time between two events) its end [s], the
+      cause of its end, and the modes before and after its end. Only the first `count` rows are
+      used; the other times are inf.
+    - `result`: a `Result`; `steps`: number of solver steps.
     - `error`: an upper estimate of the sum of the errors of all steps, relative to the range of the
-      state, the maximum over the states. The growth of errors by the motion is not included. NaN
-      for steps without error control.
-    - `finest`: the largest number of parts of a step between two samples; 1 for `Adaptive`.
+      state; the maximum over all states. It does not include the growth of errors during the
+      motion. NaN for steps without error control.
+    - `finest`: the largest number of parts into which a step was divided; 1 for `Adaptive`.
     """
 
     ys: Float[Array, "T n"]
@@ -41,8 +43,8 @@ class Path(eqx.Module):
 
 
 def with_room(options: Engine, system: AbstractHybridSystem, args: PyTree = None) -> Engine:
-    """Return `options` with room for the drive switches that are known before the run, in addition
-    to the room for mode changes.
+    """Return `options` with a `max_events` that includes the drive switches known before the run,
+    unless the user gave `max_events`.
     """
     switches = system.known_switches(args, isinstance(options, OnSamples))
     if options.max_events is not None or not switches:
@@ -58,25 +60,26 @@ def walk(
     args: PyTree = None,
     options: Engine | None = None,
 ) -> Path:
-    """Simulate a user's hybrid system from mode to mode; `simulate` does it for a `Mechanism`.
+    """Simulate a user's hybrid system through all its mode changes. (For a `Mechanism`, use
+    `simulate`.)
 
     The result is differentiable, in forward and reverse mode, by all float arrays in `system`,
     `args`, `y0` and `ts`.
 
     **Arguments:**
 
-    - `system`: flow, guard and jump, see `AbstractHybridSystem`.
+    - `system`: an `AbstractHybridSystem` with the methods flow, guard and jump.
     - `y0`, shape (n,), and `mode0`, shape (m,), whole numbers: state and mode at ts[0].
-    - `ts`, shape (T,): increasing times [s] at which state and mode are wanted; the first is the
-      start, the last the end.
+    - `ts`, shape (T,): increasing times [s] at which state and mode are returned. The run begins at
+      ts[0] and ends at ts[-1].
     - `args`: passed to flow, guard and jump. `options`: an `Adaptive` or an `OnSamples`.
 
     **Returns:** a `Path`. A run that ends early does not raise an error: check its `result`. States
-    that were not reached are NaN, and so are their derivatives.
+    at times that were not reached are NaN, and so are their derivatives.
 
-    **Raises:** `ValueError` for options in the place of `args`.
+    **Raises:** `ValueError` if `args` is an `Adaptive` or an `OnSamples`.
 
-    A mass point that falls from 1 m and bounces with half of its speed:
+    A mass point falls from 1 m and bounces with half of its speed:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Ball(fx.AbstractHybridSystem):

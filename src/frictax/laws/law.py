@@ -13,11 +13,11 @@ from frictax.pytree import Pickled
 
 
 class AbstractLaw(Pickled, eqx.Module):
-    """Friction force [N] as a function of the speed v >= 0 [m/s] while sliding (or torque over
-    rad/s, or a coefficient).
+    """Friction force [N] as a function of the sliding speed v >= 0 [m/s]. A law may also give a
+    torque [N.m] over rad/s, or a friction coefficient.
 
-    Write the formula for v >= 0 such that it continues smoothly slightly below 0. Do not use `abs`,
-    because its derivative at rest is wrong. The contact mirrors the law for backward motion.
+    Write a formula that is smooth for v >= 0 and also slightly below 0. Do not use `abs`, because
+    its derivative at rest is wrong. The contact mirrors the law for backward motion.
 
     Friction with a part quadratic in the speed:
 
@@ -49,57 +49,59 @@ class AbstractLaw(Pickled, eqx.Module):
 
     @property
     def f0(self) -> Number:
-        """Sliding friction at v = 0+. A law may override it with a cheaper formula."""
+        """Sliding friction at v = 0+. A subclass may override `f0` with a cheaper formula."""
         return self(jnp.zeros(()))
 
     @property
     def viscous_slope(self) -> Number | float:
-        """The slope [N.s/m] of the viscous part, which acts beside a bristle and does not bend it.
-        Default 0. It does not change steady sliding.
+        """The slope [N.s/m] of the viscous part of the law; default 0.
+
+        The viscous part acts in parallel with a bristle and does not bend the bristle. In steady
+        sliding, the friction does not depend on how much of the law is declared viscous.
         """
         return 0.0
 
     @property
     def stribeck_dip(self) -> tuple[Number, Number | float] | None:
-        """For a law that may fall with speed: its smallest force [N] without the viscous part, and
-        the inverse [s/m] of the speed over which it falls, 0 if it does not have such a speed. None
-        for a law that does not fall, or if this is not known.
+        """For a law that may fall with speed, two numbers: its smallest force [N] without the
+        viscous part, and 1/v_s [s/m], where v_s is the speed over which it falls. 1/v_s is 0 if
+        v_s is not defined. None for a law that does not fall, or if this is not known.
         """
         return None
 
     @property
     def breaks(self) -> Float[Numbers, " n"]:
-        """Speeds > 0 [m/s or rad/s] at which the law has a corner, increasing, (n,).
+        """Increasing speeds > 0 [m/s or rad/s] (n,) at which the slope of the law jumps.
 
-        The engine locates them as events, so that each segment is smooth.
+        The engine locates these speeds as events, so the law is smooth between two events.
         """
         return np.zeros(0)
 
     @property
     def is_smooth(self) -> bool:
-        """True if the slope is smooth, too, down to v = 0, unlike that of v**1.5.
+        """True if the slope of the law is also smooth down to v = 0. (The slope of v**1.5 is not.)
 
-        Then the derivatives of a run do not need shorter steps than the motion.
+        The derivatives of a run then do not need shorter steps than the run itself.
         """
         return False
 
     @property
     def is_nonnegative(self) -> bool:
-        """True if the law is >= 0 at all speeds by its own rules.
+        """True if the checks of the class ensure that the law is >= 0 at all speeds.
 
-        A contact replaces negative values of other laws by 0, because friction never drives.
+        Otherwise the contact replaces negative values by 0, because friction never drives a body.
         """
         return False
 
     def on_piece(self, v: Number, piece: Integer) -> Number:
-        """Return the law on the segment `piece` between two breaks, continued smoothly beyond them.
-        A law without breaks has one segment.
+        """Return the force at speed `v` by the formula of segment number `piece`. The segments lie
+        between the `breaks`, and the formula is also valid slightly beyond the ends of its segment.
         """
         return self(v)
 
     def at_temperature(self, T: Number) -> "AbstractLaw":
-        """Return the law at the temperature `T` [K] of its element, with the same number of breaks,
-        or itself if it does not depend on temperature.
+        """Return the law at the temperature `T` [K] of its element. The number of breaks is the
+        same. A law that does not depend on temperature returns itself.
         """
         return self
 
@@ -112,7 +114,7 @@ else:
 
 
 def entry(x: Any, k: Int[Array, "..."] | int) -> Array:
-    """Return x[k] for an index k that is in range. Python's rules for other indices would double
-    the program.
+    """Return x[k] for an index k in the range 0 ... n - 1. Without support for negative indices the
+    compiled program is half as long.
     """
     return jnp.asarray(x).at[k].get(mode="promise_in_bounds", wrap_negative_indices=False)

@@ -97,8 +97,8 @@ class Stribeck(CheckedModule, AbstractLaw):
 
 
 def _power(x: Values, exponent: Checked[float] | Scalar) -> Values:
-    """Return x**exponent for x >= 0, with finite derivatives at 0 and a smooth continuation for the
-    exponents 1 and 2.
+    """Return x**exponent for x >= 0, with finite derivatives at 0. For the exponents 1 and 2 the
+    result is also valid for x < 0.
     """
     if isinstance(exponent, float) and exponent == 1.0:
         return x

@@ -39,12 +39,12 @@ class Table(CheckedModule, AbstractLaw):
 
     - `rows`, M x 2: speeds [m/s], strictly increasing, and forces [N], >= 0.
     - `extrapolation`: the law beyond its last row. ``"linear"``, as in Modelica: the line through
-      the last two rows continues; beyond a speed at which this line reaches 0 the force is 0.
-      ``"hold"``: the force of the last row. ``"error"``: the law is NaN, so that a run beyond the
-      last row ends as `Result.nonfinite`, and `simulate` names the law.
+      the last two rows continues. If this line reaches 0, the force is 0 at all higher speeds.
+      ``"hold"``: the force of the last row. ``"error"``: the law is NaN. A run that reaches such a
+      speed ends with `Result.nonfinite`, and the error message of `simulate` names the law.
 
-    **Raises:** `ValueError` for another shape, repeated or decreasing speeds, a negative or
-    non-finite value, another word for `extrapolation`.
+    **Raises:** `ValueError` for rows of another shape, repeated or decreasing speeds, a negative
+    or non-finite value, or an unknown word for `extrapolation`.
 
     **Source:** Modelica.Blocks.Tables.CombiTable1D (LinearSegments, LastTwoPoints).
 
@@ -134,8 +134,9 @@ class Table(CheckedModule, AbstractLaw):
 
     @property
     def _end(self) -> Array:
-        """The speed at which the last segment begins: where the line through the last two rows
-        reaches 0 (inf if it never does), or the speed of the last row without extrapolation.
+        """The speed at which the segment beyond the table begins. With ``"linear"`` the line
+        through the last two rows reaches 0 there (inf if it never does). With ``"hold"`` and
+        ``"error"`` it is the speed of the last row.
         """
         if self.extrapolation == "hold":
             return self.v[-1]
@@ -147,8 +148,8 @@ class Table(CheckedModule, AbstractLaw):
         return jnp.where(falls, self.v[-1] + self.f[-1] / jnp.where(falls, fall, 1.0), jnp.inf)
 
     def left_at(self, slowest: float, fastest: float) -> float | None:
-        """Return the speed of the two that is beyond the rows by more than a tenth of their range;
-        None if both are within.
+        """Return `fastest` or `slowest`, if it is outside the table by more than a tenth of the
+        table's speed range; None if both speeds are inside.
         """
         first, last = (float(x) for x in np.asarray(self.v)[[0, -1]])
         if fastest > last + 0.1 * (last - first) and last > first:
@@ -166,8 +167,8 @@ class Table(CheckedModule, AbstractLaw):
         return jnp.where(jnp.asarray(piece) > rows - 2, beyond, line)
 
     def extended_rows(self) -> np.ndarray:
-        """Return rows that give this law by linear interpolation and extrapolation, for programs
-        that extrapolate the last two rows. A table with ``extrapolation="error"`` has its own rows.
+        """Return rows for programs that always extrapolate through the last two rows: with linear
+        interpolation they give this law. For ``extrapolation="error"`` the rows are unchanged.
         """
         rows = np.column_stack([np.asarray(self.v), np.asarray(self.f)])
         end = float(self._end) if len(rows) > 1 else np.inf
@@ -180,7 +181,7 @@ class Table(CheckedModule, AbstractLaw):
 
 
 def table_of(law: Any) -> Table | None:
-    """Return the table that a law is or contains; None for other laws."""
+    """Return `law` if it is a `Table`, or the `Table` inside it; None for other laws."""
     while law is not None and not isinstance(law, Table):
         law = getattr(law, "law", None) if isinstance(law, AbstractLaw) else None
     return law

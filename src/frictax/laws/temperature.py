@@ -21,7 +21,7 @@ from .law import AbstractLaw, Characteristic
 
 
 class _Around(AbstractLaw):
-    """A law with the corners of another law, `law`."""
+    """A law built on another law, `law`, whose `breaks` and other properties it takes over."""
 
     law: eqx.AbstractVar[AbstractLaw]
 
@@ -49,9 +49,9 @@ class _Around(AbstractLaw):
 class TemperatureDependent(_Around):
     """A law multiplied by exp(-beta*(T - T_ref)), where T is the temperature of its element.
 
-    With beta > 0 it falls with temperature, like the viscosity of oil and grease; with beta < 0 it
-    grows. T is the temperature of the `HeatCapacitor` that the element heats; without one it is
-    `T_ref`.
+    With beta > 0 friction falls as temperature rises, like the viscosity of oil and grease. With
+    beta < 0 friction grows. T is the temperature of the `HeatCapacitor` that the element heats.
+    Without a `HeatCapacitor`, T is `T_ref`.
 
     **Arguments:** `law`: law or M x 2 table, at `T_ref`; `beta` [1/K]; `T_ref` > 0 [K].
 
@@ -93,7 +93,7 @@ class TemperatureDependent(_Around):
 
 
 class _Multiplied(_Around):
-    """A law times a factor."""
+    """The law `law` multiplied by the number `factor`."""
 
     law: AbstractLaw
     factor: Number

@@ -1,4 +1,4 @@
-"""Bodies, connections, drives and their assembly into a hybrid system."""
+"""Parts of a machine (bodies, springs, gears, drives), and their equations as a hybrid system."""
 
 from frictax.handover import lazily
 

@@ -7,24 +7,24 @@ from frictax.parameters import AtLeast, CheckedModule, Positive, Real, Scalar, p
 
 
 class AbstractBody(CheckedModule):
-    """A rigid body with one degree of freedom, which slides or, if `rotational`, turns."""
+    """A rigid body with one degree of freedom. It turns if `rotational`, and slides otherwise."""
 
     rotational: ClassVar[bool]
 
     @abc.abstractmethod
     def inertia(self) -> Scalar:
-        """Return mass [kg] or moment of inertia [kg.m2]."""
+        """Return the mass [kg] or the moment of inertia [kg.m2]."""
 
     @abc.abstractmethod
     def at_start(self) -> tuple[Scalar, Scalar]:
-        """Return position and velocity at the start."""
+        """Return position [m or rad] and velocity [m/s or rad/s] at the start."""
 
 
 class Mass(AbstractBody):
     """A sliding mass: m*dv/dt = sum of the forces at its flanges.
 
-    **Arguments:** `m` > 0 [kg]; `L` >= 0 [m], length, flange_a at s - L/2 and flange_b at s + L/2;
-    `s` [m] and `v` [m/s], position of the centre and velocity at the start.
+    **Arguments:** `m` > 0 [kg]; `L` >= 0 [m]: length, with flange_a at s - L/2 and flange_b at s +
+    L/2; `s` [m] and `v` [m/s]: position of the centre and velocity at the start.
 
     **Raises:** `ValueError` for a value outside its domain.
 

@@ -1,5 +1,5 @@
-"""Steps and events of contacts with a bristle: a step that cannot gain energy, bristles along a
-known motion, elements that slip or stick, a normal force that begins or ends.
+"""Steps and events of contacts with a bristle: a step that cannot gain energy, bristles under a
+prescribed motion, slipping and sticking of elements, begin and end of a normal force.
 """
 
 import functools
@@ -25,12 +25,14 @@ from .sparse import dot
 
 
 def within_limits(before: Any, after: Any) -> Array:
-    """Return whether a linearly implicit step is accurate, by the snapshots before and after it. No
-    bristle is bent beyond its limit, and each one oscillates slowly or slides during the step.
+    """Return whether a linearly implicit step is accurate. `before`, `after`: snapshots before and
+    after this step.
 
-    A bristle beyond its limit shows that the motion stopped inside the step, so that the
-    linearization is wrong. A bristle that holds oscillates about v = 0, where the linearization
-    does not hold either. In steps longer than half a period its errors and derivatives grow.
+    It is accurate if no bristle is bent beyond its limit, and if each bristle slides or oscillates
+    slowly compared with the step. A bristle beyond its limit shows that the motion stopped inside
+    the step, where the linearization is wrong. A bristle that does not slide oscillates about v =
+    0, where the linearization is also wrong. If the step is longer than half a period of this
+    oscillation, errors and derivatives grow.
     """
     ok = jnp.all(jnp.isfinite(after.y))
     h = after.t - before.t
@@ -72,31 +74,32 @@ def within_limits(before: Any, after: Any) -> Array:
 
 
 def _scale_force(now: Any, b: int, force: Array) -> Array:
-    """Return the `force` of bristle number `b` times the factor by its normal force."""
+    """Return `force` times the factor by which the normal force multiplies bristle number `b`."""
     scale = now.bristle_scale[b]
     return force if scale is None else scale * force
 
 
 def _mobility(now: Any, contact: Contact) -> Any:
-    """Return the relative acceleration of a contact by a unit force there; None if its motion is
-    given.
+    """Return the relative acceleration of a contact that a unit force at this contact causes; None
+    if its motion is prescribed.
     """
     row = contact_row(contact, now.body_rows)
     return dot(row, now.accelerations_by(row)) if row else None
 
 
 def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: Array) -> Array:
-    """Return the state at `t1` by one step from `y0` at `t0`.
+    """Return the state at `t1` after one step of order 1 from `y0` at `t0` that cannot gain energy.
 
-    In this step each bristle has a constant velocity w, that at the end of the step. At constant
-    velocity the motion of a bristle is known in closed form, with the mean force F(w).
-    The rest of the machine is linear in these forces, by a linearly implicit Euler step:
-    w = w0 - G F(w). The solution is bracketed. The bodies lose at least the energy h*w*F that the
-    faces dissipate. Therefore a step of any length h does not gain energy without a drive. The step
-    is of order 1 only. An oscillation that it cannot resolve comes to rest, while the midpoint rule
-    would sustain it.
+    In this step each bristle has a constant velocity w, its velocity at the end of the step. At
+    constant velocity the bristle force is known in closed form, with the mean F(w). A linearly
+    implicit Euler step makes the rest of the machine linear in these forces: w = w0 - G F(w). This
+    equation is solved with brackets.
 
-    `snapshot`(t, y, imposed) and `flow`(now) are those of the system in its mode.
+    The bodies lose at least the energy h*w*F that the faces dissipate. Therefore a step of any
+    length h does not gain energy without a drive. An oscillation that the step cannot resolve comes
+    to rest, while the midpoint rule would sustain the oscillation.
+
+    `snapshot`(t, y, imposed) returns a `MachineSnapshot`, and `flow`(snapshot) returns dy/dt.
     """
     h = t1 - t0
     now = snapshot(t0, y0, None)
@@ -107,8 +110,8 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     held, scaled = now.bristle_force, functools.partial(_scale_force, now)
 
     def means(b: int, w: Array) -> tuple[Array, Array]:
-        """Return the mean friction of contact b at velocity w, and its bristle's force at the
-        end.
+        """Return the mean friction of contact b over the step at the velocity w, and its bristle
+        force at the end of the step.
         """
         part = elements[b]
         if part.bristle.elements:
@@ -167,16 +170,20 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
 def _linear_response(
     snapshot: Callable, now: Any, h: Array, t1: Array, y0: Array
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """Return the rates of coordinates and velocities in a linearly implicit Euler step without
-    friction of the bristles, and by unit frictions; and the same for the velocities of the bristles
-    at the end of the step, with the opposite sign for unit frictions.
+    """Return the response of the machine in a linearly implicit Euler step, linear in the frictions
+    F of the bristles, as ((free, pulled), (w0, gain)).
+
+    Coordinates and velocities change at the rate free + pulled F. At the end of the step the
+    bristles have the velocities w0 - gain F.
     """
     n, count = 2 * len(now.q), len(now.bristle_force)
     none = [now.zero] * count
     own, beside = y0[:n], y0[n:]
 
     def rates_under(own: Array, force: Array) -> Array:
-        """Return the rates of coordinates and velocities under these friction forces."""
+        """Return the rates of coordinates and velocities if the bristles have the frictions `force`
+        [N].
+        """
         imposed = [force[b] for b in range(count)], none
         now = snapshot(t1, jnp.concatenate([own, beside]), imposed)
         return jnp.stack([*now.u, *now.coordinate_acceleration]) if n else own
@@ -196,8 +203,8 @@ def _linear_response(
 
 
 def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
-    """Return the mean friction of contact number `b` at velocity w with its elements in the modes
-    of `now`, and the state of the elements at the end.
+    """Return the mean friction of contact number `b` over a step at the velocity w, and the state
+    of its elements at the end. The elements keep their modes in `now`.
     """
     part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
     s, bristle = now.element_slip[b], part.bristle
@@ -211,8 +218,8 @@ def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
 
 
 def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
-    """Solve w + gain F(w) = w0 by Gauss-Seidel sweeps over the contacts. `known`: w0, gain, and the
-    upper bound of a driving F.
+    """Solve w + gain F(w) = w0 by Gauss-Seidel sweeps over the contacts, and return w. `known`: w0,
+    gain, and an upper bound of each force that drives the motion. `friction`(b, w) returns F_b.
     """
     w0, gain, most = known
     count = w0.shape[0]
@@ -256,9 +263,11 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
 
 
 def is_motion_given(mechanism: Any, lay: Layout) -> bool:
-    """Return whether all motions are given and bristles are the only states: a run needs no steps.
+    """Return whether all motions are prescribed and bristle forces are the only states. A run then
+    needs no time steps.
 
-    A bristle with `C` needs steps, because its force changes with time and not with the way.
+    A bristle with `C` needs time steps, because its force changes with time and not only with the
+    distance moved.
     """
     others = lay.coordinates or lay.contacts or lay.gaps or lay.nodes
     bristles = [mechanism.parts[contact.part].bristle for contact in lay.bristles]
@@ -266,18 +275,19 @@ def is_motion_given(mechanism: Any, lay: Layout) -> bool:
 
 
 def bristle_positions(now: MachineSnapshot) -> Float[Array, " b"]:
-    """Return the positions of the contacts with a bristle [m]."""
+    """Return the relative position of each contact with a bristle [m]."""
     return jnp.stack([contact_position(now, contact) for contact in now.layout.bristles])
 
 
 def bristle_forces_along(
     now: MachineSnapshot, ts: Float[Numbers, " n"], s: Float[Array, "n b"]
 ) -> Float[Array, "n f"]:
-    """Return the forces in the bristles [N] at the times `ts` for contact positions `s` [m], in the
-    order of the state. `now` is the machine at the first time, with the forces at the start.
+    """Return the forces in the bristles [N] at the times `ts`, in the order of the state vector.
 
-    Between two samples each bristle has constant speed, for which its motion is known in closed
-    form. The result is exact if the force depends on the way only, else of order 2.
+    `s`: positions of the contacts at these times [m]. `now`: the machine at the first time, with
+    the bristle forces at the start. Between two samples each contact moves at constant speed, for
+    which the bristle force is known in closed form. The result is exact if the force depends only
+    on the distance moved; otherwise it is of order 2.
     """
     parts: list[Any] = now.bristle_elements
 
@@ -297,12 +307,14 @@ def bristle_forces_along(
 
 
 def element_margins(now: MachineSnapshot) -> list[Array]:
-    """Return the margins of each bristle with elements: the force that each sticking element still
-    holds forward, then backward, then the velocity in the direction of the slipping elements.
+    """Return the event functions of all bristles with elements.
 
-    A rounding error is added to each margin. In a direction in which the contact does not move, the
-    limit of an element is the law at rest. An element that was just released may carry this force,
-    and the law falls with speed in either direction.
+    For each bristle they are: the additional force that each sticking element can hold forward,
+    then the same backward, then the velocity in the direction of the slipping elements. A rounding
+    error is added to each event function.
+
+    In the direction opposite to the motion, the limit of an element is the law at rest. The law may
+    fall with speed, and an element may still carry the force that it had at rest.
     """
     found: list[Array] = []
     for b, modes in enumerate(now.element_modes):
@@ -324,12 +336,12 @@ def element_margins(now: MachineSnapshot) -> list[Array]:
 def change_slipping_elements(
     now: MachineSnapshot, y: Array, fired: Array, new: list[Array], accounts: int
 ) -> Array:
-    """Return the state after the margin number `fired` of `element_margins` fell, if one did, and
-    write the modes of the elements to `new`.
+    """Return the state after an event of an element, and write the modes of the elements to `new`.
 
-    Elements that stick again carry their share of the law at rest. The change of the energy in
-    their springs counts as friction loss. This is because the energy of a slipping element is
-    computed with the force at which it began to slip.
+    `fired`: index in `element_margins` of the event function that fell to 0. Any other number means
+    that no element changes its mode. Elements that stick again carry their fraction of the law at
+    rest. The energy in their springs jumps, because the energy of a slipping element is computed
+    with the force at which it began to slip. This jump counts as friction loss.
     """
     lay, first = now.layout, 0
     place, state = lay.first_element, lay.first_bristle
@@ -361,8 +373,8 @@ def change_slipping_elements(
 
 
 def press_margins(now: MachineSnapshot) -> list[Array]:
-    """Return the margins of each bristle with a normal force: the normal force, or its negative
-    value while it is 0. A rounding error is added.
+    """Return one event function for each bristle with a normal force fn: fn while the contact is
+    pressed, and -fn while it is not. A rounding error is added.
     """
     eps, found = 500 * jnp.finfo(now.t.dtype).eps, []
     for b, press in enumerate(now.bristle_press):
@@ -375,8 +387,8 @@ def press_margins(now: MachineSnapshot) -> list[Array]:
 
 
 def start_pressing(now: MachineSnapshot, y: Array, mode: list[Array]) -> Array:
-    """Return the state `y` at the start, in which a bristle without normal force is not bent, and
-    write to `mode` which bristles have a normal force.
+    """Return the start state `y` with zero deflection of each bristle that has no normal force.
+    Write to `mode` which bristles have a normal force.
     """
     place, after = now.layout.first_press, []
     for b, press in enumerate(now.bristle_press):
@@ -402,12 +414,13 @@ def change_pressing(
     """Return the state after the event `fired`, and write to `new` which bristles have a normal
     force.
 
-    A bristle whose faces part or change sides is not bent afterwards.
+    A bristle has no deflection after its faces separate, or after the pressed side changes.
 
     - `before`: the machine before the event; `at`(new): the machine in a new mode.
-    - `presses`: number of the fired margin, counted backward: -1 is the last of `press_margins`.
-    - `counted`: add the change of the energy in the bristles to the accounts. This energy is work
-      of the normal force.
+    - `presses`: index of the event function that fell to 0, counted backward: -1 is the last entry
+      of `press_margins`.
+    - `counted`: whether the change of the energy in the bristles is added to the energies in the
+      state. This energy is work of the normal force.
     """
     now, place = constant(at(new)), before.layout.first_press
     count = sum(press is not None for press in before.bristle_press)
@@ -438,7 +451,7 @@ def change_pressing(
 
 
 def _presses(now: MachineSnapshot, b: int) -> Array:
-    """Return whether contact number `b` with a bristle has a normal force from now on."""
+    """Return whether bristle contact number `b` has a normal force just after the time of `now`."""
     contact = now.layout.bristles[b]
     if contact.signal is None:
         return now.bristle_normal[b] > 0
@@ -451,8 +464,8 @@ def _either_side(now: MachineSnapshot, b: int) -> bool:
 
 
 def _unbend(now: MachineSnapshot, parted: list[Any], y: Array) -> Array:
-    """Return the state `y` without force in the bristles that were `parted` (None: never
-    parted).
+    """Return the state `y` with force 0 in each bristle whose flag in `parted` is True. A flag None
+    means that the bristle keeps its force.
     """
     first = now.layout.first_bristle
     for n, p in zip(now.layout.elements, parted, strict=True):

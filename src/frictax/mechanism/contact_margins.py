@@ -1,4 +1,4 @@
-"""Margins of a friction contact: quantities that stay positive while its mode lasts."""
+"""Margins of a friction contact: event functions that are positive while its mode lasts."""
 
 from typing import Any
 
@@ -30,7 +30,9 @@ def margin_names(contact: Contact, part: Any) -> list[str]:
 
 
 def all_margins(now: Snapshot) -> list[Array]:
-    """Return the margins of all contacts, one contact after the other."""
+    """Return a list of the margins of all contacts, in the order of the contacts and, for each
+    contact, of `margin_names`.
+    """
     found = []
     for c, contact in enumerate(now.layout.contacts):
         named = margins(now, c)
@@ -39,9 +41,9 @@ def all_margins(now: Snapshot) -> list[Array]:
 
 
 def margins(now: Snapshot, c: int) -> dict[str, Array]:
-    """Return the margins of contact `c`, by name.
+    """Return a dict from name to margin (event function) of contact `c`.
 
-    A rounding error is added to each margin, so that no margin of a new mode begins at 0.
+    A rounding error is added to each margin, so that no margin is 0 at the start of a new mode.
     """
     m, part = now.mode[c], now.part(c)
     eps = 500 * jnp.finfo(now.t.dtype).eps
@@ -97,8 +99,8 @@ def velocity_rounding(now: Snapshot, c: int) -> Array:
 
 
 def rounding_of_ends(now: Snapshot, contact: Contact, is_single: bool) -> Array:
-    """Return the rounding error of the velocity of a contact, by the velocities of its two bodies;
-    `is_single`: its velocity is that of one body.
+    """Return the rounding error of the velocity of a contact [m/s or rad/s], from the velocities of
+    its two bodies. `is_single`: whether its velocity equals that of one body.
     """
     eps = 500 * jnp.finfo(now.t.dtype).eps
     # The value is limited because `eps` of 32-bit numbers is not a small velocity.
@@ -110,7 +112,9 @@ def rounding_of_ends(now: Snapshot, contact: Contact, is_single: bool) -> Array:
 
 
 def reserves(now: Snapshot, c: int) -> tuple[Array, Array]:
-    """Return how much more load a stuck contact holds, forward and backward."""
+    """Return the additional load [N] that stuck contact `c` can hold, in the forward and in the
+    backward direction.
+    """
     holds, most_f, most_b = now.held_force(c), now.f0_max(c, 1), now.f0_max(c, -1)
     size = now.share(c) + sum(jnp.abs(now.held_force(d)) for d in now.contact(c).group)
     rounding = (
@@ -125,8 +129,8 @@ def is_sliding(m: Array) -> Array:
 
 
 def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array) -> Array:
-    """Return whether the normal force of a contact is 0 from time `t` on, on segment `k` of its
-    signal.
+    """Return whether a contact has no normal force just after time `t`, if its signal is on segment
+    `k`.
     """
     value, rate = _pressing_signal(mechanism, layout, t, contact, k)
     # A signal that switches to 0 may differ from 0 by a rounding error.
@@ -141,7 +145,9 @@ def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: 
 def _pressing_signal(
     mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array
 ) -> tuple[Array, Array]:
-    """Return value and rate of the signal of a contact's normal force, on its segment `k`."""
+    """Return value and rate of the signal of a contact's normal force at time `t`, by the formula
+    of segment `k`.
+    """
     assert contact.signal is not None
     signal = signal_of(mechanism, layout.signals[contact.signal])
     return jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
@@ -153,8 +159,9 @@ def _rounding_at(t: Array, rate: Array) -> Array:
 
 
 def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
-    """Return the longest steps [s] allowed by the drives that vary by a formula: in a longer step
-    the reserve of a stuck contact could fall and rise again unseen. `span` [s]: of the whole run.
+    """Return a list of longest steps [s], one for each drive whose variation needs such a limit. In
+    a longer step the load of a stuck contact could exceed the breakaway force and fall again
+    undetected. `span`: duration of the run [s].
     """
     contacts = range(len(lay.contacts))
     summed = {
@@ -168,11 +175,11 @@ def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
 
 
 def _is_loaded_by_several(mechanism: Mechanism, lay: Layout, c: int) -> bool:
-    """Return whether the reserves of contact `c`, while it is stuck, can have extrema other than
-    those of one drive.
+    """Return whether the load of contact `c`, while it is stuck, can have extrema other than those
+    of one drive.
 
-    This is so under the sum of two drives, a user's function, a given motion, or a spring or damper
-    to another body.
+    This is so if the load depends on two drives, a user's function, a prescribed motion, or a
+    spring or damper to another body.
     """
     contact = lay.contacts[c]
     by_state = any(c in node.contacts for node in lay.nodes) or (
@@ -190,7 +197,9 @@ def _is_loaded_by_several(mechanism: Mechanism, lay: Layout, c: int) -> bool:
 
 
 def _loads(lay: Layout, c: int) -> list[int]:
-    """Return the signals that load contact `c` directly or determine its normal force."""
+    """Return the numbers of the signals that load contact `c` directly or determine its normal
+    force.
+    """
     contact = lay.contacts[c]
     if not contact.alone or lay.motions:
         return list(range(len(lay.signals)))

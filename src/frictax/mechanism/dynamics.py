@@ -1,4 +1,4 @@
-"""A mechanism at one time: signals, positions, loads and bristles evaluated from its state."""
+"""`MachineSnapshot`: signals, positions, loads and bristles of a mechanism at one time."""
 
 import dataclasses
 from functools import cached_property
@@ -22,14 +22,16 @@ from .sparse import SparseRow, dot
 class MachineSnapshot(Snapshot):
     """A mechanism at time `t` in state `y` and the mode vector `numbers`.
 
-    Each attribute is computed when it is first used. In addition to those of `Snapshot` there are:
+    Each attribute is computed when it is first used. In addition to the attributes of `Snapshot` it
+    has:
 
-    - `imposed`: friction [N] of the contacts with a bristle and the power [W] stored in them, used
-      instead of the values of the state.
-    - `drive`: values of the signals. `driven`: the part of a source's force without potential.
-    - `temperature`: of the thermal nodes [K].
-    - `bristle_...`, `element_...`: lists over the contacts with a bristle, whose friction is part
-      of `load`.
+    - `imposed`: None, or (friction [N], stored power [W]) of the contacts with a bristle. These two
+      lists are then used instead of the values that follow from the state.
+    - `drive`: values of the signals. `driven`: for each source the part of its force without
+      potential.
+    - `temperature`: temperatures of the thermal nodes [K].
+    - `bristle_...`, `element_...`: lists over the contacts with a bristle. The friction of these
+      contacts is part of `load`.
     """
 
     mechanism: Any
@@ -183,7 +185,7 @@ class MachineSnapshot(Snapshot):
         return part.normal(press if contact.face is None else self.mode[contact.face] * press)
 
     def press(self, contact: Contact, part: Any, v: Array) -> Array:
-        """Return the normal force of a contact over its fn_max."""
+        """Return the normal force of a contact divided by its fn_max."""
         if contact.signal is not None:
             return self.drive[contact.signal]
         return part.f_normalized.in_motion(self.t, contact_position(self, contact), v)
@@ -196,7 +198,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_elements(self) -> list[Any]:
-        """The contacts with a bristle, with their laws at their temperatures."""
+        """The parts with a bristle. Each law is evaluated at the temperature of its part."""
         found = [self.mechanism.parts[contact.part] for contact in self.layout.bristles]
         for T, node in zip(self.temperature, self.layout.nodes, strict=True):
             for b in node.bristles:
@@ -205,7 +207,9 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_force(self) -> list[Array]:
-        """The force in each bristle [N], which is a state; of a bristle with elements (n,)."""
+        """The force in each bristle [N], taken from the state: a scalar, or (n,) for a bristle with
+        n elements.
+        """
         found, first = [], self.layout.first_bristle
         for n in self.layout.elements:
             found.append(self.y[first : first + n] if n else self.y[first])
@@ -214,8 +218,8 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_modes(self) -> list[Any]:
-        """The direction in which each element of a bristle slips (n,), 0 if it sticks; None for a
-        bristle without elements.
+        """For each bristle the slip directions of its n elements (n,), 0 for an element that
+        sticks; None for a bristle without elements.
         """
         found, first = [], self.layout.first_element
         for n in self.layout.elements:
@@ -225,15 +229,15 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_slip(self) -> list[Any]:
-        """The direction of the elements that slip, 0 if all stick; None for a bristle without
-        elements.
+        """For each bristle the direction in which its slipping elements slip, 0 if all elements
+        stick; None for a bristle without elements.
         """
         return [None if m is None else jnp.sign(jnp.sum(m)) for m in self.element_modes]
 
     @cached_property
     def bristle_press(self) -> list[Any]:
-        """Flag of each contact: 0 without normal force, 1, or -1 if pressed from the other side;
-        None for a contact without this flag.
+        """For each contact with a bristle: 0 without normal force, 1 if it is pressed, -1 if it is
+        pressed from the opposite side; None if it never has a normal force.
         """
         found, place = [], self.layout.first_press
         for contact in self.layout.bristles:
@@ -243,7 +247,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_normal(self) -> list[Any]:
-        """The normal force of each contact [N]; None for a contact without normal force."""
+        """The normal force of each contact with a bristle [N]; None if it never has one."""
         return [
             part.normal(jnp.where(side < 0, -1.0, 1.0) * self.press(contact, part, v))
             if contact.is_pressed
@@ -259,8 +263,8 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_scale(self) -> list[Any]:
-        """The factor of each contact by its normal force; None for a contact without normal
-        force.
+        """For each contact with a bristle the factor cgeo*fn, which multiplies its forces; None if
+        it never has a normal force.
         """
         at = zip(self.bristle_elements, self.bristle_normal, self.bristle_press, strict=True)
         return [
@@ -270,23 +274,23 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_v(self) -> list[Array]:
-        """The velocities of the contacts with a bristle [m/s]."""
+        """The relative velocity of each contact with a bristle [m/s]."""
         return [self.relative_velocity(contact) for contact in self.layout.bristles]
 
     @cached_property
     def _bristle_laws(self) -> list[Any]:
-        """Limit, viscous slope and smallest limit of each bristle, see `bristle_law`."""
+        """For each bristle its force limit, viscous slope and smallest limit, see `bristle_law`."""
         at = zip(self.bristle_elements, self.bristle_v, self.element_slip, strict=True)
         return [bristle_law(part, v) if s is None else element_law(part, v, s) for part, v, s in at]
 
     @cached_property
     def bristle_limits(self) -> list[Array]:
-        """The limit of the force in each bristle [N] at its velocity."""
+        """The limit of the force in each bristle [N] at the present velocity."""
         return [g for g, _, _ in self._bristle_laws]
 
     @cached_property
     def bristle_rate(self) -> list[Array]:
-        """The rates of the forces in the bristles [N/s]."""
+        """The rate of the force in each bristle [N/s]."""
         at = zip(
             self.bristle_elements,
             self.bristle_v,
@@ -308,7 +312,9 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_force(self) -> list[Any]:
-        """The force of each element [N], (n,); None for a bristle without elements."""
+        """For each bristle the forces of its n elements (n,) [N]; None for a bristle without
+        elements.
+        """
         return [
             None
             if modes is None
@@ -320,7 +326,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_friction(self) -> list[Array]:
-        """The friction of the contacts with a bristle [N], positive against positive velocity."""
+        """The friction [N] of each contact with a bristle, positive against forward motion."""
         if self.imposed is not None:
             return self.imposed[0]
         found = []
@@ -364,8 +370,8 @@ class MachineSnapshot(Snapshot):
 def _given_motions(
     mechanism, layout: Layout, t: Array, numbered: list[tuple[Any, Array]]
 ) -> list[tuple[Array, Array, Array] | None]:
-    """Return the position, velocity and acceleration of each body by given motions; None for a body
-    without one.
+    """Return for each body the part of (position, velocity, acceleration) that prescribed motions
+    cause; None for a body that no prescribed motion moves.
     """
     added: list[Any] = [None] * len(layout.bodies)
     one = jnp.ones_like(t)
@@ -401,21 +407,21 @@ def _evaluate_rows(
 
 
 def stretch(now: MachineSnapshot, k: int) -> tuple[Array, Array]:
-    """Return the extension [m] of compliant number k and its rate [m/s]."""
+    """Return the extension [m] of spring or damper number k, and its rate [m/s]."""
     _, a, b = now.layout.compliants[k]
     s_rel = position(now.mechanism, b, now.s) - position(now.mechanism, a, now.s)
     return s_rel, velocity(b, now.v, now.t) - velocity(a, now.v, now.t)
 
 
 def extension_rounding(now: MachineSnapshot, k: int) -> Array:
-    """Return the rounding error of the extension of compliant number k [m]."""
+    """Return the rounding error of the extension of spring or damper number k [m]."""
     _, a, b = now.layout.compliants[k]
     size = sum((jnp.abs(position(now.mechanism, flange, now.s)) for flange in (a, b)), now.zero)
     return float(jnp.finfo(now.t.dtype).eps) * (500 + 8 * jax.lax.stop_gradient(size))
 
 
 def forces(now: MachineSnapshot, k: int) -> tuple[Array, Array]:
-    """Return the force of compliant number k [N]: the elastic and the dissipative part."""
+    """Return the elastic and the dissipative part of the force [N] of spring or damper number k."""
     return now.mechanism.parts[now.layout.compliants[k][0]].forces(
         *stretch(now, k), now.gap_piece(k)
     )
@@ -448,7 +454,9 @@ def _times_scales(values: list[Array], scales: list[Any]) -> list[Array]:
 
 
 def at_temperature(part, T: Array) -> Any:
-    """Return a friction element with its laws at the temperature `T` [K]."""
+    """Return a copy of a friction element in which each law is replaced by its law at the
+    temperature `T` [K].
+    """
     names = [field.name for field in dataclasses.fields(part)]
     laws = [name for name in names if isinstance(getattr(part, name), AbstractLaw)]
     if not laws:

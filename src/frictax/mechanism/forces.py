@@ -1,4 +1,4 @@
-"""Springs, dampers, external forces and given motions."""
+"""Springs, dampers, external forces and prescribed motions."""
 
 import abc
 from typing import Any, ClassVar
@@ -21,11 +21,12 @@ from frictax.signals import Drive, as_signal, check_signal
 
 
 class AbstractCompliant(CheckedModule):
-    """A force f [N] between the flanges `a` and `b` of two bodies, positive when it pulls them
-    together.
+    """A spring, damper or gap: a force f [N] between the flanges `a` and `b` of two bodies. It is
+    positive when it pulls the bodies together.
 
-    s_rel = s_b - s_a [m], v_rel = v_b - v_a [m/s]. A body's name without flange means flange_b of
-    the first body and flange_a of the second.
+    The extension is s_rel = s_b - s_a [m], and its rate is v_rel = v_b - v_a [m/s]. If `a` is a
+    body's name without flange, flange_b of this body is used. If `b` is such a name, flange_a of
+    that body is used.
     """
 
     rotational: ClassVar[bool]
@@ -37,7 +38,7 @@ class AbstractCompliant(CheckedModule):
         return jnp.zeros_like(s_rel)
 
     def energy(self, s_rel: Number) -> Number:
-        """Return the energy stored [J]."""
+        """Return the stored energy [J] at the extension `s_rel`."""
         return jnp.zeros_like(s_rel)
 
     def viscous(self, v_rel: Number) -> Number:
@@ -45,18 +46,20 @@ class AbstractCompliant(CheckedModule):
         return jnp.zeros_like(v_rel)
 
     def forces(self, s_rel: Number, v_rel: Number, piece: Integer) -> tuple[Array, Array]:
-        """Return both parts, on segment `piece` of a compliant with several segments."""
+        """Return the elastic and the dissipative part of f. `piece`: the segment of the force law,
+        if it has several.
+        """
         return self.elastic(s_rel), self.viscous(v_rel)
 
 
 class _Spring(AbstractCompliant):
-    """f = c*(s_rel - extension_without_force)."""
+    """A linear spring: f = c*(s_rel - extension_without_force)."""
 
     c: eqx.AbstractVar[Scalar]
 
     @property
     def extension_without_force(self: Any) -> Scalar:
-        """The extension without force."""
+        """The extension [m or rad] at which the force is 0."""
         return self.phi_rel0 if self.rotational else self.s_rel0
 
     def elastic(self, s_rel: Number) -> Number:
@@ -67,7 +70,7 @@ class _Spring(AbstractCompliant):
 
 
 class _Damper(AbstractCompliant):
-    """f = d*v_rel."""
+    """A linear damper: f = d*v_rel."""
 
     d: eqx.AbstractVar[Scalar]
 
@@ -78,7 +81,7 @@ class _Damper(AbstractCompliant):
 class Spring(_Spring):
     """A linear spring, f = c*(s_rel - s_rel0): `c` >= 0 [N/m], unstretched length `s_rel0` [m].
 
-    Half a period after its release a mass is on the other side:
+    Half a period after its release, a mass is on the opposite side of its equilibrium:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> swing = fx.Mechanism(
@@ -128,8 +131,8 @@ class SpringDamper(_Spring, _Damper):
 
 
 class RotationalSpring(_Spring):
-    """A linear torsion spring, tau = c*(phi_rel - phi_rel0): `c` >= 0 [N.m/rad], angle without
-    torque `phi_rel0` [rad].
+    """A linear torsion spring, tau = c*(phi_rel - phi_rel0): `c` >= 0 [N.m/rad], relative angle
+    without torque `phi_rel0` [rad].
 
     **Example:** at `RotationalSpringDamper`.
     """
@@ -173,14 +176,14 @@ class RotationalSpringDamper(_Spring, _Damper):
 
 
 class AbstractSource(CheckedModule):
-    """An external force f [N] on the flange `body`, positive in the direction of s; f = driven +
-    elastic.
+    """An external force f [N] on the flange `body`, positive in the direction of s. f is the sum of
+    the two parts `driven` and `elastic`.
 
-    `dissipates`: whether the work of `driven` is lost, as in a damper, and is not work of a drive.
-    `is_smooth`: whether the slope of f over v is smooth also where v changes its sign.
+    `dissipates`: whether the work of `driven` counts as lost, as in a damper. Otherwise it counts
+    as work of a drive. `is_smooth`: whether the slope of f over v is smooth also at v = 0.
 
-    s [m] and v [m/s] are position and velocity of the flange. A body's name without flange means
-    its flange_b.
+    s [m] and v [m/s] are position and velocity of the flange. If `body` is a body's name without
+    flange, its flange_b is used.
     """
 
     body: str = eqx.field(static=True)
@@ -194,24 +197,24 @@ class AbstractSource(CheckedModule):
             check_signal(self, name)
 
     def signal_name(self) -> str | None:
-        """Return the field with the signal; None for a source without signal."""
+        """Return the name of the field with the signal; None for a source without signal."""
         return None
 
     def driven(self, value: Number | None, s: Number, v: Number) -> Number:
-        """Return the part of f without potential; `value` is that of the signal."""
+        """Return the part of f without potential. `value`: present value of the signal."""
         return jnp.zeros_like(s)
 
     def elastic(self, s: Number) -> Number:
-        """Return the part of f with a potential."""
+        """Return the part of f that has a potential energy."""
         return jnp.zeros_like(s)
 
     def energy(self, s: Number) -> Number:
-        """Return the potential [J]: elastic = -d(energy)/ds."""
+        """Return the potential energy [J], for which elastic = -d(energy)/ds."""
         return jnp.zeros_like(s)
 
 
 class _External(AbstractSource):
-    """A source whose force is its signal."""
+    """A source whose force equals the value of its signal."""
 
     def driven(self, value: Number | None, s: Number, v: Number) -> Number:
         return jnp.asarray(value)
@@ -252,27 +255,27 @@ class PositionController(AbstractSource):
     """A drive under position control with a speed loop inside a position loop: f =
     k*kv*(kp*(s_ref(t) - s) - v).
 
-    The gains are usually known, so a fit moves a gain only if it is named. The work of the drive
-    counts in `run.energy.drive`. If friction holds the body, f depends on s_ref only.
+    The gains are usually known, so a fit changes a gain only if it is named. The work of the drive
+    counts in `run.energy.drive`. While friction holds the body, f depends on s_ref only.
 
     A digital controller works at sampling times, holds its output between them, and computes the
-    speed from differences of position. This model acts at all times on the true speed and neglects
-    the delay. A speed that is T [s] old increases the force by k*kv*T*a. The real machine therefore
-    responds like a machine that is lighter by k*kv*T [kg]. Give a recorded reference as `Sampled`
-    with linear interpolation: with ``hold=True`` the force jumps at every sample.
+    speed from differences of position. This model acts continuously on the true speed and neglects
+    the delay. In a real drive, a measured speed that is T [s] old increases the force by k*kv*T*a.
+    The real machine therefore responds like a machine that is lighter by k*kv*T [kg]. Give a
+    recorded reference as `Sampled` with linear interpolation. With ``hold=True`` the force would
+    jump at every sample.
 
     **Arguments:**
 
-    - `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b; s and v are those
-      of the flange.
+    - `body`: name of the body that the drive acts on, with ``.flange_a`` if it does not act at
+      flange_b. s and v are position and velocity of this flange.
     - `s_ref`: reference position [m]: a signal, a function of time or a number.
     - `kp` >= 0 [1/s]: gain of the position loop, from position error to reference speed.
     - `kv` >= 0: gain of the speed loop, from speed error to the controller's output; [N.s/m] if the
       output is a force.
-    - `k` >= 0: the drive's force over the controller's output, such as N/V; default 1.
+    - `k` >= 0: force of the drive per unit of controller output, such as N/V; default 1.
 
-    **Raises:** `ValueError` for a value outside its domain and for a reference that is not a
-    signal.
+    **Raises:** `ValueError` for a value outside its domain, and if `s_ref` is not a signal.
 
     **Source:** A. Janot, M. Gautier, M. Brunot, Data set and reference models of EMPS, Workshop on
     Nonlinear System Identification Benchmarks, 2019. Its controller has kp = 160.18 1/s, kv =
@@ -300,7 +303,7 @@ class PositionController(AbstractSource):
 
 
 class AbstractMotion(CheckedModule):
-    """A body whose position over time is given, independent of the forces."""
+    """A prescribed motion: the position of `body` over time does not depend on the forces."""
 
     body: str = eqx.field(static=True)
 
@@ -309,23 +312,23 @@ class AbstractMotion(CheckedModule):
 
     @abc.abstractmethod
     def signal_name(self) -> str:
-        """Return the field with the position over time."""
+        """Return the name of the field with the signal of the position."""
 
 
 class Position(AbstractMotion):
-    """The position of a body over time: `s` [m], or [rad] of a body that turns, is a signal, a
-    function of time or a number.
+    """A prescribed position of a body over time. `s` is a signal, a function of time or a number,
+    in [m], or in [rad] for a body that turns.
 
-    The start values of the body do not count. The velocity of the body jumps at a corner of the
-    signal, so give a signal that is smooth between its switches. A belt under a mass is a body with
-    ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
+    The start values of the body are not used. At a corner of the signal the velocity of the body
+    jumps. Corners are allowed only at the switches that the signal declares. A belt under a mass is
+    a body with ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
 
-    **Raises:** `ValueError` for a value that is not a signal.
+    **Raises:** `ValueError` if `s` is not a signal.
 
     **Source:** Modelica.Mechanics.Translational.Sources.Position and Rotational.Sources.Position
     with exact = true.
 
-    A mass on a belt of 1 m/s:
+    A mass on a belt that moves at 1 m/s:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> line = fx.Mechanism(
@@ -349,17 +352,17 @@ class LinearPositionDependentForce(AbstractSource):
     """An external force that depends linearly on position: f = f_nominal + slope*(s - s0), positive
     in the direction of s.
 
-    Guides and screw axes have such a force from a cable chain, a counterweight or a guide that is
-    not level. With slope = 0 it is a constant offset. A slope < 0 pulls towards the position where
-    f is 0, a slope > 0 pushes away from it.
+    On guides and screw axes, such a force comes from a cable chain, a counterweight or a guide that
+    is not level. With slope = 0 the force is a constant offset. With slope < 0 it pulls towards the
+    position at which f is 0. With slope > 0 it pushes away from this position.
 
-    Its energy is the potential -(f_nominal*(s - s0) + slope/2*(s - s0)^2), which is 0 at s0 and has
-    either sign. The energy counts in `run.energy.elastic`, so its work is not in
+    The potential energy is -(f_nominal*(s - s0) + slope/2*(s - s0)^2). It is 0 at s0 and may be
+    negative. It counts in `run.energy.elastic`, so the work of this force is not in
     `run.energy.drive`.
 
-    **Arguments:** `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b;
-    `f_nominal` [N], the force at `s0` [m], and `slope` [N/m], any numbers. A fit moves `s0` only if
-    it is named, because a record identifies f_nominal - slope*s0 only.
+    **Arguments:** `body`: name of the body that the force acts on, with ``.flange_a`` if it does
+    not act at flange_b; `f_nominal`: force at `s0` [N]; `slope` [N/m]; `s0` [m]. A fit changes `s0`
+    only if it is named, because a record identifies only f_nominal - slope*s0.
 
     **Raises:** `ValueError` for a value that is not finite.
 
@@ -389,32 +392,35 @@ class PeriodicPositionDependentForce(AbstractSource):
     """An external force that is periodic in position: f = f_cos*cos(2*pi*(s - s0)/period) +
     f_sin*sin(2*pi*(s - s0)/period), positive in the direction of s.
 
-    Examples are the cogging of a motor, the ripple of a lead screw or a gear, and a detent. Its
-    amplitude is sqrt(f_cos^2 + f_sin^2), and it is the same forward and backward. On a body that
-    turns it is a torque. It holds a body in its valleys, where f falls through 0. A free mass
-    oscillates about a valley with w = sqrt(2*pi/period*amplitude/m).
+    Examples are the cogging of a motor, the ripple of a lead screw or a gear, and a detent. The
+    amplitude is sqrt(f_cos^2 + f_sin^2). The force is the same for both directions of motion. On a
+    body that turns it is a torque. It pulls a body to stable positions, where f changes from
+    positive to negative. A free mass oscillates about such a position with
+    w = sqrt(2*pi/period*amplitude/m).
 
-    Its energy is the potential period/(2*pi)*(f_sin*cos(...) - f_cos*sin(...)), with mean 0 over a
-    period. The energy counts in `run.energy.elastic`, so its work is not in `run.energy.drive`.
+    The potential energy is period/(2*pi)*(f_sin*cos(...) - f_cos*sin(...)), with mean 0 over a
+    period. It counts in `run.energy.elastic`, so the work of this force is not in
+    `run.energy.drive`.
 
-    The steps must resolve the period. `Adaptive` chooses such steps. A record needs several samples
-    in each period.
+    Time steps must be short enough to resolve the period; `Adaptive` chooses such steps. A record
+    needs several samples in each period.
 
-    **Arguments:** `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b;
-    `f_cos`, `f_sin` [N; N.m on a body that turns], any numbers; `period` > 0 [m; rad]: a screw's
-    pitch, or a turn over the number of poles or teeth; `s0` [m; rad]: the position at which f is
-    f_cos, which shifts the phase only. A fit moves `period` and `s0` only if they are named. A
-    search for the period converges only from a start that is right within half a wave over the
-    whole travel. `found.missing()` and `found.residual_study()` search all periods. If the period
-    is fitted, place s0 in the middle of the travel; otherwise an error of the period also turns the
-    phase.
+    **Arguments:** `body`: name of the body that the force acts on, with ``.flange_a`` if it does
+    not act at flange_b; `f_cos`, `f_sin` [N; N.m on a body that turns]; `period` > 0 [m; rad]: the
+    pitch of a screw, or one turn divided by the number of poles or teeth; `s0` [m; rad]: the
+    position at which f is f_cos; changing it only shifts the phase.
 
-    **Raises:** `ValueError` for a value that is not finite and a period that is not positive.
+    A fit changes `period` and `s0` only if they are named. It finds the period only if the start
+    value is accurate enough: over the whole travel, the phase error must be below half a period.
+    `found.missing()` and `found.residual_study()` search all periods. If the period is fitted, set
+    s0 to the middle of the travel. Otherwise an error of the period also changes the phase.
+
+    **Raises:** `ValueError` for a value that is not finite or a period that is not positive.
 
     **Source:** the lowest harmonic of a cogging force: D. C. Hanselman, Brushless Permanent Magnet
     Motor Design, 2006. Modelica has no counterpart.
 
-    A mass in a valley has the period of oscillation 2*pi/sqrt(2*pi/0.01*4.0/0.5) = 0.0886 s:
+    A mass at a stable position oscillates with the period 2*pi/sqrt(2*pi/0.01*4.0/0.5) = 0.0886 s:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> axis = fx.Mechanism(
@@ -445,7 +451,7 @@ class PeriodicPositionDependentForce(AbstractSource):
 
 
 class _QuadraticSpeedDependent(AbstractSource):
-    """f = f_nominal*(v/v_nominal)*|v/v_nominal|."""
+    """A source with f = f_nominal*(v/v_nominal)*|v/v_nominal|."""
 
     dissipates: ClassVar[bool] = True
     is_smooth: ClassVar[bool] = False
@@ -469,15 +475,15 @@ class QuadraticSpeedDependentForce(_QuadraticSpeedDependent):
     liquid: f = -1/2*rho*cw*A*v*|v| has f_nominal = -1/2*rho*cw*A at v_nominal = 1 m/s. With
     f_nominal > 0 it pushes in the direction of motion. At rest the force is 0.
 
-    Its loss counts in `run.energy.damper`, as of a damper. With f_nominal > 0 its work counts there
-    with a negative sign.
+    Its loss counts in `run.energy.damper`, like the loss of a damper. With f_nominal > 0 the force
+    does work, which counts there with a negative sign.
 
-    **Arguments:** `body`: name of the body it acts on; `f_nominal` [N], any number, the force at
-    `v_nominal` > 0 [m/s]. A fit moves `v_nominal` only if it is named, because a record identifies
-    f_nominal/v_nominal^2 only. At the default of 1 m/s, -f_nominal is the coefficient of drag
-    [N.s2/m2].
+    **Arguments:** `body`: name of the body that the force acts on; `f_nominal` [N]: the force at
+    `v_nominal` > 0 [m/s]. A fit changes `v_nominal` only if it is named, because a record
+    identifies only f_nominal/v_nominal^2. With the default v_nominal = 1 m/s, -f_nominal is the
+    drag coefficient [N.s2/m2].
 
-    **Raises:** `ValueError` for a value that is not finite and a v_nominal that is not positive.
+    **Raises:** `ValueError` for a value that is not finite or a v_nominal that is not positive.
 
     **Source:** Modelica.Mechanics.Translational.Sources.QuadraticSpeedDependentForce with
     ForceDirection = false: the force has the sign of the speed. A force of one sign in both
@@ -501,11 +507,11 @@ class QuadraticSpeedDependentForce(_QuadraticSpeedDependent):
 
 
 class QuadraticSpeedDependentTorque(_QuadraticSpeedDependent):
-    """An external torque quadratic in the speed, such as that of a fan: tau =
+    """An external torque quadratic in the speed, such as the load of a fan: tau =
     tau_nominal*(w/w_nominal)*|w/w_nominal|.
 
     With `tau_nominal` < 0 [N.m] it opposes the motion in both directions; `w_nominal` > 0 [rad/s],
-    default 1. The rest is described at `QuadraticSpeedDependentForce`.
+    default 1. For energy and fitting, see `QuadraticSpeedDependentForce`.
 
     **Source:** Modelica.Mechanics.Rotational.Sources.QuadraticSpeedDependentTorque with
     TorqueDirection = false.

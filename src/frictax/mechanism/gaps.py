@@ -1,4 +1,4 @@
-"""Springs that touch only beyond some extension: gaps and backlash."""
+"""Springs that act only beyond a limit of the extension: gaps and backlash."""
 
 import abc
 from typing import ClassVar
@@ -20,11 +20,11 @@ OPEN, TOUCHES, LIFTED, DOUBLED = 0, 1, 2, 3
 
 
 class AbstractGap(AbstractCompliant):
-    """A spring and a damper that act while they touch, at a depth x > 0: N = f_c + f_d, f_c =
-    c*x^n, f_d = d*dx/dt within -f_c ... f_c.
+    """A spring and a damper that act only while two surfaces touch, at a depth x > 0.
 
-    Therefore the force never pulls, and it is continuous when the contact begins. Begin, end, and
-    the times at which the damper reaches its bounds are events.
+    The normal force is f_c + f_d, where f_c = c*x^n. The damper force is f_d = d*dx/dt, limited to
+    the range -f_c ... f_c. Therefore the force never pulls, and it is continuous when the contact
+    begins. Events are: the contact begins or ends, and the damper force reaches a limit.
     """
 
     c: eqx.AbstractVar[Scalar]
@@ -34,11 +34,13 @@ class AbstractGap(AbstractCompliant):
 
     @abc.abstractmethod
     def depth(self, s_rel: Number, side: ScalarLike) -> Number:
-        """Return how deep it touches at a side; negative: its distance from the side."""
+        """Return the depth [m] of the contact at `side` (+1 or -1); a negative value is the
+        distance from that side.
+        """
 
     @abc.abstractmethod
     def exponent(self) -> ScalarLike:
-        """Return n."""
+        """Return the exponent n of the spring force c*x^n."""
 
     def energy(self, s_rel: Number) -> Number:
         deep = [self.depth(s_rel, side) for side in self.sides]
@@ -57,11 +59,11 @@ class AbstractGap(AbstractCompliant):
     def margins(
         self, s_rel: Number, v_rel: Number, piece: Integer, rounding: Array
     ) -> tuple[Array, Array]:
-        """Return two margins that stay positive while it is on segment `piece`, plus a `rounding`
-        error of s_rel.
+        """Return two event functions, which are positive while the gap is on segment `piece`. The
+        `rounding` error of s_rel [m] is added to them.
 
-        All margins are depths, also at the bounds of the damper. A force c*x^n would reach 0 with
-        slope 0, where an event is located inaccurately.
+        Both are depths, also for the limits of the damper force. A force c*x^n would reach 0 with
+        slope 0, and an event at such a zero is located inaccurately.
         """
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         x, borne = self.depth(s_rel, side), self._depth_under(self.d * side * v_rel)
@@ -80,7 +82,9 @@ class AbstractGap(AbstractCompliant):
     def following(
         self, s_rel: Array, v_rel: Array, piece: Integer, first: Array, second: Array
     ) -> Integer:
-        """Return the segment after the `first` or the `second` of the margins fell."""
+        """Return the segment after an event. `first`, `second`: whether the first or the second
+        event function of `margins` fell to 0.
+        """
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         touched = jnp.where(first, self.sides[0], self.sides[-1])
         begun = touched * jnp.where(self.d * touched * v_rel > 0, DOUBLED, TOUCHES)
@@ -89,7 +93,7 @@ class AbstractGap(AbstractCompliant):
         return jnp.where(first | second, jnp.where(kind == OPEN, begun, moved), piece)
 
     def piece_at(self, s_rel: Number, v_rel: Number) -> Integer:
-        """Return the segment at the start of a run."""
+        """Return the segment of the force law at the start of a run."""
         piece = jnp.zeros(jnp.shape(s_rel), jnp.int32)
         for side in self.sides:
             x, damper = self.depth(s_rel, side), self.d * side * v_rel
@@ -102,32 +106,33 @@ class AbstractGap(AbstractCompliant):
         return piece
 
     def _spring(self, x: Array) -> Array:
-        """Return c*x^n, continued to x < 0 as an odd function."""
+        """Return c*x^n for x >= 0, and -c*(-x)^n for x < 0."""
         # The derivative of 0^n with respect to n is not finite, so x = 0 is replaced by 1 here.
         size = jnp.where(x == 0, 1.0, jnp.abs(x))
         return jnp.where(x == 0, 0.0, self.c * x * size ** (self.exponent() - 1))
 
     def _depth_under(self, f: Array) -> Array:
-        """Return the depth at which the force of the spring is f; a very large depth if c is 0."""
+        """Return the depth at which the spring force is `f`; a very large depth if c is 0."""
         x = f / larger(self.c, float(jnp.finfo(f.dtype).tiny) ** 0.5)
         return x * jnp.where(x == 0, 1.0, jnp.abs(x)) ** (1 / self.exponent() - 1)
 
 
 class ElastoGap(AbstractGap):
-    """A spring and a damper between two sliding bodies that touch while s_rel < s_rel0: an elastic
-    stop.
+    """An elastic stop: a spring and a damper between two sliding bodies, which touch while s_rel <
+    s_rel0.
 
-    With x = s_rel0 - s_rel > 0 the bodies are pushed apart by f_c + f_d, f_c = c*x^n, f_d =
-    -d*v_rel within -f_c ... f_c. Otherwise the force is 0.
+    While x = s_rel0 - s_rel > 0, the force f_c + f_d pushes the bodies apart. The spring force is
+    f_c = c*x^n. The damper force is f_d = -d*v_rel, limited to the range -f_c ... f_c. Otherwise
+    the force is 0.
 
-    **Arguments:** `a`, `b`: as of a `Spring`; `c` >= 0 [N/m^n], `d` >= 0 [N.s/m], `s_rel0` [m], `n`
-    >= 1 (1.5: Hertz's contact of spheres).
+    **Arguments:** `a`, `b`: the flanges, as for a `Spring`; `c` >= 0 [N/m^n], `d` >= 0 [N.s/m],
+    `s_rel0` [m], `n` >= 1 (1.5 for Hertz's contact of spheres).
 
     **Raises:** `ValueError` for a value outside its domain.
 
     **Source:** Modelica Standard Library 4.1.0.
 
-    A ball of 1 kg hits a spring of 100 N/m with 1 m/s and leaves it after half a period:
+    A ball of 1 kg hits a spring of 100 N/m at 1 m/s and leaves the spring after half a period:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> machine = fx.Mechanism(
@@ -156,14 +161,15 @@ class ElastoGap(AbstractGap):
 
 
 class ElastoBacklash(AbstractGap):
-    """A shaft with backlash between two turning bodies: a spring and a damper that touch where
-    |phi_rel - phi_rel0| > b/2.
+    """A shaft with backlash between two turning bodies: a spring and a damper, which act only while
+    |phi_rel - phi_rel0| > backlash/2.
 
-    With x = |phi_rel - phi_rel0| - b/2 > 0 the torque is tau_c + tau_d toward the middle, tau_c =
-    c*x, tau_d = d*dx/dt within -tau_c ... tau_c. In the gap the torque is 0.
+    Let x = |phi_rel - phi_rel0| - backlash/2. While x > 0, the torque tau_c + tau_d pushes the
+    bodies toward the middle of the gap. The spring torque is tau_c = c*x. The damper torque is
+    tau_d = d*dx/dt, limited to the range -tau_c ... tau_c. In the gap the torque is 0.
 
-    **Arguments:** `a`, `b`: as of a `RotationalSpring`; `c` >= 0 [N.m/rad], `d` >= 0 [N.m.s/rad],
-    `backlash` >= 0 [rad], the total backlash, Modelica's b; `phi_rel0` [rad].
+    **Arguments:** `a`, `b`: the bodies, as for a `RotationalSpring`; `c` >= 0 [N.m/rad]; `d` >= 0
+    [N.m.s/rad]; `backlash` >= 0 [rad]: the total backlash, Modelica's b; `phi_rel0` [rad].
 
     **Raises:** `ValueError` for a value outside its domain.
 

@@ -1,4 +1,4 @@
-"""Gears: relations between the angles of bodies, ideal or with losses, without backlash."""
+"""Gears without backlash, ideal or with losses: linear relations between the angles of bodies."""
 
 import abc
 from typing import Any, ClassVar
@@ -31,22 +31,22 @@ from frictax.parameters import (
 class AbstractGear(CheckedModule):
     """A relation sum(factor_k * phi_k) = 0 between the angles of bodies.
 
-    The last body follows the others and has no state of its own.
+    The other bodies determine the angle of the last body, which has no state of its own.
     """
 
     rotational: ClassVar[bool] = True
 
     @abc.abstractmethod
     def joined_bodies(self) -> tuple[str, ...]:
-        """Return the names of the bodies, the following body last."""
+        """Return the names of the bodies. The last one is the body without a state."""
 
     @abc.abstractmethod
     def factors(self) -> tuple[ScalarLike, ...]:
-        """Return the factor of each body's angle."""
+        """Return factor_k of each body, in the order of `joined_bodies`."""
 
 
 class AbstractPairGear(AbstractGear):
-    """phi_a = ratio*phi_b: body `b` follows `a`."""
+    """A gear with phi_a = ratio*phi_b. Body `a` determines the angle of body `b`."""
 
     a: str = eqx.field(static=True)
     b: str = eqx.field(static=True)
@@ -68,9 +68,9 @@ class IdealGear(AbstractPairGear):
     """A gear between two bodies: phi_a = ratio*phi_b. The torque on b is ratio times the torque
     from a.
 
-    Body `b` follows `a`: start values are those of `a`.
+    The start values of `a` determine those of `b`, so start values given for `b` are not used.
 
-    **Arguments:** `a`, `b`: names of the bodies; `ratio`, not 0: phi_a/phi_b, negative if the
+    **Arguments:** `a`, `b`: names of the bodies; `ratio`: phi_a/phi_b, not 0, negative if the
     bodies turn in opposite directions.
 
     **Raises:** `ValueError` for a ratio of 0.
@@ -95,11 +95,11 @@ class IdealGear(AbstractPairGear):
 class IdealPlanetary(AbstractGear):
     """A planetary gear: (1 + ratio)*phi_carrier = phi_sun + ratio*phi_ring.
 
-    The carrier follows the sun and the ring: start values are those of sun and ring. Hold one of
-    the three bodies by a `Brake` or by a `Position`.
+    The start values of sun and ring determine those of the carrier. To hold one of the three
+    bodies, add a `Brake` or a `Position`.
 
     **Arguments:** `sun`, `carrier`, `ring`: names of the bodies; `ratio` > 0: number of teeth of
-    the ring over that of the sun.
+    the ring divided by number of teeth of the sun.
 
     **Raises:** `ValueError` for a ratio <= 0.
 
@@ -129,7 +129,7 @@ class IdealPlanetary(AbstractGear):
 
 
 class _Corners(AbstractLaw):
-    """A law without friction whose breaks are the corners of the loss table."""
+    """A law with zero friction. Its `breaks` are the speeds at which the loss table has corners."""
 
     speeds: Float[Array, " n"]
 
@@ -150,10 +150,10 @@ class _Corners(AbstractLaw):
 
 
 class LossyGear(AbstractContact, AbstractPairGear):
-    """A gear with losses in its meshing and its bearings: phi_a = ratio*phi_b, and it may stick.
+    """A gear with phi_a = ratio*phi_b and with losses in its teeth and bearings. It may stick.
 
-    With the torque tau_a that enters at a, the torque at b is ratio*(tau_a - tauLoss). While a
-    turns forward, tauLoss is the greater of two lines:
+    tau_a is the torque that enters at a. The torque at b is ratio*(tau_a - tauLoss). While a turns
+    forward, tauLoss is the greater of two values:
 
         tauLoss = (1 - eta_mf1)*tau_a + tau_bf1     while the power flows from a to b
         tauLoss = (1 - 1/eta_mf2)*tau_a + tau_bf2   while the power flows from b to a
@@ -162,30 +162,31 @@ class LossyGear(AbstractContact, AbstractPairGear):
     (1 - 1/eta_mf2)*tau_a - tau_bf2. At rest the gear holds any tauLoss between these limits.
 
     Efficiencies and bearing torques are interpolated linearly between the given speeds, and
-    extrapolated linearly beyond the last row. The extrapolation of all columns stops at the speed
-    at which an efficiency would exceed 1 or fall below 0.01, or a bearing torque would be negative.
-    Therefore losses never drive.
+    extrapolated linearly beyond the last row. The extrapolation of all columns stops at one speed:
+    where an efficiency reaches 1 or 0.01, or a bearing torque reaches 0. Therefore losses never
+    drive.
 
-    Body `b` follows `a`: start values are those of `a`. No other gear may act on body `a`.
+    The start values of `a` determine those of `b`. No other gear may act on body `a`.
 
-    A friction element between the two bodies of the gear transmits torque past the gear. The losses
-    may then fall by more than the friction brakes. For some loads no modes are consistent with the
-    forces, and the run ends as `Result.inconsistent`.
+    A friction element between the two bodies of the gear transmits torque past the gear. Its
+    friction may then reduce the gear losses by more than it brakes. For some loads, no combination
+    of sticking and sliding is consistent with the forces. The run then ends with
+    `Result.inconsistent`.
 
     **Arguments:**
 
-    - `a`, `b`: names of the bodies; `ratio`, not 0: phi_a/phi_b.
+    - `a`, `b`: names of the bodies; `ratio`: phi_a/phi_b, not 0.
     - `lossTable`, M x 5: speed |w_a| >= 0 [rad/s], strictly increasing; efficiencies `eta_mf1` and
       `eta_mf2` > 0 [1]; bearing torques `tau_bf1` and `tau_bf2` >= 0 [N.m]. Default [[0, 1, 1, 0,
-      0]], no losses. The columns are parameters under these names.
+      0]]: no losses. Each column is a parameter, named `w`, `eta_mf1`, ...
 
-    **Raises:** `ValueError` for another shape and for values outside their domain.
+    **Raises:** `ValueError` for a table of another shape and for values outside their domain.
 
     **Source:** Modelica Standard Library 4.1.0; C. Pelchen, C. Schweiger, M. Otter, Proc. 2nd Int.
     Modelica Conference, 2002.
 
-    A hoist with an efficiency of 80 %: 1 N.m lifts against 0.5 N.m, and 0.8*1 - 0.5 = 0.3 N.m
-    accelerate:
+    A hoist has an efficiency of 80 %. Its motor lifts with 1 N.m against a weight of 0.5 N.m, so
+    0.8*1 - 0.5 = 0.3 N.m accelerate the drum:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> hoist = fx.Mechanism(
@@ -252,8 +253,8 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
     @property
     def _end(self) -> Array:
-        """The speed at which the extrapolation of all columns stops [rad/s]; inf if it never
-        does.
+        """The speed [rad/s] at which the extrapolation of all columns stops; inf if it is not
+        limited.
         """
         last, ends = self.w[-1], []
         for column, low, high in (
@@ -270,8 +271,8 @@ class LossyGear(AbstractContact, AbstractPairGear):
         return jnp.min(jnp.stack(ends))
 
     def extended_rows(self) -> np.ndarray:
-        """Return rows of the loss table for programs that extrapolate the last two rows without a
-        limit.
+        """Return rows of the loss table for programs that always extrapolate through the last two
+        rows. Rows are added so that the values stay constant beyond the limit of extrapolation.
         """
         columns = (self.w, self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2)
         rows = np.column_stack(list(map(np.asarray, columns)))
@@ -289,8 +290,9 @@ class LossyGear(AbstractContact, AbstractPairGear):
     def lines(
         self, v: Number, piece: Integer | None
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Return the two lines k*tau_a + d at speed `v` >= 0 as (k, d). Forward, tauLoss is the
-        greater of them; backward it is the lesser of both with -d.
+        """Return (k, d) of each of the two lines at speed `v` >= 0. For forward motion, tauLoss is
+        the greater of the two values k*tau_a + d. For backward motion it is the lesser of the two
+        values k*tau_a - d.
         """
         eta1, eta2, bf1, bf2 = (
             self._at(column, v, piece)
@@ -313,7 +315,7 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
 
 def _slope(column: Any, speeds: Any, k: int) -> Any:
-    """Return the slope of a column from row k to the next row; 0 for a table of one row."""
+    """Return the slope of `column` from row k to row k + 1; 0 for a table of one row."""
     if column.shape[0] == 1:
         return 0.0
     return (column[k + 1] - column[k]) / (speeds[k + 1] - speeds[k])

@@ -1,7 +1,7 @@
-"""Layout of a mechanism: which flanges, bodies, contacts and signals belong together.
+"""Layout of a mechanism: its bodies, contacts and signals by number, and what each is attached to.
 
-The layout depends on the structure of a mechanism only, and not on its parameter values. Names that
-do not fit together raise an error here.
+The layout depends only on the structure of a mechanism, not on its parameter values. Errors for
+names that do not fit together are raised here.
 """
 
 import dataclasses
@@ -30,8 +30,8 @@ BODIES = (AbstractBody, MassWithStopAndFriction)
 
 @dataclasses.dataclass(frozen=True)
 class Flange:
-    """An end of a body. `body` is the number of the body, or None for a `Fixed`; `part` is the
-    number of the part; `side` is -1, 0 or 1, times L/2 from the centre.
+    """An end of a body. `body` is the number of the body, or None for a `Fixed`. `part` is the
+    number of the part. `side` is -1, 0 or 1: the flange is side*L/2 from the centre.
     """
 
     body: int | None
@@ -41,16 +41,18 @@ class Flange:
 
 @dataclasses.dataclass(frozen=True)
 class Contact:
-    """Place of a friction contact in the machine. Its motion is that of `flange` relative to
-    `support` (None: the housing).
+    """How a friction contact is attached in the machine. The motion of the contact is the motion of
+    `flange` relative to `support` (None: the housing).
 
     - `part`: the number of the part. `signal`: the number of the signal of its normal force.
-    - `group`: the contacts that it acts on through bodies and gears, with itself. `alone`: it does
-      not have such a neighbour, and it holds one coordinate that no gear couples to another.
-      `redundant`: other contacts of its group can hold the same motion.
-    - `wall`, `piece`, `side`, `face`: places in the mode vector, or None. They are those of its
-      stop, of the segment of its law, of the line of its torque, and of the pressed side.
-    - `is_pressed`: it has a normal force, by a signal or by the motion.
+    - `group`: numbers of this contact and of all contacts coupled to it by bodies and gears.
+    - `alone`: whether the group has no other contact, and the contact holds exactly one coordinate
+      that no gear couples to another. `redundant`: whether other contacts of the group can hold the
+      same motion.
+    - `wall`, `piece`, `side`, `face`: indices into the mode vector, or None. These entries give the
+      state of its stop, the segment of its law, the line of its friction by torque, and the pressed
+      side.
+    - `is_pressed`: whether it has a normal force, from a signal or from the motion.
     """
 
     part: int
@@ -68,14 +70,16 @@ class Contact:
 
     @property
     def ends(self) -> list[tuple[int, float]]:
-        """The bodies that it acts on, each with the sign of its motion in the contact's motion."""
+        """List of (body number, sign): velocity of the contact = sum of sign * body velocity."""
         flanges = (self.flange, 1.0), (self.support, -1.0)
         return [(f.body, sign) for f, sign in flanges if f is not None and f.body is not None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Gear:
-    """A gear between `bodies`, by number. The last body follows the others."""
+    """A gear between the bodies with the numbers `bodies`. The other bodies determine the position
+    of the last body.
+    """
 
     part: int
     bodies: tuple[int, ...]
@@ -83,8 +87,8 @@ class Gear:
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A thermal node: the number of its part, and the numbers of the contacts, compliants and
-    contacts with a bristle that heat it.
+    """A thermal node: the number of its part, and the numbers of what heats it: rigid contacts,
+    spring-damper elements (`compliants`), and contacts with a bristle.
     """
 
     part: int
@@ -94,12 +98,14 @@ class Node:
 
 
 def mechanism_error(sentence: str) -> ValueError:
-    """Return the error for parts that do not fit together."""
+    """Return the `ValueError` with the text `sentence` for parts that do not fit together."""
     return ValueError(f"`Mechanism`: {sentence}")
 
 
 def build_contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int]) -> Contact:
-    """Return the `Contact` of part i; `signal`(part, field) returns the number of a signal."""
+    """Return the `Contact` for part number i. `signal`(part, field) returns the number of a
+    signal.
+    """
     plus, minus = part.between()
     flange = find_flange(mechanism, i, plus, 1)
     support = None if minus is None else find_flange(mechanism, i, minus, 1)
@@ -122,7 +128,7 @@ def build_contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str]
 
 
 def build_gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:
-    """Return the `Gear` that part i is."""
+    """Return the `Gear` for part number i."""
     numbers = tuple(moving_body(mechanism, i, name) for name in part.joined_bodies())
     if len(set(numbers)) < len(numbers):
         raise mechanism_error(
@@ -133,7 +139,9 @@ def build_gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:
 
 
 def moving_body(mechanism: Any, i: int, name: str) -> int:
-    """Return the number of the body that part i calls `name`, which must not be fixed."""
+    """Return the number of the body called `name`, for part number i. Raise `ValueError` if `name`
+    is a `Fixed`.
+    """
     body = find_flange(mechanism, i, name, 0).body
     if body is None:
         raise mechanism_error(
@@ -144,7 +152,7 @@ def moving_body(mechanism: Any, i: int, name: str) -> int:
 
 
 def body_parts(mechanism: Any) -> list[int]:
-    """Return the parts that are bodies, in the order of the bodies' numbers."""
+    """Return the part number of each body, in the order of the body numbers."""
     return [i for i, p in enumerate(mechanism.parts) if isinstance(p, BODIES)]
 
 
@@ -159,8 +167,8 @@ def is_rotational(part: Any) -> bool | None:
 
 
 def turns_about(mechanism: Any, name: str) -> bool | None:
-    """Return whether the part called `name`, or the body that it acts on, turns; None for a part
-    without body.
+    """Return whether the part called `name` turns. If the part can do both, return whether its body
+    turns; None for a part without body.
     """
     part = mechanism[name]
     turns = is_rotational(part)
@@ -172,8 +180,8 @@ def turns_about(mechanism: Any, name: str) -> bool | None:
 
 
 def find_flange(mechanism: Any, part: int, name: Any, side: int) -> Flange:
-    """Return the flange that a part calls `name`; `side`: the flange if `name` is that of a
-    body.
+    """Return the `Flange` for the `name` written in part number `part`. `side`: the flange to use
+    (-1, 0 or 1) if `name` is a body name without flange.
     """
     owner = mechanism.names[part]
     if not isinstance(name, str):
@@ -229,14 +237,15 @@ PARTS = (
 class Layout:
     """The parts of a mechanism by number.
 
-    - `bodies`: the parts that are bodies. `coordinates`: the bodies whose positions are the
-      coordinates. The other bodies follow `gears` or `motions` (part, body, signal).
-    - `contacts`: the contacts that stick. `bristles`: the contacts with a bristle, which act like
-      forces. `elements`: for each bristle the number of its elements, each with a mode; 0 for a
-      bristle with one force and without modes.
-    - `compliants`: part and two flanges. `gaps`: the compliants that do not always touch.
-    - `forces`: part, flange, signal. `signals`: part and field.
-    - `nodes`: thermal nodes. `conductors`: part, node, and node or None.
+    - `bodies`: part number of each body. `coordinates`: numbers of the bodies whose positions are
+      the coordinates. `gears` and `motions` (part, body, signal) determine the other bodies.
+    - `contacts`: the contacts without bristle. `bristles`: the contacts with a bristle, which act
+      like forces. `elements`: number of elements with a mode of each bristle; 0 for a bristle with
+      one force and no modes.
+    - `compliants`: part number and two flanges of each spring or damper. `gaps`: numbers of those
+      compliants that do not always touch.
+    - `forces`: (part, flange, signal). `signals`: (part, name of the field).
+    - `nodes`: thermal nodes. `conductors`: (part, node, node or None for the surroundings).
     """
 
     bodies: tuple[int, ...]
@@ -255,40 +264,40 @@ class Layout:
 
     @property
     def first_bristle(self) -> int:
-        """Place in the state vector where the forces in the bristles begin."""
+        """Index of the first bristle force in the state vector."""
         return 2 * len(self.coordinates) + len(self.nodes)
 
     @property
     def first_signal(self) -> int:
-        """Place in the mode vector where the segments of the signals begin."""
+        """Index in the mode vector of the first signal's segment number."""
         return self.first_gap + len(self.gaps)
 
     @property
     def first_gap(self) -> int:
-        """Place in the mode vector where the segments of the gaps begin."""
+        """Index in the mode vector of the first gap's segment number."""
         return self.first_press + sum(c.is_pressed for c in self.bristles)
 
     @property
     def first_press(self) -> int:
-        """Place in the mode vector where the flags of pressed contacts with a bristle begin."""
+        """Index in the mode vector of the first flag of a bristle contact with a normal force."""
         return self.first_element + sum(self.elements)
 
     @property
     def first_element(self) -> int:
-        """Place in the mode vector where the modes of the bristles' elements begin."""
+        """Index in the mode vector of the first mode of a bristle element."""
         return len(self.contacts) + sum(
             place is not None for c in self.contacts for place in (c.wall, c.piece, c.side, c.face)
         )
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The contacts in groups that do not act on each other."""
+        """The groups of coupled contacts, each a tuple of contact numbers."""
         return tuple(dict.fromkeys(c.group for c in self.contacts))
 
 
 def body_rows(lay: Layout, factors: Callable[[int], tuple[Any, ...]]) -> list[SparseRow]:
-    """Return the position of each body as a linear form in the coordinates, without given motions.
-    `factors`(part) returns the factors of a gear's relation.
+    """Return for each body the row of coefficients with which its position depends on the
+    coordinates. Prescribed motions are left out. `factors`(part): the factors of a gear's relation.
     """
     found: dict[int, SparseRow] = {b: {i: 1.0} for i, b in enumerate(lay.coordinates)}
     found |= {body: {} for _, body, _ in lay.motions}
@@ -301,7 +310,9 @@ def body_rows(lay: Layout, factors: Callable[[int], tuple[Any, ...]]) -> list[Sp
 
 
 def contact_row(contact: Contact, bodies: list[SparseRow]) -> SparseRow:
-    """Return the relative motion of a contact as a linear form in the coordinates."""
+    """Return the row of coefficients with which the relative position of a contact depends on the
+    coordinates. `bodies`: the rows of `body_rows`.
+    """
     row: SparseRow = {}
     for body, sign in contact.ends:
         row = add_scaled(row, bodies[body], sign)
@@ -323,8 +334,8 @@ def layout(mechanism: Any) -> Layout:
 
 @functools.lru_cache(maxsize=256)
 def _layout_cache(structure) -> list[Layout]:
-    """Return the list that caches the layout of all mechanisms of one structure; it is empty at
-    first.
+    """Return the cache entry of one structure: an empty list at the first call, into which `layout`
+    writes the layout.
     """
     return []
 
@@ -392,8 +403,8 @@ def _build_layout(mechanism) -> Layout:
 
 
 def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
-    """Return the bodies whose position is not a coordinate, each with the name of the part that it
-    follows.
+    """Return a dict of the bodies whose position is not a coordinate: from body number to the name
+    of the gear or motion that determines it.
     """
     followers: dict[int, str] = {}
     for part, body in [(part, body) for part, body, _ in motions] + [
@@ -431,8 +442,8 @@ def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]
 
 
 def _number_modes(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
-    """Return the contacts with their places in the mode vector: after the modes all stops, then all
-    segments of laws, sides, and faces.
+    """Return the contacts with their indices in the mode vector. The order is: modes of all
+    contacts, then stops, segments of laws, sides (lines of a friction by torque), pressed faces.
     """
     place = len(contacts)
     for field, has in (
@@ -451,7 +462,7 @@ def _number_modes(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
 
 
 def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
-    """Return the contacts with their groups, and whether each is alone or redundant."""
+    """Return the contacts with their fields `group`, `alone` and `redundant` filled in."""
     # Redundancy is determined from the structure alone. The gear ratios are random numbers here,
     # because random numbers do not cancel by accident.
     draw = np.random.default_rng(0)
@@ -499,8 +510,8 @@ def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
 def _thermal_network(
     mechanism: Any, lay: Layout
 ) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
-    """Return the thermal nodes, with the contacts and compliants that heat them; and the number of
-    each thermal conductor with its two nodes (None: the surroundings).
+    """Return the thermal nodes, and (part number, node, node) of each thermal conductor. The second
+    node is None for the surroundings.
     """
     names, parts = mechanism.names, mechanism.parts
     contacts = {names[contact.part]: c for c, contact in enumerate(lay.contacts)}
@@ -545,8 +556,8 @@ def signal_of(mechanism: Any, place: tuple[int, str]) -> Any:
 
 
 def state_names(mechanism: Any) -> tuple[str, ...]:
-    """Return the names of the entries of the state vector: positions and velocities of the bodies
-    that do not follow others, temperatures, forces in bristles.
+    """Return the name of each entry of the state vector: positions of the coordinates, their
+    velocities, temperatures, and forces in bristles.
     """
     lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
     moving = (lay.bodies[b] for b in lay.coordinates)

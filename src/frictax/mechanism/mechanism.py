@@ -1,4 +1,4 @@
-"""`Mechanism`: a machine of named parts, also in a form with numbers instead of names."""
+"""`Mechanism`: a machine of named parts. Its part names can be replaced by numbers for caching."""
 
 import copy
 import functools
@@ -20,13 +20,14 @@ from .layout import PARTS, layout, mechanism_error
 
 
 class Mechanism(MechanismVerbs, eqx.Module):
-    """A machine: parts under the names that its user gives them.
+    """A machine that consists of parts. The user gives each part a name.
 
     A part is attached to a body by the body's name; ``"mass.flange_a"`` and ``"mass.flange_b"`` are
-    the ends of a body. ``machine["mass"]`` returns a part, also in `eqx.tree_at`.
+    the ends of a body. ``machine["mass"]`` returns a part. The same expression works in
+    `eqx.tree_at`.
 
-    **Raises:** `ValueError` for a name that is not the name of a part, for something that is not a
-    part, and for parts that do not fit together.
+    **Raises:** `ValueError` if a part refers to an unknown name, if an argument is not a part, and
+    if parts do not fit together.
 
     >>> import frictax as fx
     >>> block = fx.Mechanism(
@@ -91,7 +92,7 @@ class Mechanism(MechanismVerbs, eqx.Module):
         return list(self.names)
 
     def named_parts(self) -> Iterator[tuple[str, Any]]:
-        """Return the parts with their names, in the order written."""
+        """Return an iterator over (name, part), in the order of the user's arguments."""
         return zip(self.names, self.parts, strict=True)
 
     _repr_svg_ = Verb("frictax.report.mechanism_figure:mechanism_svg")
@@ -101,11 +102,11 @@ Machine = Mechanism | AbstractHybridSystem
 
 
 def structure_only(mechanism: Mechanism) -> Mechanism:
-    """Return `mechanism` with the names "part0", "part1", ... so that machines that differ only in
-    names have one structure and share compiled programs.
+    """Return a copy of `mechanism` whose parts are named "part0", "part1", ... Machines that differ
+    only in names then have the same structure and share compiled programs.
 
-    Return `mechanism` itself if a part is a user's class, because it is not known which of its
-    texts are names.
+    Return `mechanism` unchanged if a part is a user's class, because it is not known which strings
+    in its fields are names.
     """
     own = (type(part).__module__.startswith("frictax.") for part in mechanism.parts)
     if type(mechanism) is not Mechanism or not all(own):
@@ -120,8 +121,8 @@ def _number_names(structure: Any) -> Any:
     number = {name: f"part{i}" for i, name in enumerate(mechanism.names)}
 
     def rename(name: Any) -> Any:
-        """Return a part's name, with its flange, or a tuple of names, by numbers; other values as
-        they are.
+        """Return the new name for the name of a part (such as "mass.flange_a"), or for a tuple of
+        names. Return any other value unchanged.
         """
         if isinstance(name, tuple):
             return tuple(map(rename, name))
@@ -142,7 +143,7 @@ def _number_names(structure: Any) -> Any:
 
 
 def names_of_others(part: type) -> tuple[str, ...]:
-    """Return the fields of a part that have names of other parts."""
+    """Return the names of those fields of a part that contain names of other parts."""
     return tuple(name for name in _NAMES if name in getattr(part, "__dataclass_fields__", {}))
 
 
@@ -150,7 +151,9 @@ _NAMES = ("body", "support", "a", "b", "sun", "carrier", "ring", "sources")
 
 
 def _copy_with(thing: Any, fields: dict[str, Any]) -> Any:
-    """Return a copy with these fields. Unlike `dataclasses.replace` it does not check them."""
+    """Return a copy of `thing` with the new values `fields`. Unlike `dataclasses.replace`, this
+    function does not run the checks of the class.
+    """
     other = copy.copy(thing)
     vars(other).update(fields)
     return other

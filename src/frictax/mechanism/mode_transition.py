@@ -1,5 +1,5 @@
-"""Modes of the contacts after an event: which are stuck, which slide, and whether that is
-consistent.
+"""Choice of the contact modes after an event: which contacts stick, which slide, and whether these
+modes are consistent with the forces.
 """
 
 from typing import Any
@@ -28,7 +28,9 @@ from .stiction import AT_LIMIT, Lines, modes_at_rest, modes_by_torque
 
 
 def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
-    """Return for each contact which of its margins, by name, is the margin number `fired`."""
+    """Return for each contact a dict from the name of each event function to a flag: whether it is
+    the event function number `fired`.
+    """
     events, first = [], 0
     for contact in layout.contacts:
         names = margin_names(contact, parts[contact.part])
@@ -40,8 +42,11 @@ def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, A
 def modes_after_event(
     before: Snapshot, now: Snapshot, events: list[dict[str, Array]], fired: Array, new: list[Array]
 ) -> tuple[dict[int, Array], Array]:
-    """Write the modes of all contacts in the state and with the loads of `now` to `new`. Return
-    which contacts come to rest, and whether the modes are consistent. Nothing has a derivative.
+    """Choose the modes of all contacts for the state and the loads of `now`, and write them to
+    `new`.
+
+    Return a dict from contact number to whether the contact comes to rest, and whether the modes
+    are consistent. These results do not have derivatives.
     """
     rests, ok = {}, jnp.array(True)
     for group in now.layout.groups:
@@ -92,14 +97,16 @@ def modes_after_event(
 
 
 def bring_to_rest(now: Snapshot, y: Array, rests: dict[int, Array]) -> Array:
-    """Return the state `y` of `now` after all contacts in `rests` were brought to rest together."""
+    """Return the state `y` of `now` after all contacts whose flag in `rests` is True are brought to
+    rest at the same instant.
+    """
     n = len(now.q)
     return jnp.concatenate([y[:n], jnp.stack(inelastic_impact(now, rests)), y[2 * n :]])
 
 
 def inelastic_impact(now: Snapshot, which: dict[int, Array]) -> list[Array]:
-    """Return the rates of the coordinates after the contacts in `which` were brought to rest at
-    once, by impulses at these contacts only.
+    """Return the rates of the coordinates after impulses bring all contacts whose flag in `which`
+    is True to rest. The impulses act only at these contacts.
     """
     u = dict(enumerate(now.u))
     for group in now.layout.groups:
@@ -135,11 +142,11 @@ def _mode_after_event(
     found: tuple[Array, ...],
     new: list[Array],
 ) -> Array:
-    """Write the new mode of contact c, and those of its stop and its law, to `new`. Return whether
-    the contact comes to rest.
+    """Write the new modes of contact c, its stop and its law to `new`. Return whether the contact
+    comes to rest.
 
-    `found` has four flags: event in the group, no normal force, rest, and (last) a sudden load on
-    the group. Its fourth entry is the mode in which the contact leaves rest.
+    `found` has five entries: the group has an event; the normal force is 0; the contact is at rest;
+    the mode of the contact if it is at rest; the group has a sudden load.
     """
     (touched, off, rest, direction, sudden), part, contact = found, now.part(c), now.contact(c)
     old, v = before.mode[c], now.v_rel[c]
@@ -173,11 +180,11 @@ def _group_modes_at_rest(
     at_rest: list[Array],
     events: list[dict[str, Array]],
 ) -> tuple[list[Array], dict[int, Array], Array]:
-    """Return the modes of a group, whether they are consistent, and the lines of friction by
-    torque.
+    """Return the modes of the contacts of a group, the lines of their friction by torque, and
+    whether the modes are consistent.
 
-    Contacts that are not `at_rest` keep sliding. The lines are True for a friction that is on its
-    first line. The order is: modes, lines, consistency.
+    Contacts that are not `at_rest` keep sliding. The lines are a dict from contact number to
+    whether its friction by torque is on its first line.
     """
     if any(now.contact(c).side is not None for c in group):
         return _group_modes_by_torque(before, now, group, at_rest, events)
@@ -239,11 +246,11 @@ def _group_modes_at_rest(
 
 
 def direction_without_lever(old: Array, rate: Array) -> Array:
-    """Return the direction in which a contact slides that no friction can hold: the sign of the
+    """Return the direction in which a contact slides if no friction can hold it: the sign of the
     `rate` of its velocity.
 
-    At rate 0 the contact keeps its direction, or slides forward. A wrong direction ends at once,
-    when the velocity reaches its rounding error.
+    If the rate is 0, the contact keeps its old direction, or slides forward if it did not slide. A
+    wrong direction is corrected by the next event, when the velocity reaches its rounding error.
     """
     moves = jnp.where(is_sliding(old), old, FORWARD)
     return jnp.where(rate > 0, FORWARD, jnp.where(rate < 0, BACKWARD, moves))
@@ -256,11 +263,11 @@ def _directions_without_hold(
     at_rest: list[Array],
     known: tuple[Any, Any, Any],
 ) -> list[Array]:
-    """Return the directions of the contacts at rest that no friction can hold, 0 for the others.
+    """Return for each contact its direction if it is at rest and no friction can hold it, else 0.
 
-    These contacts do not have a lever, or their lever is so short that the forces of the whole
-    group cannot stop the rate of their velocity. The velocity of such a contact passes through 0
-    because its lever does.
+    Such a contact does not have a lever: no force at the contact can accelerate it. Or its lever is
+    so short that the forces of the whole group cannot stop the change of its velocity. Its velocity
+    passes through 0 because its lever passes through 0.
     """
     matrix, rates, hold = known
     most = [
@@ -275,8 +282,8 @@ def _directions_without_hold(
 
 
 def _is_short(now: Snapshot, c: int) -> Array:
-    """Return whether the lever of contact c is so short that stopping the contact would change the
-    rates of the coordinates by more than 10,000 rounding errors of a velocity.
+    """Return whether the lever of contact c is very short: stopping the contact would change the
+    rate of a coordinate by more than 10,000 rounding errors of a velocity.
     """
     along = now.accelerations_by(now.contact_jacobian[c]).values()
     most = jnp.max(jnp.stack([jnp.abs(x) for x in along])) * jnp.abs(now.v_rel[c])
@@ -284,8 +291,9 @@ def _is_short(now: Snapshot, c: int) -> Array:
 
 
 def _has_sudden_load(before: Snapshot, group: tuple[int, ...]) -> Array:
-    """Return whether a load exceeds the breakaway force of a stuck contact of the group by more
-    than 1e-7 of it. Such a load is not an event located in time: it was there at a start from rest.
+    """Return whether the load of a stuck contact of the group exceeds its breakaway force by more
+    than 1e-7 of its holding range. Such a load does not come from an event located in time. It was
+    present when the run started from rest.
     """
     sudden = jnp.array(False)
     if before.begins_stuck:
@@ -296,7 +304,7 @@ def _has_sudden_load(before: Snapshot, group: tuple[int, ...]) -> Array:
 
 
 def _rates(free: list[Array], matrix: list[list[Array]], forces: list[Array]) -> list[Array]:
-    """Return the relative accelerations under `forces` at the contacts."""
+    """Return the relative accelerations of the contacts if the friction forces `forces` act."""
     return [
         p - sum(g * f for g, f in zip(row, forces, strict=True))
         for p, row in zip(free, matrix, strict=True)
@@ -310,8 +318,8 @@ def _group_modes_by_torque(
     at_rest: list[Array],
     events: list[dict[str, Array]],
 ) -> tuple[list[Array], dict[int, Array], Array]:
-    """Choose the modes like `_group_modes_at_rest`, for contacts whose limits depend on a torque.
-    The torque depends on the forces of all contacts.
+    """Return the results of `_group_modes_at_rest` for a group in which the limits of some contacts
+    depend on a torque. This torque depends on the forces of all contacts.
     """
     hold, slide = _limits(before, now, group, events)
     matrix, free = _equations(now, group)
@@ -367,8 +375,8 @@ def _group_modes_by_torque(
 def _limits(
     before: Snapshot, now: Snapshot, group: tuple[int, ...], events: list[dict[str, Array]]
 ) -> tuple[Any, Any]:
-    """Return the breakaway and the sliding force of each contact by direction; 0 for friction by
-    torque.
+    """Return the breakaway forces and the sliding forces at rest: two dicts from direction (-1, 1)
+    to a list over the contacts of the group. Both are 0 for friction by torque.
     """
     hold, slide = {}, {}
     for m in (-1, 1):
@@ -391,12 +399,12 @@ def _limits(
 
 
 def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
-    """Return the factor on the limits of a contact in direction m: slightly below 1 if it slides in
-    this direction up to a rounding error, else 1.
+    """Return the factor on the force limits of contact c in direction m: slightly below 1 if the
+    contact must slide in this direction, else 1.
 
-    A stuck contact breaks away by its own margin, located in time, unless a switch of a drive
-    releases it. Such a contact, and a contact that slides at zero speed while others held, slide on
-    if the load equals their friction up to a rounding error.
+    The factor is below 1 in two cases: the own event function of a stuck contact fell to 0 in this
+    direction, or the contact already slides in this direction at zero speed. If the load equals the
+    friction except for a rounding error, such a contact then slides.
     """
     old = before.mode[c]
     leaves = (old == STUCK) & event["forward" if m == 1 else "backward"]
@@ -405,8 +413,8 @@ def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
 
 
 def _equations(now: Snapshot, group: tuple[int, ...]) -> tuple[list[list[Array]], list[Array]]:
-    """Return the relative accelerations of the contacts of a group by unit forces at each contact,
-    and without forces at the contacts.
+    """Return the equations of the contacts of a group: the Delassus matrix (accelerations that unit
+    forces at the contacts cause), and the relative accelerations without forces at the contacts.
     """
     matrix = [[now.delassus[c].get(d, now.zero) for d in group] for c in group]
     return matrix, [now.relative_acceleration(c, now.free_acceleration) for c in group]
@@ -421,8 +429,9 @@ def _stack_both_ways(limits: dict[int, list[Array]]) -> tuple[Array, Array]:
 
 
 def _leave_by_own_margin(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) -> Array:
-    """Return the mode `chosen`, or the direction of the margin that fell if the contact was stuck:
-    the value of this margin is a rounding error only.
+    """Return the direction in which the stuck contact c breaks away, if its own event function fell
+    to 0; otherwise `chosen`. The value of this event function is only a rounding error, so the
+    choice must not depend on it.
     """
     stuck = before.mode[c] == STUCK
     return jnp.where(
@@ -431,7 +440,9 @@ def _leave_by_own_margin(before: Snapshot, c: int, event: dict[str, Array], chos
 
 
 def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]) -> Array:
-    """Return whether the velocity of contact c is 0, which counts if it has a normal force."""
+    """Return whether the velocity of contact c is 0 after the event. A contact without normal force
+    is not excluded here.
+    """
     old, least = before.mode[c], velocity_rounding(now, c)
     # The tolerance of the velocity has two reasons. If another contact slides with the same
     # velocity, its margin falls at a rounding error below 0. A stuck contact, or a contact that
@@ -448,14 +459,14 @@ def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]
 
 
 def _was_held(before: Snapshot, c: int) -> Array:
-    """Return whether other contacts held contact c, which was not stuck itself."""
+    """Return whether contact c, not stuck itself, could not move because others were stuck."""
     return jnp.array(False) if (held := before.is_held[c]) is None else held
 
 
 def _write_law_piece(
     before: Snapshot, now: Snapshot, c: int, event: dict[str, Array], new: list[Array]
 ) -> None:
-    """Write to `new` the segment of its law that contact c is on in its new mode."""
+    """Write to `new` the number of the law segment of contact c in its new mode."""
     if (piece := now.contact(c).piece) is None:
         return
     old, mode = before.mode[c], new[c]
@@ -466,7 +477,9 @@ def _write_law_piece(
 
 
 def _is_free(now: Snapshot, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
-    """Return whether the normal force of contact c is 0, or its law has no friction."""
+    """Return whether contact c is free: its normal force is 0, or its law is 0 at all speeds and it
+    is not at a stop.
+    """
     contact, part = now.contact(c), now.part(c)
     if contact.is_pressed and contact.face is None:
         by_value = _is_off_now(now, c)

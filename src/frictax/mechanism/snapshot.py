@@ -1,7 +1,7 @@
-"""Forces and accelerations of a machine at one time, in given modes of its contacts.
+"""Forces and accelerations of a machine at one time, for given modes of its contacts.
 
-`Snapshot` has the equations of motion with friction. `MachineSnapshot` (dynamics.py) evaluates what
-they need of a `Mechanism`, and `AbstractLinkage` (user_machines.py) of a user's machine.
+`Snapshot` contains the equations of motion with friction. `MachineSnapshot` (dynamics.py) supplies
+their input for a `Mechanism`, and `AbstractLinkage` (user_machines.py) for a user's machine.
 """
 
 from functools import cached_property
@@ -19,18 +19,18 @@ from .sparse import SparseRow, dot, scale, solve_in_span, solve_sparse
 
 
 class Snapshot:
-    """A machine at one time. Its attributes are lists of scalars over coordinates, bodies and
+    """A machine at one time. Its attributes are lists of scalars over coordinates, bodies or
     contacts.
 
     - `mode`: the mode vector, numbered as in the layout. `q`, `u`: coordinates and their rates.
-      `s`, `v`: positions and velocities of all bodies. `body_rows`: the positions as linear forms
-      in the coordinates. `given`: the acceleration of a body by given motions, or None.
-    - `load`: the sum of the forces on a body without friction [N].
-    - `contact_jacobian`: the motions of the contacts as linear forms. `v_rel`: their velocities.
-      `direction`: 1, -1, or 0 for a contact that does not slide. `piece`: the segment of its law.
-      `normal`: the normal force [N] or None. `scale`: the factor on the law. `side`: on which of
-      two lines (1 or -1) a friction that depends on a torque is, None for other contacts.
-      `elements`: the friction elements, with their laws at their temperatures.
+    - Of each body: `s`, `v`: position and velocity. `body_rows`: coefficients with which its
+      position depends on the coordinates. `given`: acceleration caused by prescribed motions, or
+      None. `load`: sum of all forces except friction [N].
+    - Of each contact: `contact_jacobian`: coefficients with which its motion depends on the
+      coordinates. `v_rel`: relative velocity. `direction`: 1, -1, or 0 if it does not slide.
+      `piece`: segment of its law. `normal`: normal force [N] or None. `scale`: factor on the law.
+      `side`: active line (1 or -1) of a friction that depends on a torque, else None. `elements`:
+      the friction element, with its law at the present temperature.
     """
 
     # Whether the Jacobian of the contacts depends on the position and may be 0 at some positions.
@@ -67,7 +67,7 @@ class Snapshot:
 
     @cached_property
     def inertias(self) -> list[Array]:
-        """Masses [kg] and moments of inertia [kg.m2] of the bodies."""
+        """Mass [kg] or moment of inertia [kg.m2] of each body."""
         return [self.mechanism.parts[i].inertia() for i in self.layout.bodies]
 
     @cached_property
@@ -82,14 +82,16 @@ class Snapshot:
         return rows
 
     def accelerations_by(self, force: SparseRow) -> SparseRow:
-        """Return the accelerations of the coordinates by forces along the coordinates."""
+        """Return the accelerations of the coordinates that the forces `force` along the coordinates
+        cause.
+        """
         if all(len(row) == 1 for row in self.mass_matrix.values()):
             return {i: f / self.mass_matrix[i][i] for i, f in force.items()}
         return solve_sparse(self.mass_matrix, [force])[0]
 
     @cached_property
     def coordinate_force(self) -> list[Array]:
-        """The force along each coordinate without friction."""
+        """The sum of all forces except friction along each coordinate."""
         total: SparseRow = {}
         for m, load, form, given in zip(
             self.inertias, self.load, self.body_rows, self.given, strict=True
@@ -107,16 +109,18 @@ class Snapshot:
     # -- contacts
 
     def contact(self, c: int) -> Contact:
-        """Return the layout's entry of contact c."""
+        """Return the `Contact` number c of the layout."""
         return self.layout.contacts[c]
 
     def gap_piece(self, k: int) -> Array:
-        """Return which segment of its law compliant number k is on (0 if the law has one)."""
+        """Return the segment number of the force law of spring or damper number k; 0 if the law has
+        only one segment.
+        """
         gaps = self.layout.gaps
         return self.mode[self.layout.first_gap + gaps.index(k)] if k in gaps else jnp.asarray(0)
 
     def part(self, c: int) -> Any:
-        """Return the part that contact c is."""
+        """Return the friction element (part) of contact c."""
         return self.elements[c]
 
     def position_of(self, c: int) -> Array:
@@ -132,7 +136,7 @@ class Snapshot:
         return self.part(c).holds(direction, self.scale[c])
 
     def f0(self, c: int, direction: int) -> Array:
-        """Return the friction of contact c when it begins to slide in `direction`, >= 0 [N]."""
+        """Return the sliding friction of contact c at zero speed in `direction`, >= 0 [N]."""
         if self.part(c).depends_on_torque:
             return self.f0_max(c, direction)
         return f0(self.part(c), direction, self.scale[c])
@@ -143,8 +147,8 @@ class Snapshot:
         return larger(first, second)
 
     def torque_terms(self, c: int) -> tuple[Array, SparseRow]:
-        """Return the torque that the first body of contact c transmits: its constant part, and its
-        coefficients of the forces of all contacts.
+        """Return the torque that the first body of contact c transmits, as a linear function of the
+        forces of all contacts: its constant part, and a dict from contact to coefficient.
         """
         contact = self.contact(c)
         body = contact.flange.body
@@ -162,7 +166,9 @@ class Snapshot:
         return sum(self._torques(c), self.zero)
 
     def transmitted_size(self, c: int) -> Array:
-        """Return the sum of the absolute values of the terms of the transmitted torque [N.m]."""
+        """Return the sum of the absolute values of all terms of the transmitted torque [N.m], as a
+        measure for its rounding error.
+        """
         return sum((jnp.abs(torque) for torque in self._torques(c)), self.zero)
 
     def _torques(self, c: int) -> list[Any]:
@@ -173,15 +179,17 @@ class Snapshot:
         return self.part(c).lines(self.direction[c] * self.v_rel[c], self.piece[c])
 
     def line(self, c: int) -> tuple[Array, Array]:
-        """Return the line (k, d) that the friction by torque of contact c is on while it slides."""
+        """Return the active line (k, d) of the friction by torque of contact c while it slides: the
+        friction is k*torque + d.
+        """
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         # For backward motion the first line belongs to the opposite sign of the torque.
         first = m * self.side[c] > 0
         return jnp.where(first, k1, k2), m * jnp.where(first, d1, d2)
 
     def side_margin(self, c: int) -> Array:
-        """Return the friction minus the friction on the other line [N.m], negative on the wrong
-        line.
+        """Return the event function of the active line of contact c [N.m]: the difference of the
+        friction between both lines. It is negative if the wrong line is active.
         """
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         torque = m * self.transmitted_torque(c)
@@ -191,8 +199,9 @@ class Snapshot:
         return m * self.side[c] * ahead
 
     def share(self, c: int) -> Array:
-        """Return the capacity of contact c [N]. Redundant contacts share a load in proportion to
-        their capacities.
+        """Return the capacity of contact c [N]: its holding forces in both directions, added (for a
+        freewheel only the forward one). Redundant contacts share a load in proportion to their
+        capacities.
         """
         if self.part(c).depends_on_torque:
             # The load is used without the friction of the other contacts, because this friction is
@@ -207,7 +216,9 @@ class Snapshot:
         return self.f0_max(c, 1) + self.f0_max(c, -1)
 
     def shares(self, group: tuple[int, ...]) -> list[Array]:
-        """Return the shares of a group relative to the largest share, each at least 1e-4."""
+        """Return the capacities of a group of contacts, relative to the largest one. Each is at
+        least 1e-4.
+        """
         sizes = [self.share(c) for c in group]
         most = -least(-jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
         return [larger(size / most, 1e-4) for size in sizes]
@@ -220,7 +231,9 @@ class Snapshot:
         return m * law_value(part, m, m * self.v_rel[c], self.piece[c]) * self.scale[c]
 
     def given_acceleration(self, c: int) -> Any:
-        """Return the relative acceleration of contact c by given motions; None without one."""
+        """Return the part of the relative acceleration of contact c that prescribed motions cause;
+        None if they do not move this contact.
+        """
         terms = [
             scale(sign, self.given[body])
             for body, sign in self.contact(c).ends
@@ -238,8 +251,8 @@ class Snapshot:
 
     @cached_property
     def delassus(self) -> dict[int, SparseRow]:
-        """The Delassus matrix: relative accelerations of the contacts by unit forces at contacts of
-        the same group.
+        """The Delassus matrix as a dict of rows. Entry (c, d) is the relative acceleration of
+        contact c that a unit force at contact d of the same group causes.
         """
         rows: dict[int, SparseRow] = {}
         for c, row in enumerate(self.contact_jacobian):
@@ -252,22 +265,24 @@ class Snapshot:
         return rows
 
     def turning_at(self, u: list[Array]) -> Any:
-        """Return the accelerations of the contacts by the change of their Jacobian at the rates
-        `u`; 0 for a constant Jacobian.
+        """Return the part of each contact's acceleration that the change of the Jacobian causes at
+        the rates `u`; 0 for a constant Jacobian.
         """
         return [self.zero] * len(self.contact_jacobian)
 
     def has_lever(self, c: int) -> Array:
-        """Return whether a force at contact c accelerates the contact.
+        """Return whether contact c has a lever: a force at the contact accelerates the contact.
 
-        A contact does not have a lever if its bodies always move together, or at a dead centre.
+        It does not have a lever if its two bodies always move together, or at a dead centre.
         """
         least = jnp.finfo(self.t.dtype).tiny ** 0.5  # far below every real value of lever^2/mass
         return self.delassus[c].get(c, self.zero) > least
 
     @cached_property
     def is_held(self) -> list[Any]:
-        """For each contact whether stuck contacts hold its motion; None if they never can."""
+        """For each contact, whether it is not stuck itself but cannot move, because other contacts
+        are stuck; None if this is never possible.
+        """
         # Ratio of two accelerations by a unit force: with the stuck contacts held, and free. A
         # contact below this ratio is held by the stuck contacts. The ratio of a contact that is not
         # held exceeds the ratio of the smallest mass to the sum of all masses.
@@ -303,13 +318,13 @@ class Snapshot:
         others: list[Array],
         lines: dict[int, Array] | None = None,
     ) -> list[Array]:
-        """Return the forces at the contacts of `group`: forces that cause the relative
-        accelerations `aims` for contacts in `which`, and `others` for the rest.
+        """Return the forces at the contacts of `group`.
 
-        A contact without a lever does not hold, and its force is that of `others`. The force of a
-        contact in `lines` is `others` plus the factor in `lines` times the torque by the forces of
-        all contacts. Contacts that hold the same motion share the load in proportion to their
-        capacities.
+        A contact whose flag in `which` is True gets the force that causes its relative acceleration
+        in `aims`. Any other contact, and a contact without a lever, gets its force in `others`. For
+        a contact in `lines`, the factor in `lines` times a torque is added. This torque depends on
+        the forces of all contacts. Contacts that hold the same motion share the load in proportion
+        to their capacities.
         """
         lines = lines or {}
         if not self.contact(group[0]).alone:
@@ -346,8 +361,8 @@ class Snapshot:
 
     @cached_property
     def friction(self) -> list[Array]:
-        """Friction force [N] of each contact, positive against positive velocity; of a stuck
-        contact the force that holds it.
+        """Friction force [N] of each contact, positive if it opposes forward motion. For a stuck
+        contact it is the holding force.
         """
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
@@ -369,8 +384,8 @@ class Snapshot:
         return found
 
     def held_force(self, c: int) -> Array:
-        """Return the force of contact c if it is stuck [N]. For a contact that alone holds its
-        coordinate, the sliding friction is not evaluated.
+        """Return the holding force of contact c [N], for the case that it is stuck. For an `alone`
+        contact this does not evaluate the sliding friction.
         """
         if not self.contact(c).alone:
             return self.friction[c]
@@ -380,7 +395,9 @@ class Snapshot:
 
     @cached_property
     def coordinate_acceleration(self) -> list[Array]:
-        """The accelerations of the coordinates, exact for a coordinate that one contact holds."""
+        """The acceleration of each coordinate. If an `alone` contact holds a coordinate, its value
+        is set exactly, without rounding.
+        """
         total: SparseRow = dict(enumerate(self.coordinate_force))
         for row, f in zip(self.contact_jacobian, self.friction, strict=True):
             for i, x in row.items():

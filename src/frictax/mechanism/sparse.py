@@ -1,7 +1,7 @@
 """Sparse rows and small systems of linear equations, written out entry by entry.
 
-The equations of a machine have few unknowns and many zeros by structure. Only the other entries are
-computed, and XLA can optimise each of them.
+The equations of a machine have few unknowns and many entries that are always 0. Only the other
+entries are computed, and XLA can optimise each of them.
 """
 
 from typing import Any
@@ -16,11 +16,11 @@ SparseRow = dict[int, Any]
 
 
 def solve_sparse(matrix: dict[int, SparseRow], right: list[SparseRow]) -> list[SparseRow]:
-    """Solve matrix x = right for each right side by Gaussian elimination without pivoting.
+    """Solve matrix x = b for each b in `right` by Gaussian elimination without pivoting.
 
-    Zeros by structure are skipped, so the cost for a chain of bodies is proportional to its length.
-    A symmetric positive definite matrix does not need pivoting, also if some of its rows are
-    replaced by rows of the unit matrix.
+    Entries that are always 0 are skipped, so the cost for a chain of bodies is proportional to its
+    length. A symmetric positive definite matrix does not need pivoting. This also holds if some of
+    its rows are replaced by rows of the unit matrix.
     """
     rows = {i: dict(row) for i, row in matrix.items()}
     sides = [dict(side) for side in right]
@@ -62,13 +62,13 @@ def _is_number(x, number: float) -> bool:
 
 
 def dot(a: SparseRow, b: SparseRow) -> Any:
-    """Return the scalar product; None if it is 0 by structure."""
+    """Return the scalar product of `a` and `b`; None if they have no index in common."""
     terms = [scale(a[i], b[i]) for i in a if i in b]
     return sum(terms[1:], terms[0]) if terms else None
 
 
 def scale(factor: Any, x: Any) -> Any:
-    """Return factor*x, without a multiplication if one of them is the Python number 1.0 or -1.0."""
+    """Return factor*x. If `factor` or `x` is the Python number 1.0 or -1.0, do not multiply."""
     for one, other in ((factor, x), (x, factor)):
         if isinstance(one, float) and abs(one) == 1.0:
             return other if one == 1.0 else -other
@@ -78,8 +78,8 @@ def scale(factor: Any, x: Any) -> Any:
 def solve_in_span(
     rows: dict[int, SparseRow], right: dict[int, Array], span: dict[int, SparseRow], zero: Array
 ) -> dict[int, Array]:
-    """Return the solution x of `rows` x = `right` that is a sum of the columns of `span`: column d
-    times z_d. The matrix of the equations for z may be singular.
+    """Solve `rows` x = `right` for an x of the form sum over d of z_d * span[d]. The matrix of the
+    equations for the unknowns z_d may be singular. Return x.
     """
     matrix = {c: {d: p for d in rows if (p := dot(rows[c], span[d])) is not None} for c in rows}
     # A small term on the diagonal makes the matrix regular, and iterative refinement removes the

@@ -1,7 +1,7 @@
 """Contacts at rest: which of them stay stuck, which begin to slide, and in which direction.
 
-`modes_at_rest` solves the problem for limits that are known. `modes_by_torque` solves it where the
-limits of some contacts depend on a torque that the forces of the others change.
+`modes_at_rest` solves this problem for known force limits. `modes_by_torque` solves it if the
+limits of some contacts depend on a torque, which depends on the forces of all contacts.
 """
 
 from typing import Any, NamedTuple
@@ -15,9 +15,10 @@ from frictax.parameters import Integer
 
 
 class _Tolerances(NamedTuple):
-    """Tolerances as functions of the machine precision eps; values in words are for 64 bits.
+    """Tolerances as functions of the machine precision eps. The comments give values for 64-bit
+    numbers.
 
-    `modes_at_rest` applies them in units in which every contact has G_ii = 1.
+    `modes_at_rest` applies them after scaling each contact such that G_ii = 1.
     """
 
     # A pivot below eps**0.7 = 1e-11 counts as 0. Other pivots exceed the ratio of the smallest mass
@@ -59,10 +60,10 @@ class ContactModes(eqx.Module):
     - `modes`: -1 sliding backward, 0 stuck or not at rest, 1 sliding forward.
     - `ok`: whether the modes are consistent with forces and accelerations.
     - `looks`: how many times the equations of the stuck contacts were solved.
-    - `rounds`, of `modes_at_rest`: 1 and the number of times that limits fell because contacts had
-      broken away, at most k + 1 in all.
-    - `lines`, of `modes_by_torque`: on which of its two lines (0 or 1) the friction is, or would
-      leave rest.
+    - `rounds`: 1 plus how many times limits were lowered because contacts had broken away; at most
+      k + 1. Only `modes_at_rest` sets it.
+    - `lines`: the active line (0 or 1) of each friction by torque. For a stuck contact it is the
+      line on which it would break away. Only `modes_by_torque` sets it.
     """
 
     modes: Int[Array, " k"]
@@ -88,42 +89,47 @@ def modes_at_rest(
         forward:   a_rel >= 0  and  f =  slide[1]
         backward:  a_rel <= 0  and  f = -slide[0]
 
-    At first every limit is `hold`. Then f minimises f'G f/2 - b'f between the limits. A contact
-    whose force is at a limit has broken away, and both of its limits fall to `slide`. This is
-    repeated until no limit falls, at most k + 1 times. With hold = slide and a regular G the
-    solution is unique. With hold > slide it need not be unique: in the solution found here all
-    contacts break away that can break away together.
+    At first every limit is `hold`. f is the minimum of f'G f/2 - b'f within the limits. A contact
+    whose force is at a limit has broken away, and both of its limits are lowered to `slide`. This
+    is repeated until no limit changes, at most k + 1 times. If hold = slide and G is regular, the
+    solution is unique. If hold > slide, several solutions may exist. This function finds the
+    solution in which all contacts that can break away together do so.
 
-    **Redundant contacts.** If G is singular, several contacts can hold the same motion. Of the
-    forces that hold the motion, those with the least sum of f**2/share are chosen: two brakes on
-    one mass carry the load in proportion to `share`. A contact at its limit whose motion others
-    hold has a_rel = 0. It counts as sliding, because its force is at the limit.
+    **Redundant contacts.** If G is singular, several contacts can hold the same motion. Among the
+    forces that hold the motion, those with the least sum of f**2/share are chosen. For example, two
+    brakes on one mass carry the load in proportion to `share`. If a contact is at its limit while
+    other contacts hold its motion, it has a_rel = 0. It counts as sliding, because its force is at
+    the limit.
 
-    **Arguments:** for translation; for rotation read N.m, rad/s2 and 1/(kg.m2).
+    **Arguments:** (units for translation; for rotation read N.m, rad/s2 and 1/(kg.m2))
 
-    - `G`: J M^-1 J' [1/kg], the relative accelerations by unit forces on the contacts; symmetric,
-      positive semidefinite.
-    - `b`: relative accelerations [m/s2] without the friction of the contacts at rest, and with the
-      friction of the sliding contacts.
+    - `G`: J M^-1 J' [1/kg], the relative accelerations that unit forces on the contacts cause. G is
+      symmetric and positive semidefinite.
+    - `b`: relative accelerations [m/s2] with the friction of the sliding contacts, but without the
+      friction of the contacts at rest.
     - `hold`: the largest force [N] with which a stuck contact opposes motion (backward, forward),
-      >= 0; inf at a stop or freewheel. For a contact that has already broken away, `slide`.
+      >= 0; inf at a stop or freewheel. For a contact that has already broken away, give `slide`.
     - `slide`: the force [N] of sliding friction at rest (backward, forward), 0 <= slide <= hold.
-    - `share`: capacity [N] of each contact by which redundant ones share a load, > 0 and finite.
-    - `in_rest`: which contacts are at rest. The others have no force here, and their mode is 0.
+    - `share`: capacity [N] of each contact, > 0 and finite. Redundant contacts share a load in
+      proportion to it.
+    - `in_rest`: which contacts are at rest. The other contacts have no force here and the mode 0.
 
-    **Returns:** `ContactModes`, which are whole numbers and have no derivative. The limits are
-    raised by up to 1e-9 of `hold` and 1.5e-11 of the force of the largest |b|. Therefore a contact
-    at its limit holds, and its own breakaway margin ends that. `ok` is False if no modes fit (a
-    motion is prescribed that infinite limits would stop) or if a number is not finite. `ok` accepts
-    accelerations that are wrong by 1.5e-8 of |b| + |G| |f|. These values are for 64 bits.
+    **Returns:** `ContactModes`, whole numbers without derivative. The limits are raised by up to
+    1e-9 of `hold` and 1.5e-11 of the force of the largest |b|. Therefore a contact exactly at its
+    limit holds, until its breakaway event is located. `ok` is False if no modes are consistent, or
+    if a number is not finite. No modes are consistent if infinite limits would have to stop a
+    prescribed motion. `ok` accepts acceleration errors of 1.5e-8 of |b| + |G| |f|. These values are
+    for 64-bit numbers.
 
-    **Method:** principal pivoting by least index. Of the contacts whose mode contradicts the force
-    that would hold them, the first changes its mode from stuck to sliding or back. The iteration
-    ends, by induction over k. The last contact changes only when all contacts before it fit. Its
-    acceleration is then a strictly decreasing function of its force, so it changes at most twice. G
-    becomes positive definite by a term e/share on its diagonal, in the limit e -> 0+. The limit is
-    taken by algebra. The basis of the stuck equations comes from elimination with the largest pivot
-    first, and the redundant contacts have well-posed equations of their own.
+    **Method:** principal pivoting by least index. The mode of a contact is wrong if it contradicts
+    the force that would hold the contact. The first contact with a wrong mode changes from stuck to
+    sliding or back. The iteration ends, which is shown by induction over k. The last contact
+    changes only when the modes of all contacts before it are right. Its acceleration is then a
+    strictly decreasing function of its force, so it changes at most twice.
+
+    A term e/share on the diagonal, in the limit e -> 0+, makes G positive definite. The limit is
+    taken algebraically. The basis of the equations of the stuck contacts comes from elimination
+    with the largest pivot first. The redundant contacts have their own, well-posed equations.
 
     **Source:** the problem: M. Otter, H. Elmqvist, S. E. Mattsson, Hybrid Modeling in Modelica
     based on the Synchronous Data Flow Principle, CACSD 1999. The rule of least index: K. G. Murty,
@@ -188,8 +194,9 @@ def modes_at_rest(
 
 
 def _raise_of_limits(most: Array, zero: Array) -> Array:
-    """Return by how much the limits `most` (2, k) are raised: `zero` is a force that any contact
-    holds. Each contact has a different factor, so that no two limits are reached at the same time.
+    """Return the amounts (2, k) by which the limits `most` (2, k) are raised. `zero`: a small force
+    that every contact holds. Each contact has another factor, so that no two limits are reached at
+    the same time.
     """
     k, eps = most.shape[1], jnp.finfo(most.dtype).eps
     finite = jnp.where(jnp.isfinite(most), most, 0.0)
@@ -207,12 +214,12 @@ def _fits(G: Array, b: Array, force: Array, modes: Array) -> Array:
 def _holding_forces(
     G: Array, b: Array, weight: Array, modes: Array, at_limit: Array, beyond: Array
 ) -> Array:
-    """Return the force with which each contact would be stuck while the others keep their modes.
-    For a stuck contact this is its force.
+    """Return for each contact the force that would hold it stuck while the other contacts keep
+    their modes. For a stuck contact this is its force.
 
-    `at_limit` are the forces of the sliding contacts, 0 for the others. The forces of redundant
-    contacts have the least sum of weight*f**2. For a prescribed motion, which no force stops, the
-    result is about `beyond`.
+    `at_limit`: forces of the sliding contacts, 0 for other contacts. The forces of redundant
+    contacts have the least sum of weight*f**2. For a prescribed motion, which no force can stop,
+    the result is about `beyond`.
     """
     tolerances, stuck = _Tolerances.for_numbers(G), modes == 0
     rank = tolerances.rank
@@ -247,10 +254,10 @@ def _holding_forces(
 
 
 def eliminate(table: Array, among: Array, least: Any) -> tuple[Array, Array]:
-    """Eliminate the rows `among` by Gauss-Jordan, with the largest diagonal element first, down to
-    pivots of `least`. Return the table and which rows were pivots.
+    """Eliminate the rows `among` of `table` by Gauss-Jordan, with the largest diagonal element
+    first. Stop when no pivot is larger than `least`. Return the table and which rows were pivots.
 
-    LAPACK would need the import of scipy and a long compilation.
+    LAPACK is not used, because it needs the import of scipy and a long compilation.
     """
     rows = jnp.arange(table.shape[0])
 
@@ -267,15 +274,16 @@ def eliminate(table: Array, among: Array, least: Any) -> tuple[Array, Array]:
 
 
 class Lines(eqx.Module):
-    """Friction by a torque tau = at + by f: the greater of two lines slope*tau + offset forward,
-    the lesser of slope*tau - offset backward.
+    """Friction that depends on a torque tau = at + by f, where f are the forces of all contacts.
 
-    - `is_by_torque`: which of the k contacts have such a friction. The other fields matter for
-      these contacts only.
-    - `at` [N.m], `by` [1] (k x k): the torque at a contact as a function of the forces f of all
-      contacts.
-    - `slope` [1], `offset` [N.m] (2 x k): the two lines. The first row is for power flow from a to
-      b.
+    For forward motion, friction is the greater of the two values slope*tau + offset. For backward
+    motion it is the lesser of the two values slope*tau - offset.
+
+    - `is_by_torque`: which of the k contacts have such a friction. The other fields are used only
+      for these contacts.
+    - `at` (k,) [N.m], `by` (k x k) [1]: coefficients of the torque at each contact.
+    - `slope` [1], `offset` [N.m] (2 x k): coefficients of the two lines. The first row is for power
+      flow from a to b.
     - `factor` [1] (2 x k): factors on the limits (backward, forward) of a stuck contact.
     """
 
@@ -297,15 +305,17 @@ def modes_by_torque(
     friction: Lines,
     redundant: bool,
 ) -> ContactModes:
-    """Solve the problem of `modes_at_rest` where some contacts have a friction by torque.
+    """Solve the problem of `modes_at_rest` if some contacts have a friction that depends on a
+    torque.
 
-    **Arguments:** those of `modes_at_rest`, except that `b` is without the forces of all contacts.
-    `motion`: which contacts are at rest, and mode and force of the other contacts; the force counts
-    for contacts without friction by torque. `redundant`: whether G may be singular.
+    **Arguments:** those of `modes_at_rest`, but `b` contains no contact force at all, and `motion`
+    replaces `in_rest`. `motion`: which contacts are at rest, and the modes and forces of the other
+    contacts. The forces are used only for contacts without friction by torque. `redundant`: whether
+    G may be singular.
 
-    **Method:** the rule of least index of `modes_at_rest`. A sliding contact with friction by
-    torque is on one of two lines. If it is on the lesser line, its state is wrong, and it changes
-    the line.
+    **Method:** the rule of least index, as in `modes_at_rest`. The friction of a sliding contact
+    with friction by torque is on one of two lines. If the other line is greater, the contact
+    changes to that line.
     """
     G, b, hold, slide, share, motion, lines = jax.lax.stop_gradient(
         (G, b, hold, slide, share, motion, friction)

@@ -6,17 +6,17 @@ from frictax.parameters import AtLeast, CheckedModule, Positive, Scalar, paramet
 
 
 class HeatCapacitor(CheckedModule):
-    """A body of one temperature that friction and dampers heat: C*dT/dt = sum of the loss powers
-    and of the conducted heat flows.
+    """A thermal node of uniform temperature T, heated by friction elements and dampers.
 
-    A law that depends on temperature uses the temperature of the node that its element heats. The
-    energy lost at a stop does not heat any node.
+    C*dT/dt = sum of the loss powers and of the conducted heat flows. If a friction element heats
+    the node and its law depends on temperature, the law uses T. The energy lost at a stop does not
+    heat any node.
 
-    **Arguments:** `sources`: the name of the friction element or damper that heats it, or several
-    names; `C` > 0 [J/K]; `T` > 0 [K], its temperature at the start.
+    **Arguments:** `sources`: name, or several names, of the friction elements and dampers that heat
+    the node; `C` > 0: heat capacity [J/K]; `T` > 0: temperature at the start [K].
 
-    **Raises:** `ValueError` for a value outside its domain; in a `Mechanism`, for a source that is
-    not a friction element or damper, or that also heats another node.
+    **Raises:** `ValueError` for a value outside its domain. A `Mechanism` raises it for a source
+    that is not a friction element or damper, or that also heats another node.
 
     **Source:** Modelica Standard Library 4.1.0, Thermal.HeatTransfer, where each element has a heat
     port.
@@ -41,13 +41,13 @@ class HeatCapacitor(CheckedModule):
 
 
 class ThermalConductor(CheckedModule):
-    """A heat flow from a to b of G*(T_a - T_b).
+    """A thermal conductor with the heat flow G*(T_a - T_b) [W] from a to b.
 
     **Arguments:** `a`, `b`: names of two `HeatCapacitor`; without `b`, heat flows to surroundings
-    of the temperature `T_ambient` > 0 [K]; `G` >= 0 [W/K].
+    of the temperature `T_ambient` > 0 [K]; `G` >= 0: thermal conductance [W/K].
 
-    **Raises:** `ValueError` for a value outside its domain; in a `Mechanism`, for names of other
-    parts.
+    **Raises:** `ValueError` for a value outside its domain. A `Mechanism` raises it if `a` or `b`
+    is not a `HeatCapacitor`.
 
     **Source:** Modelica Standard Library 4.1.0, Thermal.HeatTransfer.
 

@@ -38,11 +38,11 @@ from .sparse import SparseRow
 
 
 class AbstractOwnMotion(AbstractHybridSystem):
-    """A machine whose user writes the motion and the names of the states."""
+    """A machine for which the user writes the equations of motion and the names of the states."""
 
     def others(self, t: Number, y: State, args: PyTree) -> Float[Array, " k"]:
-        """Return the rates of the states after positions and velocities, such as the integral of a
-        controller's error. By default the state does not have further entries.
+        """Return the rates of the further states (k,), such as the integral of a controller's
+        error. They follow positions and velocities in `y`. By default there are none.
         """
         return jnp.zeros(0)
 
@@ -51,22 +51,24 @@ class AbstractOwnMotion(AbstractHybridSystem):
 
 
 class AbstractAxis(AbstractOwnMotion):
-    """One degree of freedom with dry friction, which turns or slides. The user writes the inertia
-    and the load.
+    """A machine with one degree of freedom (sliding or turning) and dry friction. The user writes
+    its inertia and its load.
 
         inertia(t, y, args) * dv/dt = load(t, y, args) - friction
 
-    The state is y = (position, velocity, further states with the rates of `others`). The first
-    entry of the mode is -1, 0 or 1: backward, stuck, forward. With `pressing` its sign follows, and
-    for a law with corners the law's segment.
+    The state is y = (position, velocity, further states). `others` gives the rates of the further
+    states. The first entry of the mode vector is -1 (backward), 0 (stuck) or 1 (forward). If
+    `pressing` is used, its sign is the next entry. If the law has corners, the number of its
+    segment is the last entry.
 
     **To be written:** a field `friction`, a `SupportFriction` (the name of its body is not used);
-    `inertia`, `load` and `states`; for a fit `start`, one line with `begin`; `pressing` and
-    `others` if needed.
+    the methods `inertia`, `load` and `states`; `pressing` and `others` if needed. A fit also needs
+    the method `start`, which calls `begin` in one line.
 
     **Raises:** `ValueError` if `friction` is not a `SupportFriction`.
 
-    A sledge on an incline, released from rest, with 4.905 N pulling and 3 N of friction:
+    A sledge is released from rest on an incline. Its weight pulls it with 4.905 N against 3 N of
+    friction:
 
     >>> import equinox as eqx, frictax as fx, jax.numpy as jnp
     >>> class Sledge(fx.AbstractAxis):
@@ -100,29 +102,30 @@ class AbstractAxis(AbstractOwnMotion):
 
     @abc.abstractmethod
     def inertia(self, t: Number, y: State, args: PyTree) -> ScalarLike:
-        """Return the moving mass [kg] or moment of inertia [kg.m2], > 0."""
+        """Return the moving mass [kg] or the moment of inertia [kg.m2], > 0."""
 
     @abc.abstractmethod
     def load(self, t: Number, y: State, args: PyTree) -> Number:
-        """Return the sum of all forces [N] or torques [N.m] except friction, smooth in t and y:
-        gravity, springs, a motor, a controller.
+        """Return the sum of all forces [N] or torques [N.m] except friction, such as gravity,
+        springs, a motor and a controller. It must be smooth in t and y.
         """
 
     @abc.abstractmethod
     def states(self) -> tuple[str, ...]:
-        """Return the names of the states: ``("phi", "w")`` if it turns, ``("s", "v")`` if it
-        slides, then those of `others`.
+        """Return the names of the states: ``("phi", "w")`` for turning or ``("s", "v")`` for
+        sliding, then the names of the further states.
         """
 
     def pressing(self, t: Number, y: State, args: PyTree) -> ScalarLike:
-        """Return a force or torque, signed and smooth, whose absolute value adds to the friction,
-        like a load in gears; 0 by default.
+        """Return a force or torque whose absolute value adds to the friction, like the load of a
+        gear; 0 by default. It must be smooth and may have either sign.
         """
         return 0.0
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
-        """Return state and mode of a run from state `y`: sliding if the velocity is not 0, else
-        stuck. A load above the breakaway force breaks it away at once.
+        """Return state and mode at the start of a run from the state `y`. The mode is sliding if
+        the velocity is not 0, and stuck otherwise. If the load exceeds the breakaway force, a stuck
+        axis begins to slide at once.
         """
         y = jnp.asarray(y, dtype=float)
         direction = jnp.sign(y[1]).astype(jnp.int32)
@@ -132,8 +135,8 @@ class AbstractAxis(AbstractOwnMotion):
         return y, mode_vector(mode)
 
     def friction_force(self, t: Number, y: State, mode: Modes, args: PyTree) -> Number:
-        """Return the friction [N or N.m], positive against forward motion; if stuck, the force that
-        holds.
+        """Return the friction force [N or N.m], positive if it opposes forward motion. For a stuck
+        axis it is the holding force, which equals the load.
         """
         m = mode[0]
         sliding = law_value(
@@ -219,7 +222,9 @@ class AbstractAxis(AbstractOwnMotion):
         return type(self).pressing is not AbstractAxis.pressing
 
     def _pressed_friction(self, t: Array, y: Array, mode: Array, args: PyTree) -> Any:
-        """Return the friction by `pressing`: its absolute value while its sign does not change."""
+        """Return the friction added by `pressing`: sign times value, which is smooth and equals the
+        absolute value until `pressing` changes its sign.
+        """
         return mode[1] * self.pressing(t, y, args) if self._is_pressed else 0.0
 
     def _acceleration(self, t: Array, y: Array, mode: Array, args: PyTree) -> Array:
@@ -227,7 +232,9 @@ class AbstractAxis(AbstractOwnMotion):
         return jnp.where(mode[0] == STUCK, 0.0, net) / self.inertia(t, y, args)
 
     def _reserves(self, t: Array, y: Array, mode: Array, args: PyTree) -> tuple[Array, Array]:
-        """Return how much more load the axis can hold at rest, forward and backward."""
+        """Return the additional load [N or N.m] that the axis can hold at rest, in the forward and
+        in the backward direction.
+        """
         load = self.load(t, y, args)
         added = self.friction.breakaway() * self._pressed_friction(t, y, mode, args)
         forward, backward = self.friction.holds(1, 1.0), self.friction.holds(-1, 1.0)
@@ -243,26 +250,28 @@ class AbstractAxis(AbstractOwnMotion):
 
 
 class AbstractLinkage(AbstractOwnMotion):
-    """Several degrees of freedom with dry friction, such as a robot arm. The user writes the mass
-    matrix and the force.
+    """A machine with several degrees of freedom and dry friction, such as a robot arm. The user
+    writes its mass matrix and its force.
 
         M(q) du/dt = force(t, q, u, args) - J(q)' friction,    dq/dt = u
 
     Friction contact c moves with the velocity (J u)[c]. By default J is the unit matrix, and
-    friction c is that of joint c. The contacts act on each other through M: whether a contact holds
-    depends on the forces of the others, which is solved at every event.
+    contact c is joint c. The contacts are coupled through M: whether one contact holds depends on
+    the forces of the other contacts. The engine solves this problem at every event.
 
-    The state is y = (q, u, further states with the rates of `others`). The mode has a `Mode` for
-    each contact, then the segment of each law with corners.
+    The state is y = (q, u, further states). `others` gives the rates of the further states. The
+    mode vector contains a `Mode` for each contact, then the segment number of each law that has
+    corners.
 
     **To be written:** a field `frictions`, a tuple of `SupportFriction` (the names of their bodies
-    are not used); `mass_matrix`, `force` and `states`; for a fit `start`, one line with `begin`;
-    `jacobian` if the contacts are not the joints; `others` and `degrees_of_freedom` if there are
-    further states.
+    are not used); the methods `mass_matrix`, `force` and `states`; `jacobian` if the contacts are
+    not the joints; `others` and `degrees_of_freedom` if there are further states. A fit also needs
+    the method `start`, which calls `begin` in one line.
 
-    **Raises:** `ValueError` if `frictions` is not such a tuple.
+    **Raises:** `ValueError` if `frictions` is not a tuple of `SupportFriction`.
 
-    Two sledges on a track, joined by a rod without mass: 2 kg, 6 N, and 1 N of friction each:
+    Two sledges on a track, joined by a rod without mass, have a total mass of 2 kg. A force of 6 N
+    pulls them, and the friction of each sledge is 1 N:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Sledges(fx.AbstractLinkage):
@@ -305,23 +314,26 @@ class AbstractLinkage(AbstractOwnMotion):
 
     @abc.abstractmethod
     def mass_matrix(self, q: Float[Array, " n"]) -> Float[Array, "n n"]:
-        """Return M(q), symmetric and positive definite [kg, kg.m, kg.m2]."""
+        """Return the mass matrix M(q), which must be symmetric and positive definite [kg, kg.m,
+        kg.m2].
+        """
 
     @abc.abstractmethod
     def force(
         self, t: Number, q: Float[Array, " n"], u: Float[Array, " n"], args: PyTree
     ) -> Float[Array, " n"]:
-        """Return all forces [N] or torques [N.m] along the coordinates except friction, smooth:
-        motors, gravity, and the velocity terms -C(q, u)u, see `velocity_terms`.
+        """Return the sum of all forces [N] or torques [N.m] along each coordinate, except friction.
+        Include motors, gravity, and the velocity terms -C(q, u)u (see `velocity_terms`). The result
+        must be smooth.
         """
 
     @abc.abstractmethod
     def states(self) -> tuple[str, ...]:
-        """Return the names of the states: those of q, then those of u, then those of `others`."""
+        """Return the names of the states, in the order q, u, further states."""
 
     def jacobian(self, q: Float[Array, " n"]) -> Float[Array, "k n"]:
-        """Return J(q): the velocities of the k contacts are J u. By default J is the unit matrix,
-        with one contact for each coordinate.
+        """Return the matrix J(q) with which the velocities of the k contacts are J u. By default J
+        is the unit matrix, with one contact for each coordinate.
         """
         return jnp.eye(q.shape[0], dtype=q.dtype)
 
@@ -331,15 +343,16 @@ class AbstractLinkage(AbstractOwnMotion):
         return len(self.states()) // 2
 
     def velocity_terms(self, q: Float[Array, " n"], u: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Return the Coriolis and centrifugal terms C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq, by
-        derivatives of the mass matrix.
+        """Return the Coriolis and centrifugal terms C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq. They are
+        computed by differentiating `mass_matrix`.
         """
         _, turning = jax.jvp(self.mass_matrix, (q,), (u,))
         return turning @ u - 0.5 * jax.grad(lambda q: u @ self.mass_matrix(q) @ u)(q)
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
-        """Return state and mode of a run from state `y`: contacts that move slide, the others are
-        stuck. A load above their breakaway force breaks them away at once.
+        """Return state and mode at the start of a run from the state `y`. A contact with a velocity
+        slides, and any other contact is stuck. If the load of a stuck contact exceeds its breakaway
+        force, it begins to slide at once.
         """
         y = jnp.asarray(y, dtype=float)
         n = self.degrees_of_freedom
@@ -353,8 +366,8 @@ class AbstractLinkage(AbstractOwnMotion):
         return y, mode_vector(mode)
 
     def friction_forces(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " k"]:
-        """Return the friction of each contact [N or N.m], positive against forward motion; if
-        stuck, the force that holds.
+        """Return the friction force of each contact [N or N.m], positive if it opposes forward
+        motion. For a stuck contact it is the holding force.
         """
         return jnp.stack(self._snapshot(t, y, mode, args).friction)
 
@@ -397,7 +410,9 @@ class AbstractLinkage(AbstractOwnMotion):
     def _slide_without_lever(
         still: "AbstractLinkage", t: Array, y: Array, mode: Array, args: PyTree
     ) -> Array:
-        """Return the mode in which the contacts without a lever slide."""
+        """Return the mode vector in which every stuck contact without a lever slides instead. (No
+        force at such a contact can change its velocity.)
+        """
         now, new = still._snapshot(t, y, mode, args), list(mode)
         for c, contact in enumerate(now.layout.contacts):
             rate = now.relative_acceleration(c, now.free_acceleration)
@@ -436,17 +451,17 @@ class AbstractLinkage(AbstractOwnMotion):
 
     @property
     def is_by_joint(self) -> bool:
-        """True if contact c is that of coordinate c, because `jacobian` is not overridden."""
+        """True if `jacobian` is not overridden, so that contact c moves with coordinate c."""
         return type(self).jacobian is AbstractLinkage.jacobian
 
 
 @dataclasses.dataclass(frozen=True)
 class _LinkageSnapshot(Snapshot):
-    """A linkage at one time, with the attributes of `Snapshot` and these:
+    """A linkage at one time. It has the attributes of `Snapshot` and the following ones.
 
-    - `mechanism`: the frictions; `jacobian`: J as a function of q.
-    - `dense_mass`: M [kg or kg.m2], n x n; `force`: n forces [N or N.m]; `turning`: dJ/dt u [m/s2
-      or rad/s2], for each contact.
+    - `mechanism`: the tuple of frictions. `jacobian`: J as a function of q.
+    - `dense_mass`: M (n x n) [kg or kg.m2]. `force`: force along each coordinate (n,) [N or N.m].
+      `turning`: dJ/dt u for each contact [m/s2 or rad/s2].
     """
 
     mechanism: Any
@@ -504,18 +519,20 @@ class _LinkageSnapshot(Snapshot):
         return jax.jvp(self.jacobian, (jnp.stack(self.q),), (rates,))[1] @ rates
 
     def given_acceleration(self, c: int) -> Any:
-        """Return the relative acceleration of contact c by the change of J."""
+        """Return the part of the acceleration of contact c that comes from dJ/dt: (dJ/dt u)[c]."""
         return self.turning[c]
 
 
 class Driven(AbstractHybridSystem):
-    """A user's hybrid system with signals. Its `args` are the values of the signals by name,
-    ``args["motor"]``, and their rates, ``args["der(motor)"]``.
+    """A user's hybrid system with drive signals. The methods of the system receive a dict `args`:
+    ``args["motor"]`` is the value of the signal "motor", and ``args["der(motor)"]`` is its rate.
 
-    The engine stops at the switches of the signals by itself. If a switch breaks a contact away,
-    its margin is negative when the mode goes on, and `jump` is called for this margin.
+    The engine stops at the switches of the signals by itself. If a switch makes a contact break
+    away, an event function (`guard`) is negative after the switch. The engine then calls `jump` for
+    this event function.
 
-    **Arguments:** `system`; then each signal by its name: signals, functions of time or numbers.
+    **Arguments:** `system`; then the signals as keyword arguments. A signal may be given as a
+    signal, a function of time or a number.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Rotor(fx.AbstractHybridSystem):
@@ -545,8 +562,8 @@ class Driven(AbstractHybridSystem):
         self.names = tuple(signals)
 
     def with_pieces(self, y: Array, mode: Array, t: Array) -> tuple[Array, Array]:
-        """Return `y` and the mode at the start of a run: the system's mode, then the segments of
-        the signals at time `t`.
+        """Return `y` and the mode vector at the start of a run: the mode of the system, followed by
+        the segment number of each signal at time `t`.
         """
         return y, jnp.concatenate(
             [
@@ -639,7 +656,7 @@ class Driven(AbstractHybridSystem):
         return self.system.states()
 
     def _check(self, t: Array, y: Array, mode: Array) -> None:
-        """Raise `ValueError` if `mode` lacks the segments of the signals."""
+        """Raise `ValueError` if `mode` does not contain a segment number for each signal."""
         name, size, got = type(self.system).__name__, self.mode_size, mode.shape[0]
         wants = f"the mode of `{name}` and a piece for each signal ({', '.join(self.names)})"
         remedy = "Write driven.begin(t, y), or driven.with_pieces(y, mode, t) with its own mode."

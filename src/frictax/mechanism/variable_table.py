@@ -1,18 +1,18 @@
-"""The table of variables: name, meaning and unit of every variable that a part of a run has.
+"""The table of variables: name, meaning and unit of every variable of a part in a result.
 
-Result classes, tables with units, and the units of measured channels are made from this table. It
-imports no array package, because `measurements` works without JAX.
+The result classes, the tables with units and the units of measured channels are generated from this
+table. This module imports no array package, because `measurements` works without JAX.
 """
 
 from typing import NamedTuple
 
 
 class Variable(NamedTuple):
-    """A row of the table.
+    """A row of the table `VARIABLES`.
 
     - `meaning`: the label in tables and reports.
-    - `unit`, `rotational_unit`: SI unit on a part that slides, and on a part that turns.
-    - `rotational_name`: the name of the same variable on a part that turns; None if it is the same.
+    - `unit`, `rotational_unit`: SI unit for a part that slides, and for a part that turns.
+    - `rotational_name`: the variable's name for a part that turns; None if the name is the same.
     - `kind`: "number", "mode" (a whole number) or "flag" (true or false).
     """
 

@@ -1,4 +1,6 @@
-"""Variables of the parts under their Modelica names: result classes, and values at one time."""
+"""Result variables of each part, with their Modelica names: their classes, and their values at one
+time.
+"""
 
 import dataclasses
 import functools
@@ -42,11 +44,11 @@ Flags = Bool[Array, "..."]
 
 
 class Breakaway:
-    """Modelica's two flags of a contact at breakaway.
+    """Modelica's two flags of a contact at breakaway, `startForward` and `startBackward`.
 
-    `startForward`, `startBackward`: whether it begins to slide in that direction at this time. A
-    solver of Modelica keeps the mode stuck and the flag true until there is a speed. Here the mode
-    is the direction of motion at once, and the flag is true at the time of the event alone.
+    They are true if the contact begins to slide forward or backward at this time. A solver of
+    Modelica keeps the mode stuck and the flag true until the speed is not 0. Here the mode is the
+    direction of motion at once, and the flag is true only at the time of the event.
     """
 
     mode: Modes
@@ -69,16 +71,19 @@ class Breakaway:
 
 
 class NoBreakaway(Breakaway):
-    """A contact with a bristle moves before it slides: Modelica's two flags are never true."""
+    """Modelica's two flags of a contact with a bristle. They are never true, because such a contact
+    already moves before it slides.
+    """
 
     def _begins(self, direction: int) -> Flags:
         return jnp.zeros(jnp.shape(self.mode), bool)
 
 
 class Flanges:
-    """`s_a`, `s_b`: positions of the two flanges relative to the support [m].
+    """The variables `s_a` and `s_b`: positions of the two flanges relative to the support [m].
 
-    The flanges are joined rigidly, so both positions are `s`. A mass with stops does not have them.
+    The flanges are joined rigidly, so both positions equal `s`. A mass with stops does not have
+    `s_a` and `s_b`.
     """
 
     s: Values
@@ -99,7 +104,9 @@ class Flanges:
 
 
 class RotationalFlanges:
-    """`phi_a`, `phi_b`: angles of the two flanges relative to the support [rad], both are `phi`."""
+    """The variables `phi_a` and `phi_b`: angles of the two flanges relative to the support [rad].
+    Both equal `phi`.
+    """
 
     phi: Values
 
@@ -116,11 +123,10 @@ _TYPES = {"number": Values, "mode": Modes, "flag": Flags}
 
 
 def _variable_class(kind: str, description: str, names: str, *bases: type, turns: bool) -> Any:
-    """Return the class `kind` of the variables of a part: a dataclass and pytree.
+    """Return a new class with the name `kind` for the variables of a part: a dataclass and pytree.
 
-    Its fields are those of the `bases`, then `names`. Meaning and unit of each are in the table
-    `VARIABLES`. With `turns`, a translational name is replaced by the name of the same variable on
-    a part that turns.
+    Its fields are those of the `bases`, then `names`. Meaning and unit of each field are in the
+    table `VARIABLES`. With `turns`, each name is replaced by its name for a part that turns.
     """
     own = [rotational_name(name) if turns else name for name in names.split()]
     types: dict[str, Any] = {name: _TYPES[VARIABLES[name].kind] for name in own}
@@ -253,7 +259,7 @@ ThermalConductorVariables = _translational(
 
 
 def variables_at(now: MachineSnapshot, part: int) -> Any:
-    """Return the variables of part number `part`, all scalars."""
+    """Return an object with the variables of part number `part`. All values are scalars."""
     lay, element = now.layout, now.mechanism.parts[part]
     kind = _class_of(now.mechanism, lay, part)
     if isinstance(element, Fixed):
@@ -289,7 +295,7 @@ def variables_at(now: MachineSnapshot, part: int) -> Any:
 
 
 def structure_of_variables(mechanism: Any, lay: Layout, part: int) -> Any:
-    """Return the tree structure of `variables_at` without tracing it."""
+    """Return the tree structure of the result of `variables_at`, without tracing that function."""
     kind = _class_of(mechanism, lay, part)
     leaves: dict[str, Any] = dict.fromkeys((f.name for f in dataclasses.fields(kind)), 0)
     if isinstance(mechanism.parts[part], AbstractContact):
@@ -338,7 +344,7 @@ def _class_of(mechanism: Any, lay: Layout, part: int) -> Any:
 
 
 def _contact(lay: Layout, part: int) -> Any:
-    """Return the layout's entry of the contact that is part number `part`."""
+    """Return the `Contact` in the layout for part number `part`."""
     return next(contact for contact in (*lay.contacts, *lay.bristles) if contact.part == part)
 
 

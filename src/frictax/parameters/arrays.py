@@ -1,7 +1,7 @@
-"""Array types of many functions, and operations whose derivatives are controlled.
+"""Common array types, and minimum and maximum with reliable derivatives.
 
-JAX's own derivatives of a maximum ask which argument equals the result. The compiler may compute
-that argument twice and round it differently. Then no argument equals the result, and the derivative
+JAX's own derivative of a maximum tests which argument equals the result. The compiler may compute
+that argument twice with different rounding. Then no argument equals the result, and the derivative
 is 0 or NaN. `least`, `larger` and `smaller` have derivatives that do not depend on rounding.
 """
 
@@ -23,7 +23,7 @@ Modes = Int[Array, " m"]
 
 
 def row_at(rows: Array, i: Any) -> Array:
-    """Return rows[i] for an index i that is in range."""
+    """Return rows[i] for an index i in the range 0 ... n - 1."""
     return jax.lax.dynamic_index_in_dim(rows, i, keepdims=False, allow_negative_indices=False)
 
 
@@ -38,16 +38,14 @@ def least(x: Float[Array, "*shape n"]) -> Float[Array, "*shape"]:
 
 
 def larger(a: Values | ScalarLike, b: Values | ScalarLike) -> Values:
-    """Return the larger of `a` and `b`, with its derivative (that of `b` where both are equal).
-
-    As with `jnp.maximum`, the result is NaN where one of them is.
+    """Return the larger of `a` and `b`, with the derivative of that argument (of `b` if both are
+    equal). As with `jnp.maximum`, the result is NaN if `a` or `b` is NaN.
     """
     return jnp.where((a > b) | jnp.isnan(a), a, b)
 
 
 def smaller(a: Values | ScalarLike, b: Values | ScalarLike) -> Values:
-    """Return the smaller of `a` and `b`, with its derivative (that of `b` where both are equal).
-
-    As with `jnp.minimum`, the result is NaN where one of them is.
+    """Return the smaller of `a` and `b`, with the derivative of that argument (of `b` if both are
+    equal). As with `jnp.minimum`, the result is NaN if `a` or `b` is NaN.
     """
     return jnp.where((a < b) | jnp.isnan(a), a, b)

@@ -20,9 +20,9 @@ def check(model: Any) -> None:
     """Raise `ValueError` for the first parameter outside its domain, and for values that are
     inconsistent with each other.
 
-    A class checks the consistency in a method ``check_rules()``. `eqx.tree_at` bypasses the checks
-    of a class, so `simulate` and `fit` call this function at their entry. Traced values cannot be
-    checked and are skipped.
+    A class checks the consistency of its values in a method ``check_rules()``. `eqx.tree_at` makes
+    a changed model without these checks, so `simulate` and `fit` call this function first. Traced
+    values cannot be checked and are skipped.
     """
     for name, child, declaration in children(model):
         if isinstance(child, eqx.Module):
@@ -66,8 +66,8 @@ class CheckedModule(Pickled, eqx.Module):
 
 
 def check_value(name: str, value: Any, declaration: Declaration) -> None:
-    """Raise `ValueError` where `value` is not a number (or a vector of them) or breaks the rule of
-    its domain.
+    """Raise `ValueError` if `value` is not a number (or a vector of numbers, as declared), or if it
+    is outside its domain.
     """
     if is_traced(value) or (value is None and declaration.optional):
         return

@@ -1,4 +1,4 @@
-"""Declaration of a parameter at its field: domain, unit, and whether a fit moves it."""
+"""Declaration of a parameter at its field: domain, unit, and whether a fit changes it."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -30,10 +30,10 @@ else:
 class Declaration:
     """The declaration of a parameter at its field.
 
-    - `domain`: the values allowed.
-    - `unit`: SI unit of the translational element (see `rotational_unit`).
-    - `fit`: whether a fit with the parent's path (``"friction"``) moves this parameter. A fit with
-      its own path always moves it.
+    - `domain`: the allowed values.
+    - `unit`: SI unit in a translational element (see `rotational_unit`).
+    - `fit`: whether a fit changes this parameter if only its owner is named (``"friction"``). If
+      the parameter is named by its own path, a fit always changes it.
     - `ndim`: 0 for a number, 1 for a vector; `optional`: whether the value may be None.
     """
 
@@ -76,13 +76,13 @@ def parameter(
 
 
 def declaration_of(field: Any) -> Declaration | None:
-    """Return the declaration of a dataclass field; None for a field without parameter."""
+    """Return the declaration of a dataclass field; None for a field that is not a parameter."""
     return field.metadata.get(_KEY)
 
 
 def as_array(value: Any) -> Any:
-    """Return a number or nested list as a float array; return a traced value, an array or None
-    unchanged.
+    """Convert a number or a nested list to a float array. Return a traced value, a float array of
+    JAX, None, and a value that cannot be converted unchanged.
     """
     if value is None or is_traced(value) or isinstance(value, str | bool):
         return value
@@ -106,7 +106,7 @@ def is_traced(value: Any) -> bool:
 
 
 def rotational_unit(unit: str) -> str:
-    """Return the unit of the same parameter in a rotational element: N -> N.m, m -> rad."""
+    """Return the rotational unit for a translational unit: "N.m" for "N", "rad" for "m"."""
     special = {
         "N": "N.m",
         "N.s/m": "N.m.s/rad",

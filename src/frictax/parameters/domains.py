@@ -1,4 +1,4 @@
-"""Domains of parameters, with a smooth map from the real line onto each."""
+"""Domains of parameters. Each has a smooth map between the real line and its values."""
 
 import abc
 import dataclasses
@@ -14,7 +14,9 @@ Numbers = Array | np.ndarray
 
 
 class AbstractDomain(abc.ABC):
-    """The set of values of a parameter, with a smooth map from the real line onto the set."""
+    """The set of allowed values of a parameter, with a smooth map from the real line to this
+    set.
+    """
 
     # Whether the map acts on each entry of an array independently.
     entry_by_entry: ClassVar[bool] = True
@@ -24,8 +26,8 @@ class AbstractDomain(abc.ABC):
         """Return the rule in words, as in ``">= 1"``, for an error message "must be >= 1"."""
 
     def remedy(self) -> str:
-        """Return a sentence on what to write instead of a value that breaks the rule; empty if the
-        rule is sufficient.
+        """Return the sentence of an error message that explains what to write instead of a value
+        that breaks the rule; empty if the rule itself is clear enough.
         """
         return ""
 
@@ -35,8 +37,8 @@ class AbstractDomain(abc.ABC):
         return bool(np.all(inside & np.isfinite(value)))
 
     def on_edge(self, value: np.ndarray) -> bool:
-        """Return whether an entry is at the edge, where `to_unconstrained` is infinite. A fit could
-        not leave the edge.
+        """Return whether an entry is at or beyond a bound of the domain. `to_unconstrained` is
+        infinite there, so a fit could not move the value away from the bound.
         """
         return bool(np.any((value <= self.bound()) | (value >= self.upper())))
 
@@ -49,18 +51,18 @@ class AbstractDomain(abc.ABC):
         return np.inf
 
     def interval(self, value: float, half: float) -> tuple[float, float]:
-        """Return the ends of an interval about `value` with the half-width `half` to first order,
-        limited to the domain.
+        """Return the ends of a confidence interval around `value`, limited to the domain. `half` is
+        its half-width from linearised errors.
         """
         return max(value - half, self.bound()), min(value + half, self.upper())
 
     @abc.abstractmethod
     def suggestion(self) -> str:
-        """Return, in words, a start value for a fit instead of the edge."""
+        """Return text that suggests a start value for a fit that was started at a bound."""
 
     @abc.abstractmethod
     def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
-        """Return the unconstrained value; a numpy array for a numpy array."""
+        """Return the unconstrained value. The result for a numpy array is a numpy array."""
 
     @abc.abstractmethod
     def from_unconstrained(self, z: Array) -> Array: ...
@@ -88,7 +90,7 @@ class Real(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Positive(AbstractDomain):
-    """A number > 0, which a fit moves on a logarithmic scale.
+    """A number > 0. A fit uses its logarithm as the unknown.
 
     **Example:** at `parameters.parameter`.
     """
@@ -117,8 +119,8 @@ class Positive(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class LogScale(Positive):
-    """A number > 0 with intervals that are symmetric on a logarithmic scale, from value/k to
-    value*k, and never reach 0. A fit moves it on a logarithmic scale, like any `Positive`.
+    """A number > 0 whose confidence intervals reach from value/k to value*k and never contain 0.
+    A fit uses its logarithm as the unknown, like for any `Positive`.
 
     `fit(log_scale=[...])` uses this domain for the parameters that it names.
 
@@ -142,9 +144,9 @@ class LogScale(Positive):
 
 @dataclasses.dataclass(frozen=True)
 class AtLeast(AbstractDomain):
-    """A number >= `lower`: lower + log(1 + exp(z)).
+    """A number >= `lower`. A fit uses the unknown z in value = lower + log(1 + exp(z)).
 
-    The bound is a valid value (`peak = 1`, `F_Stribeck = 0`), but a fit cannot start there.
+    The bound itself is a valid value (`peak = 1`, `F_Stribeck = 0`), but a fit cannot start there.
 
     **Example:** at `parameters.parameter`.
     """
@@ -176,8 +178,8 @@ class AtLeast(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Between(AbstractDomain):
-    """A number between `lower` and `most`, which a fit moves on a logistic scale: a range that a
-    user knows of a machine.
+    """A number between `lower` and `most`, for a parameter whose range is known. A fit uses the
+    unknown z in value = lower + (most - lower)/(1 + exp(-z)).
 
     >>> import jax.numpy as jnp
     >>> from frictax.parameters import Between

@@ -1,5 +1,5 @@
-"""Names of the Modelica Standard Library that frictax's elements do not have, each with what
-frictax has instead, or why there is nothing.
+"""Advice for parameter names of the Modelica Standard Library that frictax does not have: the name
+in frictax, or the reason why the parameter is not needed.
 """
 
 from collections.abc import Iterable
@@ -124,8 +124,8 @@ _NAMES: dict[str, tuple[str, str]] = {
 
 
 def modelica_advice(name: str, known: Iterable[str]) -> str:
-    """Return a sentence on what to write instead of the Modelica parameter `name`; `known` are the
-    names that exist. It is empty for any other name.
+    """Return a sentence that explains what to write instead of the Modelica parameter `name`.
+    Return an empty string for any other name. `known`: the parameter names that exist.
 
     >>> modelica_advice("mue_pos", ["body", "mu_pos", "peak"])
     " Did you mean 'mu_pos'? It is called so since version 4.0 of the Modelica Standard Library."

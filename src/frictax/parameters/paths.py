@@ -26,7 +26,7 @@ class Parameter:
 
 
 def parameters(model: Any) -> list[Parameter]:
-    """Return every parameter of `model`, in the order written.
+    """Return every parameter of `model`, in the order of its parts and fields.
 
     >>> import frictax as fx
     >>> [p.path for p in fx.parameters.parameters(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0))]
@@ -53,13 +53,13 @@ def get(model: Any, path: str) -> Any:
 
 
 def select(model: Any, free: str | Iterable[str] | None = None) -> list[Parameter]:
-    """Return the parameters that a fit may move.
+    """Return the parameters that a fit may change.
 
-    `free` names them by path. A path of a part or law selects all of its parameters that are
-    declared to be fitted (a table's forces, but not its speeds). None selects those of the whole
-    model.
+    `free` contains paths of parameters, parts or laws. The path of a part or law selects all of its
+    parameters that are declared with ``fit=True`` (a table's forces, but not its speeds). None
+    selects all parameters of the model that are declared with ``fit=True``.
 
-    Raise `KeyError` for a path that does not exist, with the nearest path.
+    Raise `KeyError` for a path that does not exist. Its message suggests the nearest path.
 
     >>> import frictax as fx
     >>> contact = fx.SupportFriction("mass", f_pos=[[0, 5.0], [1, 6.0]], peak=1.1)
@@ -80,8 +80,8 @@ def select(model: Any, free: str | Iterable[str] | None = None) -> list[Paramete
 
 
 def replace(model: Any, values: Mapping[str, Float[Numbers, "..."] | float]) -> Any:
-    """Return `model` with the parameters named by path replaced: ``replace(block,
-    {"friction.peak": 1.2})``.
+    """Return a copy of `model` with new values of the parameters at the given paths:
+    ``replace(block, {"friction.peak": 1.2})``.
 
     >>> import frictax as fx
     >>> contact = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0), peak=1.1)
@@ -102,15 +102,15 @@ def replace(model: Any, values: Mapping[str, Float[Numbers, "..."] | float]) -> 
 
 
 class UnknownName(KeyError):
-    """A `KeyError` for an unknown part or parameter, whose text is printed without quotes."""
+    """A `KeyError` for an unknown part or parameter. Its message is printed without quotes."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
-    """Yield the fields of `model`, or the entries of a tuple, that may contain parameters: name,
-    value, and declaration if there is one.
+    """Yield (name, value, declaration) of each field of a module, or of each entry of a tuple, that
+    may contain parameters. The declaration is None for a field that is not a parameter.
     """
     if isinstance(model, tuple):
         yield from ((str(i), child, None) for i, child in enumerate(model))
@@ -129,7 +129,7 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
 
 
 def field_children(model: eqx.Module) -> Iterator[tuple[str, Any, Declaration | None]]:
-    """Yield the `children` that the fields of the class declare."""
+    """Yield (name, value, declaration) of each field of `model` that is not static."""
     has = vars(model)  # `vars` is faster than attribute access of an equinox module.
     for name, declaration in _fields(type(model)):
         yield name, has.get(name), declaration

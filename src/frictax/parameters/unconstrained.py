@@ -19,9 +19,9 @@ Model = TypeVar("Model", bound=eqx.Module)
 def to_unconstrained(
     model: eqx.Module, free: str | Iterable[str] | None = None
 ) -> dict[str, Array]:
-    """Return the chosen parameters as unconstrained arrays, by path.
+    """Return a dict from path to unconstrained value of the parameters that `free` selects.
 
-    Raise `ValueError` if a value is outside its domain or on the edge of its domain.
+    Raise `ValueError` if a value is outside its domain or at a bound of its domain.
 
     >>> import frictax as fx
     >>> fx.to_unconstrained(
@@ -42,8 +42,8 @@ def to_unconstrained(
 
 
 def on_edge_unasked(chosen: Sequence[Parameter], asked: Iterable[Any]) -> list[Parameter]:
-    """Return the numbers of `chosen` that are on the edge of their domain and not named in `asked`
-    by their own path. A search does not move them.
+    """Return the scalar parameters of `chosen` that are at a bound of their domain and whose own
+    path is not in `asked`. A fit leaves these parameters unchanged.
     """
     named = set(asked)
     return [
@@ -57,7 +57,7 @@ def on_edge_unasked(chosen: Sequence[Parameter], asked: Iterable[Any]) -> list[P
 
 
 def check_not_on_edge(name: str, value: Any, domain: AbstractDomain) -> None:
-    """Raise `ValueError` for a start from which a fit could not move."""
+    """Raise `ValueError` if `value` is at a bound of `domain`, where a fit cannot start."""
     if not is_traced(value) and domain.on_edge(np.asarray(value)):
         shown = np.array2string(np.asarray(value), formatter={"float_kind": lambda x: f"{x:g}"})
         raise ValueError(
@@ -67,10 +67,10 @@ def check_not_on_edge(name: str, value: Any, domain: AbstractDomain) -> None:
 
 
 def from_unconstrained(model: Model, z: Mapping[str, Array]) -> Model:
-    """Return `model` with the parameters named by `z` replaced by the physical values of these
-    unconstrained arrays.
+    """Return a copy of `model` with new parameter values. `z`: dict from path to unconstrained
+    value, which is converted to the physical value.
 
-    A value stays in its domain for any step in these coordinates:
+    For any change of `z`, the physical value stays in its domain:
 
     >>> import frictax as fx
     >>> law = fx.Coulomb(F_Coulomb=5.0)

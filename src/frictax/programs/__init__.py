@@ -1,4 +1,6 @@
-"""Compiled programs: cached on disk for the next process, and interruptible."""
+"""Compiled programs of JAX that are cached on disk for the next process. A keyboard interrupt stops
+them at once.
+"""
 
 from .calls import cached_primitive as cached_primitive
 from .executables import cached_jit as cached_jit, interruptible_jit as interruptible_jit

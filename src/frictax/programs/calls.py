@@ -1,11 +1,11 @@
-"""Functions whose compiled programs are cached, with those of their derivatives.
+"""Functions whose compiled programs are cached, together with the programs of their derivatives.
 
 `cached_jit` finds a compiled program without tracing if its arguments are numbers. Under
 `jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, the arguments are tracers, but JAX
-computes numbers at once. Therefore a function here is an operation of JAX with a rule for each of
-these transformations. Each transformed function has its own program in the cache: the values,
-values and tangents, values and residuals of reverse mode, and the backward pass, each for any
-number of lanes of `jax.vmap`.
+computes numbers at once. Therefore a function here is an operation (primitive) of JAX with a rule
+for each of these transformations. Each transformed function has its own program in the cache.
+There are programs for the values, for values and tangents, for values and residuals of reverse
+mode, and for the backward pass. Each may be batched by `jax.vmap`; a batch entry is called lane.
 """
 
 import dataclasses
@@ -36,10 +36,8 @@ _NUMBERS = (jax.Array, np.ndarray, np.generic, Tracer)
 class _Call:
     """A function with its static arguments and the transformations applied to it.
 
-    `made`: the transformations in their order, each with its parameters: ("lanes", which arguments
-    have lanes, whether only the tangents have lanes), ("tangents", which arguments are
-    differentiated), ("there", which are differentiated), ("back", ...), ("again", ...). See the
-    functions in `_TRANSFORMS`.
+    `made`: the transformations in their order. Each is a tuple of a key of `_TRANSFORMS`, such as
+    "lanes" or "tangents", and further arguments of the function that this key maps to.
     """
 
     function: Callable
@@ -62,7 +60,9 @@ class _Call:
         return tuple(self.function(*self.arguments(arrays)))
 
     def transformed_function(self) -> Callable[..., Any]:
-        """Return the transformed function from arrays to a tree of arrays."""
+        """Return `function` with all transformations in `made` applied. It takes arrays and returns
+        a tree of arrays.
+        """
         function: Callable[..., Any] = self.evaluate
         for what, *how in self.made:
             function = _TRANSFORMS[what](function, *how)
@@ -74,15 +74,15 @@ class _Call:
 
 
 def cached_primitive(second: str, structure: Any) -> Callable[[Callable], Callable[..., Any]]:
-    """Return a decorator for a function that returns a tree of arrays: its programs, and those of
-    its derivatives, are in the cache.
+    """Return a decorator for a function that returns a tree of arrays. The programs of the function
+    and of its derivatives are then stored in the cache.
 
     - `second`: the error message for second derivatives.
-    - `structure`: the structure of the tree, or a function from the arguments to the structure,
-      because tracing would take longer than finding a program.
+    - `structure`: the structure of the tree, or a function from the arguments to this structure. It
+      is given, because tracing would take longer than finding a program in the cache.
 
-    Under `jax.jit`, and for arguments that cannot be hashed, the function is `eqx.filter_jit` of
-    itself.
+    Under `jax.jit`, and for arguments that cannot be hashed, `eqx.filter_jit` of the function is
+    called instead.
     """
 
     def decorate(function: Callable) -> Callable[..., Any]:
@@ -112,7 +112,7 @@ def cached_primitive(second: str, structure: Any) -> Callable[[Callable], Callab
 
 
 def _is_eager() -> bool:
-    """Return whether the results are numbers, and not tracers of a program."""
+    """Return whether JAX computes numbers at once here, and does not trace a program."""
     if jax.device_count() > 1 or config_of("jax_disable_jit"):
         return False
     return computes_at_once()
@@ -127,8 +127,9 @@ def _lanes(function: Callable, many: tuple[bool, ...], tangents_alone: bool) -> 
 
 
 def _tangents(function: Callable, moves: tuple[bool, ...]) -> Callable:
-    """Return the function from all arguments, and tangents of those that are differentiated, to
-    values and tangents of the floats.
+    """Return a function that computes values and tangents. Its inputs are all arguments, followed
+    by the tangents of the arguments whose flag in `moves` is True. It returns all values, and the
+    tangents of the float values.
     """
 
     def both(*flat) -> Any:
@@ -142,8 +143,9 @@ def _tangents(function: Callable, moves: tuple[bool, ...]) -> Callable:
 
 
 def _forward_pass(function: Callable, moves: tuple[bool, ...]) -> Callable:
-    """Return the function to values and the residuals of reverse mode. The last residual is a stamp
-    of the program, because the backward pass can only read residuals of its own forward pass.
+    """Return a function that computes the values, and the residuals (saved data) for reverse mode.
+    The last residual is a random stamp that identifies the program. A backward pass can only read
+    the residuals of its own forward pass.
     """
 
     def there(*at) -> Any:
@@ -163,17 +165,19 @@ _unreadable: set[bytes] = set()  # stamps of forward passes whose backward pass 
 
 
 class _UnreadableBackwardPass(Exception):
-    """The program of the forward pass was read from the cache, but that of the backward pass cannot
-    be read.
+    """The error if the program of a forward pass was read from the cache, but the program of its
+    backward pass cannot be read.
     """
 
 
 def _backward_pass(
     function: Callable, moves, needs: int, zeros: tuple[Any, ...], stamp: bytes
 ) -> Callable:
-    """Return the function from all arguments, residuals and cotangents of floats to the cotangents
-    of the differentiated arguments. `zeros`: for each float None if its cotangent is given, else
-    shape and type of a zero cotangent.
+    """Return a function that computes the cotangents of the differentiated arguments. Its inputs
+    are all arguments, the residuals, and the cotangents of the float values.
+
+    `zeros`: None for each float value whose cotangent is given, else shape and type of a zero
+    cotangent. `needs`: number of residuals.
     """
 
     def back(*flat) -> Any:
@@ -189,7 +193,9 @@ def _backward_pass(
 def _backward_from_arguments(
     function: Callable, moves, needs: int, zeros: tuple[Any, ...]
 ) -> Callable:
-    """Return the function of `_backward_pass` that computes the residuals again."""
+    """Return a function like that of `_backward_pass`, which computes the residuals again instead
+    of reading them.
+    """
 
     def back(*flat) -> Any:
         at, given = flat[: len(moves)], flat[len(moves) + needs :]
@@ -211,8 +217,8 @@ _TRANSFORMS = {
 
 
 def _function_of_moving(function: Callable, moves: tuple[bool, ...], at) -> Callable:
-    """Return the function of the differentiated arguments to the floats, and to all other results
-    with None in the places of the floats.
+    """Return a function of the differentiated arguments only; `at` supplies the other arguments. It
+    returns a tuple of the float results, and a list of all results with None for each float.
     """
 
     def floats_and_rest(*moving) -> Any:
@@ -273,7 +279,7 @@ def _compute(*arrays, call: _Call) -> list[Any]:
 
 
 def _key_parts(call: _Call, arrays) -> Any:
-    """Return everything that the program depends on, for `key_text`."""
+    """Return a tuple with everything that the program depends on, as input of `key_text`."""
     first = sum(x is None for x in call.fixed)
     return call.arguments(arrays[:first]), tuple(arrays[first:]), call.made
 
@@ -294,7 +300,9 @@ def _moving(arrays, has_tangent: Sequence[bool]) -> tuple[bool, ...]:
 
 
 def _as_arrays(arrays) -> list[Any]:
-    """Return arrays, also for Python numbers, which may be differentiated."""
+    """Return `arrays` with each Python number converted to an array, so that it can be
+    differentiated.
+    """
     return [x if isinstance(x, _NUMBERS) else jnp.asarray(x) for x in arrays]
 
 

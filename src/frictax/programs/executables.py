@@ -1,14 +1,14 @@
-"""Compiled programs in a cache for the next process, found without tracing.
+"""A cache of compiled programs for the next process, in which programs are found without tracing.
 
-JAX's own compilation cache saves compiling only: a program must be traced and lowered to find it,
-which takes longer than reading it. Here the key of a program is made of its dependencies: structure
-and shapes of the arguments, the sources of frictax, and the versions of the packages. It is used
-for simulations, their derivatives and fits. Programs that depend on a user's class or function use
-the cache of JAX.
+JAX's own compilation cache saves only the compilation. To find a program there, JAX must trace and
+lower it, which takes longer than reading it. Here the key of a program consists of its
+dependencies: structure and shapes of the arguments, the sources of frictax, and the versions of the
+packages. This cache is used for simulations, their derivatives and fits. Programs that depend on a
+user's class or function use the cache of JAX.
 
-Reading a program takes a tenth of a second, most of it outside Python. Therefore the programs that
-an earlier process read next are read ahead in threads. `store` has the folder of the cache and
-checks who may have written it.
+Reading a program takes a tenth of a second, mostly outside Python. An earlier process noted which
+program it read next. Therefore that program is read in advance in a thread. `store` chooses the
+folder of the cache and checks who may have written to it.
 """
 
 import contextlib
@@ -44,8 +44,8 @@ _this_thread = threading.local()
 
 
 def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
-    """Return what `read` returns for the program at `path`, and read ahead the programs that follow
-    it. The program is noted as the follower of the program that this thread read before.
+    """Return read(path), and start to read the programs that an earlier process read after this
+    one. Note this program as the successor of the program that this thread read before.
     """
     before, _this_thread.last = getattr(_this_thread, "last", None), path
     if before is not None and before.parent == path.parent and _follower(before) != path:
@@ -89,7 +89,9 @@ _ARRAYS = (jax.Array, np.ndarray, np.generic)
 
 
 class Programs:
-    """Compiled programs by the key of their dependencies, in this process and in a folder."""
+    """A collection of compiled programs, each stored under the key of its dependencies: in the
+    memory of this process and in a folder.
+    """
 
     def __init__(self, options: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
         self.options = options  # XLA's compiler options in addition to its flags
@@ -99,10 +101,10 @@ class Programs:
     def run(
         self, key: Any, function: Callable, flat: Callable, parts: Any, arrays: Sequence[Any]
     ) -> Any:
-        """Return `flat` of the arrays, by a program that is compiled once for each `key` and their
-        shapes. A keyboard interrupt stops it at once.
+        """Return flat(*arrays), computed by a program that is compiled once for each `key` and each
+        set of array shapes. A keyboard interrupt stops it at once.
 
-        A program in the folder is found by the name of `function` and by `parts`, see `key_text`.
+        A program in the folder is found by the name of `function` and the `key_text` of `parts`.
         Raise `TypeError` if `key` cannot be hashed.
         """
         folder = program_folder()
@@ -124,18 +126,19 @@ class Programs:
 
     @staticmethod
     def has(function: Callable, parts: Any) -> bool:
-        """Return whether the folder has the program."""
+        """Return whether the folder contains the program of `function` for `parts`."""
         folder = program_folder()
         path = None if folder is None else _path(function, folder, parts)
         return path is not None and path.exists()  # The program in the file may be unusable.
 
 
 def cached_jit(function: Callable) -> Callable:
-    """Return `equinox.filter_jit` of a `function` that returns arrays in tuples, with programs in
-    the cache for the next process. A keyboard interrupt stops it at once, also while it compiles.
+    """Return a function like `equinox.filter_jit(function)` whose programs are cached for the next
+    process. `function` must return arrays in tuples. A keyboard interrupt stops the call at once,
+    also during compilation.
 
-    The arguments are flattened once in a call, and everything except arrays is part of the key. The
-    program is found in a fifth of the time of `filter_jit`. If this way fails, `filter_jit` runs
+    A call flattens the arguments once, and everything except arrays is part of the key. The program
+    is found in a fifth of the time that `filter_jit` needs. If the program fails, `filter_jit` runs
     and reports the error.
     """
     plain, programs = interruptible_jit(function), Programs(lambda: options_of_fits())
@@ -170,7 +173,9 @@ def cached_jit(function: Callable) -> Callable:
 
 
 def interruptible_jit(function: Callable) -> Callable:
-    """Return `equinox.filter_jit` of a function that a keyboard interrupt stops at once."""
+    """Return a function like `equinox.filter_jit(function)` that a keyboard interrupt stops at
+    once.
+    """
     plain = eqx.filter_jit(function)
 
     @functools.wraps(function)
@@ -198,8 +203,9 @@ def _load_or_compile(
     arrays: list,
     options: dict[str, Any] | None,
 ) -> Future:
-    """Return the program for `args`, read from the cache, or compiled and written to the cache. It
-    is traced in this thread and compiled in another, which continues after an interrupt.
+    """Return a `Future` of the program for `args`. It is read from the cache, or compiled and
+    written to the cache. It is traced in this thread and compiled in another thread, which
+    continues after an interrupt.
     """
     path = None if folder is None else _path(function, folder, args)
     program: Any = None if path is None else read_with_followers(_read, path)
@@ -221,7 +227,9 @@ def _load_or_compile(
 def _lower(
     flat: Callable, path: Path | None, arrays: list, options: dict[str, Any] | None
 ) -> Callable[[], Callable]:
-    """Return the function that compiles the program and writes it to `path`."""
+    """Trace and lower `flat`, and return a function that compiles the program, writes it to `path`
+    and returns it.
+    """
     if path is not None:
         # The unique name keeps the program out of JAX's own cache, for two reasons. On a CPU, a
         # program from that cache lacks its functions when it is written to a file. In addition,
@@ -248,8 +256,8 @@ def _lower(
 
 
 def _path(function: Callable, folder: Path, args: Any) -> Path | None:
-    """Return the file of the program for `args`; None if the program depends on unknown classes, or
-    if another user could have written the file.
+    """Return the path of the file for the program of `function` with `args`. Return None if the
+    program depends on unknown classes, or if another user could have written the file.
     """
     if not is_safe(folder):
         return None

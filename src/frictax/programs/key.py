@@ -1,4 +1,6 @@
-"""The key of a program: everything that it depends on, as text that is equal in every process."""
+"""The key of a compiled program: a text that contains everything the program depends on. It is the
+same in every process.
+"""
 
 import contextlib
 import dataclasses
@@ -24,13 +26,14 @@ _IMPORT_TIME = time.time()  # [s] A source that changed later may differ from th
 
 
 class Unknown(Exception):
-    """An object that the next process could not identify by its name."""
+    """The error for an object that the next process could not identify by its name."""
 
 
 @functools.cache
 def surroundings() -> str:
-    """Return sources, versions and processor, which all programs depend on. Raise `Unknown` if the
-    sources have changed since their import.
+    """Return the part of the key that all programs have in common, as text: a hash of the sources,
+    versions of packages, and the processor. Raise `Unknown` if a source file has changed since its
+    import.
     """
     digest = hashlib.sha256()
     sources = sorted(Path(__file__).parents[1].rglob("*.py"))
@@ -68,10 +71,11 @@ def surroundings() -> str:
 
 
 def key_text(thing: Any, fixed: bool = False) -> str:
-    """Return `thing` as text with everything that a program may depend on. For arrays these are
-    shape and type, and also the values if the arrays are `fixed` in the program.
+    """Return a text that contains everything in `thing` that a program may depend on. For an array
+    this is shape and type. If the array is `fixed` (a constant in the program), it is also a hash
+    of the values.
 
-    Raise `Unknown` for classes and functions of other packages.
+    Raise `Unknown` for classes and functions of packages other than `_KNOWN_PACKAGES`.
     """
     if isinstance(thing, np.ndarray | np.generic | jax.Array):
         name, content = "array", getattr(thing, "weak_type", False)
@@ -107,7 +111,9 @@ def key_text(thing: Any, fixed: bool = False) -> str:
 
 
 def _name(thing) -> str:
-    """Return module and name of a class or function of a known package."""
+    """Return module and name of a class or function. Raise `Unknown` if its package is not in
+    `_KNOWN_PACKAGES`, or if the name does not identify it.
+    """
     name = f"{thing.__module__}.{thing.__qualname__}"
     found: Any = sys.modules.get(thing.__module__)
     for part in thing.__qualname__.split("."):

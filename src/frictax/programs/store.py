@@ -1,12 +1,11 @@
 """The folder of compiled programs, with checks of who may have written them.
 
-A program runs as code, so it is loaded only from a folder that no other user can write to. The
-folder and all folders above it are checked before each load. If the check fails, the
-cache is off, and one line reports it.
+A cached program is executed as code, so it is loaded only from a folder that no other user can
+write to. The folder and all folders above it are checked before each load. If the check fails, the
+cache is not used, and one line reports the reason.
 
 JAX's own cache loads any file in its folder and never replaces a damaged entry. Therefore the
-command line and the processes of a fleet let JAX read and write through these checks
-(`check_jax_cache`).
+command line and the processes of a fleet make JAX use these checks, too (`check_jax_cache`).
 """
 
 import contextlib
@@ -44,8 +43,10 @@ def config_of(name: str) -> Any:
 
 
 def program_folder() -> Path | None:
-    """Return the folder of programs: the folder in ``FRICTAX_CACHE``, a folder in that of JAX's
-    cache, or this user's cache folder; None if the cache is off.
+    """Return the folder of compiled programs; None if the cache is off.
+
+    It is the folder named by ``FRICTAX_CACHE``; otherwise the folder "frictax" in the folder of
+    JAX's cache; otherwise, on a CPU, the folder "frictax" in `users_folder`.
     """
     asked, beside = os.environ.get("FRICTAX_CACHE"), config_of("jax_compilation_cache_dir")
     if config_of("jax_disable_jit") or jax.device_count() > 1:
@@ -60,7 +61,7 @@ def program_folder() -> Path | None:
 
 
 def is_off(asked: str) -> bool:
-    """Return whether this value of ``FRICTAX_CACHE`` switches the cache off."""
+    """Return whether the value `asked` of ``FRICTAX_CACHE`` switches the cache off."""
     return asked.strip().lower() in _OFF
 
 
@@ -73,7 +74,7 @@ def users_folder() -> Path:
 
 
 def device() -> Any:
-    """Return the device of programs that do not name a device."""
+    """Return JAX's default device, for programs that do not specify a device."""
     asked = config_of("jax_default_device")
     if asked is None or isinstance(asked, str):
         return jax.devices(asked)[0]
@@ -81,10 +82,11 @@ def device() -> Any:
 
 
 def is_safe(folder: Path, variable: str = "FRICTAX_CACHE") -> bool:
-    """Return whether programs may be loaded from `folder` and written there. If not, one line
-    reports the reason.
+    """Return whether programs may be loaded from `folder` and written to it. If not, print one line
+    with the reason.
 
-    **Arguments:** `variable`: the environment variable that names another folder.
+    **Arguments:** `variable`: the environment variable to mention in this line, with which the user
+    can choose another folder.
     """
     found = unsafe_part(folder)
     if found is None:
@@ -100,8 +102,8 @@ def is_safe(folder: Path, variable: str = "FRICTAX_CACHE") -> bool:
 
 
 def read_entry(path: Path) -> bytes | None:
-    """Return the content of an entry of `write_entry`; None if it is missing or damaged, or if
-    another user could have written it.
+    """Return the content of a file that `write_entry` wrote. Return None if the file is missing or
+    damaged, or if another user could have written it.
     """
     whole = read_private(path)
     if whole is None:
@@ -117,8 +119,8 @@ def read_entry(path: Path) -> bytes | None:
 
 
 def write_entry(path: Path, content: bytes) -> None:
-    """Write `content`, completely or not at all, if no other user can write to the folder. Remove
-    entries that were not read for a month.
+    """Write `content` to the file `path`, completely or not at all, if no other user can write to
+    its folder. Remove files of the folder that were not read for a month.
     """
     if unsafe_part(path.parent) is not None:
         return
@@ -133,12 +135,14 @@ def write_entry(path: Path, content: bytes) -> None:
 
 
 def _checksum(content: bytes) -> bytes:
-    """Return the first line of an entry, the checksum of its content."""
+    """Return the checksum of `content`, which is the first line of a cache file."""
     return hashlib.sha256(content).hexdigest().encode()
 
 
 def _make_room(folder: Path, size: int) -> None:
-    """Remove entries that were not read for a month, then those unread longest, to make room."""
+    """Make room for `size` bytes in `folder`: remove files that were not read for a month, then the
+    files that were unread for the longest time.
+    """
     files = []
     for file in folder.glob("*.program*"):
         with contextlib.suppress(OSError):  # Another process may have removed the file.
@@ -156,7 +160,7 @@ _DIRECTORY = "jax_compilation_cache_dir"
 
 
 class CheckedCache:
-    """JAX's interface to a cache, with checked entries."""
+    """A compilation cache for JAX that reads and writes files with the checks of this module."""
 
     def __init__(self, folder: str) -> None:
         self._path = Path(folder)
@@ -169,11 +173,12 @@ class CheckedCache:
 
 
 def check_jax_cache(*, keep: bool) -> None:
-    """Let JAX load and write programs only in a folder that no other user can write to, in this
-    process and in those that it starts. The folder is that of ``JAX_COMPILATION_CACHE_DIR``.
+    """Make JAX load and write compiled programs only in a folder that no other user can write to.
+    This applies to this process and to the processes that it starts. The folder is the one in
+    ``JAX_COMPILATION_CACHE_DIR``.
 
-    **Arguments:** `keep`: without this variable JAX uses the folder in ``FRICTAX_CACHE`` or this
-    user's cache folder.
+    **Arguments:** `keep`: whether JAX uses a cache if this variable is not set. The folder is then
+    in the folder of ``FRICTAX_CACHE``, or this user's cache folder.
     """
     if not getattr(jax.config, "jax_enable_compilation_cache"):  # noqa: B009
         return

@@ -1,4 +1,4 @@
-"""Drives over time, smooth between switching times that are known in advance."""
+"""Drive signals: functions of time that are smooth between known switching times."""
 
 from .as_signal import as_signal as as_signal
 from .function import Function as Function

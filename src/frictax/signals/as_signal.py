@@ -11,7 +11,9 @@ from .step import Constant
 
 
 def as_signal(value: Any) -> Any:
-    """Return a signal unchanged, a number as a `Constant`, a callable of time as a `Function`."""
+    """Return a signal unchanged. Convert a number to a `Constant`, and a callable of time to a
+    `Function`.
+    """
     if isinstance(value, AbstractSignal):
         return value
     if isinstance(value, type):

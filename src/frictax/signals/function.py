@@ -15,16 +15,18 @@ from .sine import Sine
 
 
 class Function(OnePiece):
-    """Any smooth function of time, f(t) [s].
+    """A signal f(t) given by any smooth function of the time t [s].
 
-    **Arguments:** `f`, a function, or an equinox module, whose arrays are then parameters (runs can
-    also be differentiated by variables in the closure of a function); `dtmax` > 0 [s], the longest
-    step while a contact driven by it is stuck. A stuck contact does not move, so the solver cannot
-    see how fast `f` changes. Give the time in which `f` may rise and fall again. Default: a
-    two-hundredth of the run.
+    **Arguments:**
 
-    The engine steps over a jump inside `f`, and a corner that moves makes derivatives inexact. Use
-    `Step`, `Pulse`, `Trapezoid` or `Sampled` for both.
+    - `f`: a function, or an equinox module, whose arrays are then parameters. Runs can also be
+      differentiated by variables in the closure of a function.
+    - `dtmax` > 0 [s]: the longest step while a contact driven by `f` is stuck. A stuck contact does
+      not move, so the solver cannot detect how fast `f` changes. Give the shortest time in which
+      `f` may rise and fall again. Default: 1/200 of the duration of the run.
+
+    The engine does not detect a jump inside `f`. A corner at a time that depends on a parameter
+    makes derivatives inexact. For jumps and corners use `Step`, `Pulse`, `Trapezoid` or `Sampled`.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> float(fx.Function(lambda t: 2.0 * t, dtmax=0.1)(3.0))
@@ -48,11 +50,11 @@ class Function(OnePiece):
 
 
 def longest_step(signal: AbstractSignal, span: Number, summed: bool) -> Any:
-    """Return the longest step [s] that resolves the drive of a stuck contact; None if the segments
-    of the signal resolve it.
+    """Return the longest step [s] that resolves the drive `signal` of a stuck contact; None if no
+    limit is needed, because steps end at the ends of the signal's segments.
 
-    `summed`: whether the drive adds to other loads, so that the extrema of the sum are not those of
-    the drive.
+    `span`: duration of the run [s]. `summed`: whether other loads are added to the drive; then the
+    extrema of the sum are not the extrema of the drive.
     """
     if isinstance(signal, Function):
         return span / 200 if signal.dtmax is None else signal.dtmax

@@ -20,10 +20,11 @@ from .signal import AbstractSignal, Piece
 
 
 class Trapezoid(CheckedModule, AbstractSignal):
-    """`offset`, and from `startTime` on a trapezoid of height `amplitude` above it in every period.
+    """A periodic trapezoid: `offset`, and from `startTime` on, in every period, a trapezoid of
+    height `amplitude` added to `offset`.
 
-    **Arguments:** `rising`, `width`, `falling` >= 0 [s], the durations of rise, plateau and fall,
-    whose sum is at most `period` > 0 [s]; `nperiod`, the number of periods, -1 for ever.
+    **Arguments:** `rising`, `width`, `falling` >= 0 [s]: the durations of rise, plateau and fall,
+    whose sum is at most `period` > 0 [s]; `nperiod`: the number of periods, -1 for no end.
 
     **Raises:** `ValueError` if the three durations do not fit into the period.
 
@@ -82,11 +83,11 @@ class Trapezoid(CheckedModule, AbstractSignal):
 
 
 class Pulse(CheckedModule, AbstractSignal):
-    """`offset`, and from `startTime` on offset + amplitude for the first `width` per cent of every
-    period.
+    """A rectangular wave: `offset`, and from `startTime` on offset + amplitude during the first
+    `width` per cent of every period.
 
-    **Arguments:** `width` in per cent of the period, 0 to 100; `period` > 0 [s]; `nperiod`, the
-    number of periods, -1 for ever.
+    **Arguments:** `width` in per cent of the period, 0 to 100; `period` > 0 [s]; `nperiod`: the
+    number of periods, -1 for no end.
 
     >>> import frictax as fx
     >>> [
@@ -133,7 +134,7 @@ def _period(t: Number, start: Number, period: Number) -> tuple[Piece, Number]:
 
 
 def _end(signal: Trapezoid | Pulse, k: Piece, n: Piece, length: Number) -> Number:
-    """Return the end of segment k, which is `length` after the begin of period n."""
+    """Return the end time [s] of segment k, which is `length` [s] after the start of period n."""
     ends = jnp.where(
         _is_over(n, signal.nperiod), jnp.inf, signal.startTime + n * signal.period + length
     )

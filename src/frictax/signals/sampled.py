@@ -20,8 +20,8 @@ _HELD = (
 
 
 class _Line(OnePiece):
-    """A straight line from the value `first` at the time `begin` to the value `second` at `begin` +
-    `length`. If not `inside`, it is the constant `first`.
+    """A straight line from the value `first` at the time `begin` to the value `second` at the time
+    begin + length. If `inside` is False, the signal is the constant `first`.
     """
 
     begin: Number
@@ -37,12 +37,12 @@ class _Line(OnePiece):
 
 class Sampled(CheckedModule, AbstractSignal):
     """Values at given times with linear interpolation; with ``hold=True`` each value is held until
-    the next.
+    the next sample.
 
     Before the first sample the signal has the first value, after the last sample the last value.
-    Every sample ends a segment.
+    Every sample ends a segment of the signal.
 
-    **Arguments:** `times` [s], strictly increasing; `values`, as many, in the unit of the driven
+    **Arguments:** `times` (n,) [s], strictly increasing; `values` (n,), in the unit of the driven
     quantity; `hold`.
 
     **Raises:** `ValueError` for unsorted or repeated times, different lengths, non-finite values.

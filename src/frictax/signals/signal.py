@@ -16,19 +16,21 @@ Piece = Integer  # the number of a segment
 
 
 class AbstractSignal(Pickled, eqx.Module):
-    """A quantity over time that is smooth on segments 0, 1, 2, ... and right-continuous between
-    them.
+    """A quantity over time that is smooth on numbered time segments 0, 1, 2, ... Where it jumps, it
+    already has the value of the new segment (right-continuous).
 
-    The engine ends a phase at the end of a segment and evaluates the signal by `on_piece`, which
-    does not test the time. Therefore switches are never stepped over, and derivatives by the times
-    of switches are exact.
+    The engine ends a time step at the end of each segment. It evaluates the signal by `on_piece`,
+    which does not test the time. Therefore no switch between two segments is missed, and
+    derivatives by the switching times are exact.
 
     **Example:** `Function` makes a signal of a user's formula.
     """
 
     @abc.abstractmethod
     def on_piece(self, t: Number, k: Piece) -> Number:
-        """Return the formula of segment `k` at time `t` [s], continued smoothly beyond its ends."""
+        """Return the value at time `t` [s] by the formula of segment `k`, also for a `t` slightly
+        outside the segment.
+        """
 
     @abc.abstractmethod
     def piece(self, t: Number) -> Piece:
@@ -39,29 +41,31 @@ class AbstractSignal(Pickled, eqx.Module):
         """Return the time [s] at which segment `k` ends; inf for the last segment."""
 
     def known_switches(self) -> int:
-        """Return the number of segment ends that is known from the shapes of arrays."""
+        """Return the number of segment ends, if array shapes determine it; 0 otherwise."""
         return 0
 
     def turns(self, k: Piece) -> Bool[Array, ""]:
-        """Return whether segment `k` ends in an extremum of one smooth formula and not in a switch.
+        """Return whether segment `k` ends at an extremum of a smooth formula, and not at a switch
+        to another formula.
 
-        Such ends matter only to a stuck contact, and to a contact whose normal force is this
-        signal. Between two extrema a limit is crossed at most once, so breakaway is found with
-        steps of any length.
+        Such ends matter only for a stuck contact, and for a contact whose normal force is this
+        signal. Between two extrema the signal crosses a limit at most once. Therefore breakaway is
+        found with steps of any length.
         """
         return jnp.zeros(jnp.shape(k), bool)
 
     def passed(self, t: Number, k: Piece) -> Piece:
-        """Return the segment at time `t` [s] after segment `k`, if `OnSamples` may switch to it at
-        a sample without an event, else `k`.
+        """Return the segment at time `t` [s], given the previous segment `k`, if `OnSamples` may
+        change to it at a sample without an event. Otherwise return `k`.
 
-        Such switches are extrema of one smooth formula, and the samples of a measured drive.
+        An event is not needed at extrema of a smooth formula and at the samples of a measured
+        drive.
         """
         return jnp.where(self.turns(k) & (self.end(k) <= t), jnp.maximum(k + 1, self.piece(t)), k)
 
     def staying(self, k: Piece) -> "AbstractSignal":
-        """Return a signal that equals this one on segment `k`, for any number of a segment. It has
-        only those entries of a table that segment `k` reads.
+        """Return a signal that equals this signal on segment `k`. It contains only those samples of
+        a table that segment `k` uses. Its methods accept any segment number.
         """
         return self
 
@@ -72,7 +76,7 @@ class AbstractSignal(Pickled, eqx.Module):
 
 
 class OnePiece(AbstractSignal):
-    """A signal of one formula at all times."""
+    """A signal with one formula for all times, so it has one segment."""
 
     def piece(self, t: Number) -> Piece:
         return jnp.zeros(jnp.shape(t), jnp.int32)
@@ -82,7 +86,9 @@ class OnePiece(AbstractSignal):
 
 
 def next_piece(signal: AbstractSignal, k: Piece, t: Number, ends: Bool[Array, ""]) -> Piece:
-    """Return the segment at time `t` after segment `k`, if this `ends` there, or if its extrema
+    """Return the segment number at time `t`, given the previous segment `k`.
+
+    The number increases if `ends` is True (segment `k` ends at `t`), or if extrema of the signal
     were passed without an event.
     """
     passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
@@ -90,7 +96,7 @@ def next_piece(signal: AbstractSignal, k: Piece, t: Number, ends: Bool[Array, ""
 
 
 def first_end(ends: Iterable[Number]) -> Number:
-    """Return the first of some times; inf without any, NaN if one of them is NaN."""
+    """Return the smallest of the times `ends`; inf if there are none, NaN if one of them is NaN."""
     least = jnp.asarray(jnp.inf)
     for end in ends:
         # This is not `jnp.minimum`. For two equal ends it would return half of the derivative of
@@ -117,11 +123,11 @@ def check_signal(part: Any, name: str) -> None:
 
 
 def with_closed_over(arguments: int) -> Callable[[Any], Any]:
-    """Return the converter of a field for a user's function of `arguments` numbers.
+    """Return a field converter for a user's function of `arguments` numbers.
 
-    A function made inside of `jax.grad` or `jax.vmap` can have traced numbers in its closure. These
-    numbers become pytree leaves, so that runs can be differentiated by them. Other functions, such
-    as a module with its own leaves, are unchanged.
+    A function made inside of `jax.grad` or `jax.vmap` can have traced numbers in its closure. The
+    converter makes these numbers pytree leaves, so that runs can be differentiated by them. It
+    returns other functions unchanged, and also modules, which have their own leaves.
     """
 
     def convert(f: Any) -> Any:
@@ -139,8 +145,8 @@ def with_closed_over(arguments: int) -> Callable[[Any], Any]:
 
 
 def check_function(signal: Any, form: str, arguments: int) -> None:
-    """Raise `ValueError` if the field `f` is not a function of `arguments` numbers to one
-    number.
+    """Raise `ValueError` if the field `f` is not a function that takes `arguments` numbers and
+    returns one number.
     """
     name = type(signal).__name__
     try:

@@ -9,7 +9,8 @@ from .signal import AbstractSignal, Piece
 
 
 class Sine(CheckedModule, AbstractSignal):
-    """offset + amplitude*sin(2*pi*f*(t - startTime) + phase) from `startTime` on, `offset` before.
+    """A sine wave: offset + amplitude*sin(2*pi*f*(t - startTime) + phase) from `startTime` on, and
+    `offset` before.
 
     **Arguments:** `amplitude` and `offset` in the unit of the driven quantity, `f` >= 0 [Hz],
     `phase` [rad], `startTime` [s].

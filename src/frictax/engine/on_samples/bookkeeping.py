@@ -1,4 +1,6 @@
-"""Times of the steps of a run on samples, the log of its events, and rows written inside a loop."""
+"""Bookkeeping of a run on samples: times of its steps, log of its events, and writing of array rows
+inside a loop.
+"""
 
 import functools
 from collections.abc import Callable
@@ -17,18 +19,19 @@ from ..options import OnSamples, room
 
 
 def at_samples(options: OnSamples, samples: int) -> Any:
-    """Return the numbers of the step ends that are samples."""
+    """Return the indices, in the array of all step ends, of those that are samples."""
     if options.finer:
         return np.concatenate([[0], np.cumsum(options.steps(samples))])
     return slice(0, (samples - 1) * options.substeps + 1, options.substeps)
 
 
 def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
-    """Return the times at which steps begin and end, and for each step a slack [s].
+    """Return the times at which steps begin and end, and for each step a tolerance of time, its
+    slack [s].
 
-    Two times that differ by less than the slack count as equal, because the times of a drive may
-    differ from those of the samples by a rounding error. The steps are those between samples, and a
-    last step of zero length for events at the end.
+    Two times that differ by less than the slack count as equal. The reason is that the times of a
+    drive may differ from the sampling times by a rounding error. After the last sample there is one
+    more step of zero length, for events at the end.
     """
     times = jnp.concatenate([jnp.asarray(t0, ts.dtype)[None], jax.lax.stop_gradient(ts)[1:]])
     if options.finer:
@@ -53,11 +56,12 @@ def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
 
 
 class Retrace(eqx.Module):
-    """Data of an event that reverse mode needs in addition to the `Log`.
+    """Data of an event that reverse mode needs in addition to the `Log`. A piece is the time from
+    one event to the next within a step.
 
     - `t0`, `y0`: time and state at the start of the piece that the event ended.
-    - `found`: the time of the event before the Newton step. `end`: the end of the piece without the
-      event.
+    - `found`: the time of the event before the Newton step. `end`: time at which the piece would
+      have ended without the event.
     - `y1`: the state after the event.
     - `step`, `u`: the number of the step, and the position at which its part began, see control.py.
     """
@@ -72,7 +76,9 @@ class Retrace(eqx.Module):
 
 
 class Log(eqx.Module):
-    """Time, cause and modes of each event inside the steps. Reverse mode also needs `retrace`."""
+    """The log of the events of a run: time, cause, and modes before and after each event. Reverse
+    mode also needs `retrace`.
+    """
 
     t1: Values
     fired: Int[Array, "..."]
@@ -82,7 +88,9 @@ class Log(eqx.Module):
 
 
 def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
-    """Return a log with room for all events of a run, and with `Retrace` rows if `keeps`."""
+    """Return an empty log with space for `max_events` events; if `keeps`, also with `Retrace`
+    rows.
+    """
     size = room(options) + 1
     number, whole = jnp.zeros(size, y.dtype), jnp.zeros(size, jnp.int32)
     states, modes = jnp.zeros((size, *y.shape), y.dtype), jnp.zeros((size, *mode.shape), jnp.int32)
@@ -91,14 +99,14 @@ def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
 
 
 def write_row(rows: Array, j, row: Array) -> Array:
-    """Return `rows` with row j replaced, in place inside a loop."""
+    """Return `rows` with row j replaced by `row`. Inside a loop this works in place."""
     return write_rows(rows, row[None], (j,))
 
 
 @jax.custom_jvp
 def write_rows(rows: Array, part: Array, starts: tuple[Any, ...]) -> Array:
-    """Return `rows` with a block replaced by `part`, in place inside a loop; `starts`: the position
-    of the block along the first axes.
+    """Return `rows` with a block replaced by `part`. Inside a loop this works in place. `starts`:
+    first index of the block along each of the first axes.
     """
     return _row_writer(0)(rows, part, *starts)
 
@@ -114,9 +122,9 @@ def _write_rows_jvp(at, along) -> Any:
 
 @functools.cache
 def _row_writer(ahead: int) -> Callable:
-    """Return `write_rows` that skips the first `ahead` axes.
+    """Return a function like `write_rows` that does not index the first `ahead` axes.
 
-    Under `jax.vmap` the result is one update of a slice. JAX's own rule makes a scatter, which XLA
+    Under `jax.vmap` it becomes one slice update. JAX's own rule would make a scatter, which XLA
     computes in a loop.
     """
 

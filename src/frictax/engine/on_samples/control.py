@@ -1,7 +1,8 @@
 """Error control of a run on samples: error estimate, acceptance, and division of a step into parts.
 
 A step goes from one sample to the next. If its estimated error is above the tolerance, the step is
-divided into parts. Positions and widths of parts are integers, in units of 1/`PARTS` of the step.
+divided into parts. The position and the width of a part are integers: multiples of 1/`PARTS` of the
+step.
 """
 
 from typing import Any
@@ -28,8 +29,10 @@ class Control(eqx.Module):
     - `width`: length of the next part, in units of 1/`PARTS` of a step.
     - `ranges`: largest distance of each state from its start value.
     - `errors`: sum of the estimated errors of each state.
-    - `unmet`: the same sum over the parts of width 1 that missed the tolerance.
-    - `divided`: accepted parts of steps that were divided; `extra`: parts beyond one a step.
+    - `unmet`: sum of the estimated errors of accepted parts whose error is above the tolerance.
+      (Parts of width 1 are always accepted.)
+    - `divided`: number of accepted parts in divided steps; `extra`: the same number without the
+      first part of each step.
     - `finest`: the smallest width of an accepted part.
     """
 
@@ -52,8 +55,7 @@ class Control(eqx.Module):
         """Return the relative error of the run, whether the run is inaccurate, and the largest
         number of parts of a step.
 
-        The error is twice the sum of the estimated errors of a state over its range, the maximum
-        over the states.
+        The relative error is the maximum over the states of 2*errors/range.
         """
         # The shortest parts are accepted even if their error exceeds the tolerance. A run is
         # inaccurate if the sum of these errors exceeds 1e-3 of the range of a state.
@@ -63,30 +65,34 @@ class Control(eqx.Module):
 
 
 class Judgement(eqx.Module):
-    """The estimated error of a part: relative to the ranges, and of each state in its own unit."""
+    """The estimated error of a part. `error`: relative to the error scales, over all states.
+    `errors`: of each state in its own unit.
+    """
 
     error: Number
     errors: list[Array]
 
     def with_piece(self, piece: "Judgement", share: Any) -> "Judgement":
-        """Return the error with that of a further piece, which is a `share` of what was judged."""
+        """Return this error combined with the error of a further piece. `share`: the fraction (0 to
+        1) of `piece` that was used before an event ended it.
+        """
         errors = [a + share * b for a, b in zip(self.errors, piece.errors, strict=True)]
         return Judgement(jnp.maximum(self.error, share * piece.error), errors)
 
 
 def is_controlled(options: OnSamples) -> bool:
-    """Return whether the steps of a run are divided where their error is too large."""
+    """Return whether `options` have error control: steps with a too large error are divided."""
     return options.tolerance is not None and options.solver is None
 
 
 def judged_states(system: Reused, y: State) -> list[Array]:
-    """Return the entries of `y` whose error counts, as constants."""
+    """Return a list of those entries of `y` whose error is controlled, without derivatives."""
     return entries(constant(y)[: system.judged_states()])
 
 
 def part_tolerance(options: OnSamples, dtype: Any) -> Any:
-    """Return the tolerance of a part: at least 100 rounding errors of 1 in numbers of type `dtype`,
-    because a smaller tolerance cannot be met.
+    """Return the error tolerance of a part. It is at least 100 times the machine precision of
+    `dtype`, because a smaller tolerance cannot be met.
     """
     least = 100.0 * float(jnp.finfo(dtype).eps)
     return jnp.maximum(jnp.asarray(options.tolerance, dtype), jnp.asarray(least, dtype))
@@ -98,8 +104,8 @@ def step_with_differences(
     """Return the state (n,) after one step and the two differences that `judge_part` reads.
 
     The first is the difference between the results of order p and of order p - 1. The second is
-    ``h (k2 - k1)``, the difference between the results of order 2 and of order 1 up to a factor.
-    Both have no derivative.
+    ``h (k2 - k1)``: the difference between the results of order 2 and of order 1, except for a
+    constant factor. Neither of them has a derivative.
     """
     if not system.is_stiff():
         y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
@@ -114,16 +120,17 @@ def step_with_differences(
 
 
 def widen_ranges(ranges: list[Array], y: list[Array], start: list[Array]) -> list[Array]:
-    """Return the ranges of the states of a run that has reached `y` from `start`."""
+    """Return `ranges`, enlarged if necessary to include the distance from `start` to `y`."""
     return [jnp.maximum(r, jnp.abs(x - b)) for r, x, b in zip(ranges, y, start, strict=True)]
 
 
 def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
-    """Return the error of a part whose two `differences` have the scales 1/`inverse`.
+    """Return the `Judgement` of a part from its two `differences` (see `step_with_differences`).
+    `inverse`: 1 over the error scale of each state.
 
-    E and D are the sums of the first and of the second difference over the states, relative to the
-    scales. ``E min(1, 3/4 E/D)`` estimates the error of the step's own order. For ``y' = a y`` the
-    estimate is exact to leading order. An error that is NaN stays NaN.
+    E and D are the first and the second difference, each divided by the scales and summed over the
+    states. The error estimate is ``E min(1, 3/4 E/D)``. For ``y' = a y`` it is exact to leading
+    order. If a difference is NaN, the estimate is NaN.
     """
     if not inverse:
         return Judgement(jnp.zeros(()), [])
@@ -141,11 +148,12 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
 def judge_by_halves(
     system: Reused, y1: list[Array], halves: list[Array], inverse: Any
 ) -> Judgement:
-    """Return the error of a piece that ends at `y1` by one step and at `halves` by two.
+    """Return the `Judgement` of a piece that was computed twice: one step gives the end state `y1`,
+    and two half steps give `halves`.
 
     For a method of order p, ``2**p / (2**p - 1)`` times the difference estimates the error of the
-    one step. Unlike `judge_part` it is not fooled by a motion that begins and goes by a power of
-    the time.
+    single step. Unlike `judge_part`, this estimate is also right at the start of a motion that
+    grows as a power of the time.
     """
     ratio = 4 / 3 if system.is_stiff() else 8 / 7
     errors = [ratio * jnp.abs(a - b) for a, b in zip(y1, halves, strict=True)]
@@ -153,16 +161,17 @@ def judge_by_halves(
 
 
 def _sum(parts: list[Array], inverse: list[Array]) -> Any:
-    """Return the sum over the states, each relative to its scale."""
+    """Return the sum over the states of the absolute value of `parts` times `inverse`."""
     return sum(jnp.sum(jnp.abs(x) * i) for x, i in zip(parts, inverse, strict=True))
 
 
 def inverse_scales_of_part(
     control: Control, y: list[Array], y1: list[Array], start: list[Array]
 ) -> Any:
-    """Return 1 over the error scales of a part from `y` to `y1`.
+    """Return 1 over the error scale of each state for a part from `y` to `y1`.
 
-    The scale of a state without a range is its distance in the whole step at the same rate.
+    The scale of a state that was at rest so far is a distance: its motion in the whole step, if its
+    mean rate in this part continued.
     """
     parts = (PARTS // control.width).astype(jnp.result_type(float))
     scales = [
@@ -175,7 +184,9 @@ def inverse_scales_of_part(
 def update_control(
     control: Control, u: Any, accepted: Any, refused: Any, part: Judgement, tol
 ) -> Any:
-    """Return the control after a part that began at `u` and was accepted, refused or not tried."""
+    """Return the `Control` after a part that began at position `u`. `accepted`, `refused`: whether
+    the part was accepted or refused; both are False if it has not ended.
+    """
     width = control.width
     missed = accepted & ~(part.error <= tol)
     add = lambda totals, where: [  # noqa: E731
@@ -198,10 +209,11 @@ def update_control(
 
 
 class PartLog(eqx.Module):
-    """The parts of all divided steps, from which reverse mode builds each step again.
+    """The parts of all divided steps. Reverse mode repeats each step from this log.
 
-    - `count` (steps,): how many parts each step has, 0 for a step that is not divided.
-    - `ends` (rows,): where each of these parts ends, in units of 1/`PARTS`, one after another.
+    - `count` (steps,): number of parts of each step; 0 for a step that is not divided.
+    - `ends` (rows,): end position of each part, in units of 1/`PARTS` of its step. The parts of all
+      divided steps are listed in the order of time.
     """
 
     count: Int[Array, "..."]

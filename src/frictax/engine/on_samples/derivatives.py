@@ -75,15 +75,15 @@ def _run_samples_jvp(primals, tangents) -> Any:
 
 
 def _count_known_times(times, count, result) -> Any:
-    """Return how many of the event times have a derivative. If a run ended early, the entries after
-    its end do not have one.
+    """Return how many entries of the event times have a derivative: all entries, or the first
+    `count` if the run ended early.
     """
     return jnp.where(result == Result.successful, times.shape[0], count)
 
 
 def _with_unknown_times(d_floats, count, result) -> Any:
-    """Return the tangents of states and event times, with NaN for unknown event times. Tangents of
-    unknown states are NaN already, because `march` multiplies these states by NaN.
+    """Return the tangents of states and event times, with NaN for event times after an early end.
+    The tangents of unknown states are already NaN, because `march` multiplies such states by NaN.
     """
     d_ys, d_times = d_floats
     unknown = jnp.arange(d_times.shape[0]) >= _count_known_times(d_times, count, result)
@@ -91,10 +91,10 @@ def _with_unknown_times(d_floats, count, result) -> Any:
 
 
 def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) -> Any:
-    """Return the function from cotangents of all outputs to cotangents of the inputs. It goes over
-    the steps from last to first, in each step over its parts, and in each part over its pieces.
+    """Return the function from cotangents of all outputs to cotangents of the inputs. It processes
+    steps from last to first, in each step the parts, and in each part the pieces between events.
 
-    With `starts_fixed` it returns None as the cotangent of the start time.
+    If `starts_fixed`, the cotangent of the start time is None.
     """
     ys, modes, log, count, parts = record
     (t0, ts), trace = times, log.retrace
@@ -105,8 +105,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
     by_start = jax.jvp(lambda t0: fine_grid(t0, ts, options)[0], (grid[0],), along)[1]
 
     def amid(mode, moved) -> tuple[Any, Any]:
-        """Return the model while `mode` lasts, in two parts: the table entries that are read, and
-        the rest.
+        """Return the model for use while `mode` lasts, in two parts: the entries of drives' tables
+        that are used in this mode, and the rest.
         """
         model = eqx.combine(moved, rest)
         own = {id(leaf) for leaf in jax.tree.leaves(model)}
@@ -117,13 +117,13 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return Reused(eqx.combine(moved, rest)).tick(t, mode)
 
     def complete(mode, moved, read, t, y, end) -> Any:
-        """Return the state after the last piece of a part, which no event ends."""
+        """Return the state at the end of a part: after its last piece, which no event ends."""
         system = Reused(eqx.combine(read, amid(mode, moved)[1]))
         return take_step(system, options, mode, t, end, y)
 
     def over(e, slack, moved, t, y) -> Any:
-        """Return time and state after the piece that event e ends, and the state at the sample if
-        the event is there.
+        """Return time and state after event e, which ends a piece. The third result is this state
+        at the fixed time of the sample, for an event that is at a sample.
         """
         system, mode, end = Reused(eqx.combine(moved, rest)), log.before[e], trace.end[e]
         holds = keeps_bounds(system, options, mode, t, end, y)
@@ -144,8 +144,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return times_of_part((grid[j], grid[j + 1], slacks[j]), u, width)
 
     def piece_from(e, j, u, width, y, mode) -> tuple[Any, Any, Any]:
-        """Return time, state and mode at the start of the last piece of a part. Event e starts the
-        piece if it is in the part.
+        """Return time, state and mode at the start of the last piece of a part. If event e is in
+        the part, the piece starts there; otherwise it starts where the part starts.
         """
         begin, _, slack = times_of(j, u, width)
         here, last = is_in(e, j, u), jnp.maximum(e, 0)
@@ -154,14 +154,16 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return t, y, tick(t + slack, jnp.where(here, log.after[last], mode))
 
     def extent(j, p, k) -> tuple[Any, Any]:
-        """Return position and width of part k of step j; p is the row of the step's first part."""
+        """Return position and width of part k of step j. p: row of the step's first part in the
+        `PartLog`.
+        """
         ends = parts.ends.astype(jnp.int32)
         u = jnp.where(k > 0, ends[jnp.maximum(p + k - 1, 0)], 0)
         return u, jnp.where(parts.count[j] > 0, ends[p + k] - u, PARTS)
 
     def starts(j, p, e, places) -> tuple[Any, Any]:
-        """Write states and modes at the starts of the parts of step j to `places`. Row p is the
-        step's first part, and e is its last event.
+        """Return `places` with the states and modes at the starts of all parts of step j. p: row of
+        the step's first part in the `PartLog`; e: number of the last event in the step.
         """
         first = jax.lax.while_loop(
             lambda e: (e >= 0) & (trace.step[jnp.maximum(e, 0)] == j), lambda e: e - 1, e

@@ -1,6 +1,6 @@
-"""Events inside a step: the search for the end of a piece, and the crossing of the event.
+"""Events inside a step: the search for the end of a piece, and the state after the event there.
 
-A piece is the part of a step between two events.
+A piece is the time within a step between two events, or from an end of the step to an event.
 """
 
 import dataclasses
@@ -29,11 +29,12 @@ LOCATED = 1e-7  # [length of the piece] accuracy of an event's time before the f
 
 
 class Piece(eqx.Module):
-    """A piece of a step in one mode: from `t` and `y`, at most to `end`.
+    """A piece of a step in one mode. It begins at time `t` in state `y`, and ends at `end` or at an
+    earlier event.
 
-    `holds`: for a stiff system, whether the step to `end` keeps the bounds; None for other systems.
-    It decides on the kind of all steps in the piece. With different steps in one piece the state
-    would jump between them, and no event could be located there.
+    `holds`: whether the linearly implicit step to `end` is valid; None if the system is not stiff.
+    It determines the method of all steps in the piece. With two methods in one piece, the state
+    would jump from one to the other, and an event in the jump could not be located.
     """
 
     t: Number
@@ -44,13 +45,14 @@ class Piece(eqx.Module):
 
 
 class Attempt(eqx.Module):
-    """A piece taken by one step, before the search for events.
+    """A piece computed by one step, before events in it are searched for.
 
-    - `end`, `y`: time and state at its end. `rate`: the rate at its start. `holds`: see `Piece`.
-    - `lowest`: the smallest margin at its start and at its end. `is_up`: whether `stays_up` finds
-      that all margins stay above 0. `may_be_up`: whether they are above 0 at its three places.
+    - `end`, `y`: time and state at its end. `rate`: dy/dt at its start. `holds`: see `Piece`.
+    - `lowest`: the smallest event function at its start, and the smallest at its end. `is_up`:
+      whether `stays_up` finds that all event functions stay above 0. `may_be_up`: whether they are
+      above 0 at the three points that `stays_up` uses.
     - `is_due`: whether its end is the deadline of the mode.
-    - `error`: the estimated error of the step, a `Judgement`, None without error control.
+    - `error`: the estimated error of the step, a `Judgement`; None without error control.
     """
 
     end: Number
@@ -65,11 +67,11 @@ class Attempt(eqx.Module):
 
 
 def stays_up(start, middle, end) -> Bool[Array, ""]:
-    """Return whether margins that are convex or monotonic stay > 0. The arguments are their values
-    at the start, after half a step of Euler's method, and at the end of a piece.
+    """Return whether event functions that are convex or monotonic stay > 0 in a piece. The
+    arguments are their values at its start, after half a step of Euler's method, and at its end.
 
-    A convex margin lies above its tangent at the start. Half a step of Euler's method gives the
-    tangent and costs almost nothing, because it is the second stage of most solvers.
+    A convex function lies above its tangent at the start. Half a step of Euler's method gives this
+    tangent. It costs almost nothing, because it is the second stage of most solvers.
     """
     up = jnp.array(True)
     for a, b, m in zip(entries(start), entries(end), entries(middle), strict=True):
@@ -81,12 +83,13 @@ def stays_up(start, middle, end) -> Bool[Array, ""]:
 
 
 class _Look(eqx.Module):
-    """A search inside a piece.
+    """The state of the search for an event inside a piece.
 
-    - `place`: the next place; `values`: the smallest margin at the places evaluated so far (the
-      first is the start, the last the end).
-    - `bracket`: the bracket of the fall, if some margin `fell`.
-    - `at_once`: whether some margin is negative at the start.
+    - `place`: index of the next point to evaluate. `values`: the smallest event function at each
+      point evaluated so far; the first point is the start of the piece, the last is its end.
+    - `fell`: whether an event function was found at or below 0. `bracket`: then the bracket around
+      its fall.
+    - `at_once`: whether an event function is already negative at the start.
     """
 
     place: Integer
@@ -100,12 +103,13 @@ class _Look(eqx.Module):
 def search_end(
     system: Reused, options: OnSamples, now: Piece, attempt: Attempt, slack, active
 ) -> tuple[Any, Any]:
-    """Return the end of the piece, and its cause: a margin (1), a deadline (`DEADLINE`) or the end
-    of the step (`END`).
+    """Return the end time of the piece, and its cause: 1 for an event function, `DEADLINE`, or
+    `END` for the end of the step.
 
-    The end of the `attempt` is known. Unless the margins stay up, they are evaluated at places in
-    between, then at the minimum of the parabola through the lowest three: a margin may fall and
-    rise again inside a piece. A margin that is NaN has fallen. This search is not differentiated.
+    The state at the end of the `attempt` is known. An event function may fall to 0 and rise again
+    inside a piece. Unless it is known that all event functions stay above 0, they are evaluated at
+    points in between. The last point is the minimum of the parabola through the lowest three
+    values. An event function that is NaN counts as fallen. This search is not differentiated.
     """
     now, attempt = constant((now, attempt))
     system, t, stop = constant(system), now.t, now.end
@@ -129,7 +133,7 @@ def search_end(
     finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(stop)
 
     def aim(s: _Look) -> tuple[Any, Any]:
-        """Return the time of the next evaluation, and the place before it."""
+        """Return the time of the next evaluation, and the index of the point before this time."""
         low = jnp.clip(jnp.argmin(s.values[1:-1]) + 1, 1, places - 1)
         left, middle, right = s.values[low - 1], s.values[low], s.values[low + 1]
         bend = left - 2 * middle + right
@@ -189,17 +193,18 @@ def search_end(
 
 
 def state_at(system: Reused, options: OnSamples, now: Piece, s, rate: Any = None) -> Any:
-    """Return the state at time `s` of the piece; `rate`: the rate at its start, if it is known."""
+    """Return the state at time `s` in the piece `now`. `rate`: dy/dt at the start of the piece, if
+    it is known.
+    """
     return take_step(system, options, now.mode, now.t, s, now.y, rate, holds=now.holds)
 
 
 def compute_if(needed, compute: Callable[[], Any], like) -> Any:
-    """Return what `compute` returns if it is `needed`, else zeros of the shapes and types of
-    `like`.
+    """Return the result of `compute` if `needed`, else zeros with the shapes and types of `like`.
 
     The purpose is a shorter program. XLA may duplicate a computation for every number that depends
-    on its results, but not the inside of a branch. Without the branch the program of an event and
-    its compile time are twice as long.
+    on its results, but it does not duplicate the inside of a branch. Without this branch, the
+    program of an event and its compile time would be twice as long.
     """
     return jax.lax.cond(
         needed, compute, lambda: jax.tree.map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like)
@@ -209,21 +214,23 @@ def compute_if(needed, compute: Callable[[], Any], like) -> Any:
 def cross_inside(
     system: Reused, options: OnSamples, now: Piece, found, cause, fired, needed: Any = True
 ) -> tuple[Any, ...]:
-    """Go from the start of a piece over its end: the exact time by one Newton step, the state
-    there, the jump. This function is differentiated.
+    """Compute time, state and mode after the event at the end of a piece: the exact time by one
+    Newton step, the state at this time, then the jump. This function is differentiated.
 
-    The end of the step as a function of its length has value and derivative of the solver.
-    Therefore the derivatives are those of the computed samples for any step size. The root is so
-    accurate that the end then moves along its tangent. `cause` is that of `search_end`, or None if
-    the margin that `fired` is known. Return time, state, mode, the cause, and 0, 1 without a
-    consistent mode, or `NONFINITE`.
+    The end state, as a function of the step length, has the value and the derivative of the solver.
+    Therefore the results are the exact derivatives of the computed samples for any step size. The
+    located time `found` is so accurate that the Newton step may follow the tangent.
+
+    `cause` is the cause from `search_end`. It is None if `fired` is given: the index of the event
+    function, or `DEADLINE` or `END`. Return time, state, mode, `fired`, and a status: 0, 1 if no
+    mode is consistent, or `NONFINITE`.
     """
     t, last, found = now.t, now.end, constant(found)
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)
     none = jnp.zeros(margins.shape, margins.dtype)
 
     def end(system: Reused, now: Piece, s) -> tuple[Any, Any]:
-        """Return margins and state at the end of the piece at time s."""
+        """Return the event functions and the state if the piece ends at time s."""
         y = state_at(system, options, now, s)
         return system.guard(s, y, now.mode), y
 
@@ -283,7 +290,9 @@ def cross_inside(
 
 
 def state_at_fixed_time(system: Reused, t, y, mode) -> Any:
-    """Return the state `y` at the fixed time `t`: derivatives of the time of the event that led to
-    `y` and `mode` are converted to derivatives of the state.
+    """Return the state `y` as a state at the fixed time `t`. Its value is unchanged.
+
+    An event led to `y` and `mode`. Derivatives of the time of this event are converted to
+    derivatives of the state.
     """
     return y + constant(system).flow(*constant((t, y)), mode) * (constant(t) - t)

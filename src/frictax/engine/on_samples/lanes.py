@@ -1,7 +1,7 @@
 """Many runs on samples at once: the same machine with different numbers. Each run is a "lane".
 
-`march_lanes` divides the lanes into blocks. A `Block` takes all of its lanes from sample to sample
-together, and a single lane through a step with events. `Plan` has the sizes.
+`march_lanes` divides the lanes into blocks. A `Block` computes steps without events for all of its
+lanes together, and a step with events for one lane at a time. `Plan` contains the array sizes.
 """
 
 import dataclasses
@@ -37,8 +37,9 @@ from .march import (
 
 
 class LaneResults(eqx.Module):
-    """The results of all lanes, lanes first and seeds last; None for tangents and samples that are
-    not requested.
+    """The results of all lanes. The first axis of each array counts the lanes. The last axis of a
+    tangent counts the directions of differentiation ("seeds"). Results that are not requested are
+    None.
     """
 
     ys: Array | None
@@ -83,12 +84,14 @@ class Plan:
 
     @property
     def beyond(self) -> int:
-        """The number of unused steps in the last tile."""
+        """The number of unused steps in the last tile (group of steps)."""
         return self.tiles * self.tile - self.steps
 
     @property
     def rows(self) -> int:
-        """The number of rows of a lane's log. The last row takes entries that are not kept."""
+        """The number of rows of a lane's log. Entries that are not needed are written to the last
+        row.
+        """
         return room(self.options) + 1
 
     def room(self, lanes: int) -> LaneResults:
@@ -134,20 +137,21 @@ class Plan:
             return floats, whole, None
 
         def full(a: Any) -> Array:
-            """Return the rows of the steps, padded to the number of rows that `march` uses."""
+            """Return the rows of all steps, followed by two unused rows, as in `march`."""
             return jnp.pad(a[:, : self.steps], [(0, 0), (0, 2), *[(0, 0)] * (a.ndim - 2)])
 
         return floats, whole, (full(made.ys), full(made.modes), log, made.count, made.parts)
 
 
 class Since(eqx.Module):
-    """Errors of the whole steps of each lane since it last stopped for a divided step.
+    """Errors of each lane, summed over its undivided steps since its last divided step.
 
-    - `error`: the sum of the relative errors; `inverse`: 1 over their scales.
-    - `farthest`: the largest distance of each judged state from its start, in the whole run.
+    - `error`: the sum of the relative errors; `inverse`: 1 over the error scales.
+    - `farthest`: the largest distance of each error-controlled state from its start, in the whole
+      run.
 
-    A lane renews them where it stops itself, not where another lane stops. Its run is then the one
-    that it has alone.
+    The sums of a lane are reset at its own divided steps, and not at those of other lanes.
+    Therefore a lane gives the same results as a single run.
     """
 
     error: Array
@@ -159,10 +163,10 @@ class Since(eqx.Module):
 class Block:
     """A block of lanes.
 
-    - `moved`, `rest`: the differentiated part of the model and the rest, each as a pair: with lanes
-      as the last axis, and without lanes.
+    - `moved`, `rest`: the differentiated part of the model, and the rest of it. Each is a pair: the
+      arrays that differ between lanes (lanes are their last axis), and those that do not.
     - `rest_by_lane`: the rest with lanes as the first axis. The table of one lane is then
-      contiguous, because an event reads it as a whole.
+      contiguous in memory, which is faster, because an event reads the whole table.
     - `slacks` [s] (steps,) or (steps, lanes), see `fine_grid`.
     """
 
@@ -173,7 +177,9 @@ class Block:
     slacks: Array
 
     def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: LaneResults) -> LaneResults:
-        """Write the whole run of this block to `made`, from the lane `first` on."""
+        """Return `made` with the results of the whole run of this block. `first`: number of the
+        block's first lane.
+        """
         plan, seeds = self.plan, self.plan.seeds
         begun, start = self.begin(y0, mode0)
         judged = self.judged_entries(_entries(y0))
@@ -250,7 +256,7 @@ class Block:
         return made
 
     def begin(self, y0, mode0) -> tuple[Progress, Any]:
-        """Return the lanes at their start, without states, and the states of the start."""
+        """Return the `Progress` of all lanes at the start, without states, and the start states."""
         plan = self.plan
         now = begin_run(
             self.first_system(), plan.options, plan.y, plan.mode, plan.steps, plan.keeps
@@ -273,7 +279,9 @@ class Block:
         return _system(own, (same, rest))
 
     def judged_entries(self, y: list[Array]) -> list[Array]:
-        """Return the judged ones of states that are given entry by entry, lanes first."""
+        """Return the entries of the state whose error is controlled. `y`: list of all entries, each
+        with lanes as the first axis.
+        """
         count = self.first_system().judged_states()
         y = constant(y)
         if len(y) == 1 and y[0].ndim > 1:
@@ -281,7 +289,9 @@ class Block:
         return y[:count]
 
     def add(self, now: Progress, since: Since, y: list[Array], start: list[Array]) -> Progress:
-        """Return the lanes with the errors of their whole steps up to the states `y`."""
+        """Return `now` with the errors of the undivided steps in `since` added. `y`: the states
+        reached; `start`: the start states.
+        """
         error, inverse = since.error, since.inverse
         error = error if not inverse or inverse[0].ndim == 1 else error[:, None]
         return add_whole_steps(
@@ -289,7 +299,7 @@ class Block:
         )
 
     def over(self, begin, so_far: tuple[Progress, Since], start, moved, y, t1, nought, grid) -> Any:
-        """Take the steps of a tile, from the step `begin` on; `nought`: see `march`."""
+        """Take the steps of a tile. `begin`: number of its first step; `nought`: see `march`."""
         plan, options, lanes = self.plan, self.plan.options, self.plan.lanes
         whole, since = so_far
         log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
@@ -426,13 +436,17 @@ class Block:
 
 
 def _system(own, same) -> Reused:
-    """Return the system of one lane from its own entries and those that all lanes share."""
+    """Return the system of one lane. `own`: the parts of the model that only this lane has; `same`:
+    the parts that all lanes share. Each is the pair (moved, rest).
+    """
     moved, rest = (eqx.combine(*parts) for parts in zip(own, same, strict=True))
     return Reused(eqx.combine(moved, rest))
 
 
 def _where(these: Array, new: Any, old: Any) -> Any:
-    """Return `new` for `these` lanes, and `old` for the others. The first axis is the lanes."""
+    """Return the tree `new` in lanes whose flag in `these` is True, and `old` in other lanes. The
+    first axis of each array counts the lanes.
+    """
     broad = lambda like: jnp.reshape(these, (-1,) + (1,) * (like.ndim - 1))  # noqa: E731
     return jax.tree.map(lambda a, b: jnp.where(broad(a), a, b), new, old)
 
@@ -442,15 +456,17 @@ def _entries(x: Array) -> list[Array]:
 
 
 def stack_lanes(parts: list[Array], like: Array, lanes: int) -> Array:
-    """Return the entries of lanes as one array, lanes last; `like`: the array (n,) of one lane."""
+    """Return the array (n, lanes) for a list of state entries with lanes as first axis. `like`: the
+    array (n,) of one lane.
+    """
     if not parts:
         return jnp.zeros((0, lanes), like.dtype)
     return jnp.stack(parts) if len(parts) == like.shape[0] else parts[0].T
 
 
 def _jvp_by_seeds(function, at, along) -> Any:
-    """Return the values of `function`, its tangents by the first arguments (seeds first), and its
-    auxiliary results.
+    """Return the values of `function`, its tangents, and its auxiliary results. `along`: tangents
+    of the first arguments in `at`. The first axis of all tangents counts the seeds.
     """
     going, still = at[: len(along)], at[len(along) :]
     push = lambda along: jax.jvp(  # noqa: E731
@@ -469,19 +485,21 @@ def march_lanes(
     along: Any = None,
     shows: tuple[bool, bool] = (True, True),
 ) -> Any:
-    """Do what `march` does for many lanes.
+    """Return the results of `march` for many lanes. A lane is one of many runs of one machine.
 
-    - `own`: the differentiated part of the model, the rest, t0, y0, mode0 and ts, with a first axis
-      of lanes where the tree `many` is true, see `partition_lanes`.
-    - `along`: tangents of the differentiated part, of t0 (or None) and of y0, each with a first
-      axis of seeds. Then floats, their tangents (seeds last) and whole numbers are returned.
-    - `shows`: whether states and modes at the samples are returned, else None.
+    - `own`: the differentiated part of the model, the rest, t0, y0, mode0 and ts. An array whose
+      flag in the tree `many` is True has lanes as its first axis, see `partition_lanes`.
+    - `along`: tangents of the differentiated part, of t0 (or None) and of y0. The first axis of
+      each counts the seeds (directions). If `along` is given, the results are floats, their
+      tangents (seeds last), and whole numbers.
+    - `shows`: two flags: whether states and modes at the samples are returned. Otherwise they are
+      None.
 
-    A lane is one run of many. Results have lanes first. The lanes of a block go from sample to
-    sample together, and each number is a vector with an entry for each lane. A branch on the lanes
-    would be executed by all of them. Therefore a lane with an event goes alone through the step of
-    a single run, and the others wait. Samples are collected in a small tile, lanes last, and then
-    written to the result.
+    In the results, lanes are the first axis. All lanes of a block step from sample to sample
+    together: each number is a vector with an entry for each lane. A branch would be executed by all
+    lanes. Therefore a lane with an event takes the step of a single run alone, while the other
+    lanes wait. The samples are collected in a small tile, with lanes as last axis, and then written
+    to the result.
     """
     moved, rest, t0, y0, mode0, ts = own
     is_moved, is_rest, is_t0, is_y0, is_mode0, is_ts = many
@@ -517,7 +535,9 @@ def march_lanes(
     plan = Plan.for_run(options, size, grid.shape[-1] - 1, y0, mode0, seeds, keeps, shows)
 
     def split(tree, axis: int) -> Any:
-        """Return lanes along `axis` as blocks of lanes, filled up with the last lane."""
+        """Return `tree` with the lanes along `axis` divided into blocks. Copies of the last lane
+        fill the last block.
+        """
 
         def in_blocks(a: Array) -> Array:
             more = blocks * size - a.shape[axis]
@@ -563,7 +583,9 @@ def march_lanes(
 
 
 def partition_lanes(tree, many) -> tuple[Any, Any]:
-    """Return the parts of `tree` with lanes, where `many` is true, and without lanes."""
+    """Return two trees: the arrays of `tree` that have an axis of lanes (flag True in `many`), and
+    those that do not.
+    """
     is_none = lambda x: x is None  # noqa: E731
     pick = lambda keep: jax.tree.map(  # noqa: E731
         lambda x, is_many: x if bool(is_many) is keep else None, tree, many, is_leaf=is_none
@@ -572,7 +594,7 @@ def partition_lanes(tree, many) -> tuple[Any, Any]:
 
 
 def _pad_steps(rows: int, a: Any, axis: int) -> Any:
-    """Return `a` with additional rows along `axis`."""
+    """Return `a` with `rows` additional rows of zeros along `axis`; None if `a` is None."""
     if a is None:
         return None
     return jnp.pad(a, [(0, rows if k == axis else 0) for k in range(a.ndim)])

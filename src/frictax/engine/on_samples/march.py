@@ -50,10 +50,10 @@ from .events import (
 class Progress(eqx.Module):
     """State of a run between two samples.
 
-    - `y`, `mode`: state and mode, of many lanes entry by entry; `count`: events so far, in the
-      `log`; `result`: a `Result`.
-    - `control`: a `Control`, None for a run without error control; `log`: a `Log`; `parts`: a
-      `PartLog` of the divided steps, None where reverse mode is not asked for.
+    - `y`, `mode`: state and mode. For many lanes each is a list of entries.
+    - `count`: number of events so far; `log`: a `Log` of them; `result`: a `Result`.
+    - `control`: a `Control`; None for a run without error control. `parts`: a `PartLog` of the
+      divided steps; None if reverse mode is not needed.
     """
 
     y: Any
@@ -68,15 +68,15 @@ class Progress(eqx.Module):
 def march(
     model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0, *, keeps: bool = True
 ) -> Any:
-    """Return the whole run: floats that may be differentiated in forward mode, whole numbers, and
-    the record for reverse mode if `keeps`.
+    """Return the results of a whole run: floats that can be differentiated in forward mode, whole
+    numbers, and, if `keeps`, the record for reverse mode.
 
-    `nought` is 0 with some derivative. It is added to every number that will have a derivative, so
-    that JAX need not trace each loop several times to find these numbers.
+    `nought` is 0 with some derivative. It is added to every number that will have a derivative.
+    Otherwise JAX would trace each loop several times to find these numbers.
 
-    All lanes of a `jax.vmap` march together from sample to sample. A step without event is a few
-    lines of one tight loop. The first lane that has an event, or whose error is too large, takes
-    all of them through `divided_step`.
+    All lanes (runs) of a `jax.vmap` step from sample to sample together. A step without event is a
+    short tight loop. If one lane has an event, or an error that is too large, all lanes go through
+    `divided_step`.
     """
     system = Reused(model)
     grid, slacks = fine_grid(t0, ts, options)
@@ -154,7 +154,7 @@ def march(
 
 
 def begin_run(system: Reused, options: OnSamples, y0, mode0, steps: int, keeps: bool) -> Progress:
-    """Return the progress of a run at its start."""
+    """Return the `Progress` of a run at its start."""
     judged = judged_states(system, y0)
     control = Control.start(judged) if is_controlled(options) else None
     return Progress(
@@ -169,7 +169,7 @@ def begin_run(system: Reused, options: OnSamples, y0, mode0, steps: int, keeps: 
 
 
 def extend_ranges(now: Progress, farthest: list[Any]) -> Progress:
-    """Return the run with ranges that are at least the distances `farthest` from the start."""
+    """Return `now` with ranges enlarged to at least the distances `farthest` from the start."""
     if now.control is None:
         return now
     ranges = [jnp.maximum(a, b) for a, b in zip(now.control.ranges, farthest, strict=True)]
@@ -177,8 +177,8 @@ def extend_ranges(now: Progress, farthest: list[Any]) -> Progress:
 
 
 def summarize_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[Any, Any, Any, Any]:
-    """Return `Result`, number of steps and parts, relative error, and largest number of parts of a
-    step, for a run that ended at the judged states `y`.
+    """Return the `Result`, the number of steps including parts, the relative error, and the largest
+    number of parts of a step. `y`: the error-controlled states at the end of the run.
     """
     taken = 0 * now.count + (steps - 1)
     if now.control is None:
@@ -191,7 +191,9 @@ def summarize_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[
 
 
 def clear_unused_rows(log: Log, count) -> Log:
-    """Return the log without the rows beyond `count`, which refused parts may have written."""
+    """Return the log with default values in the rows from `count` on. Refused parts may have
+    written to these rows.
+    """
     is_used = jnp.arange(log.t1.shape[0]) < count
     return eqx.tree_at(
         lambda log: (log.t1, log.fired, log.before, log.after),
@@ -206,18 +208,18 @@ def clear_unused_rows(log: Log, count) -> Log:
 
 
 def inverse_scales_of_run(control: Control | None, y: list[Any]) -> list[Any]:
-    """Return 1 over the error scales at the states `y`, for the whole steps that follow.
+    """Return 1 over the error scale of each state for the next undivided steps. `y`: the states.
 
-    Scales only grow, so old scales never accept a step that is too long.
+    The scales only grow during a run, so old scales never accept a step that is too long.
     """
     return [] if control is None else inverse_scales(control.ranges, y)
 
 
 def add_whole_steps(now: Progress, errors, y: list[Any], start: list[Any]) -> Progress:
-    """Return the run after whole steps to the judged states `y`.
+    """Return `now` after undivided steps to the error-controlled states `y`.
 
-    `errors`: the sum of the relative errors of these steps, and 1 over their scales. The sum counts
-    for each state.
+    `errors`: the sum of the relative errors of these steps, and 1 over the error scales. This sum
+    is added to the error of every state, multiplied by the scale of that state.
     """
     if now.control is None:
         return now
@@ -232,8 +234,8 @@ def add_whole_steps(now: Progress, errors, y: list[Any], start: list[Any]) -> Pr
 def whole_step(
     system: Reused, options: OnSamples, step, y, mode, inverse: list[Any]
 ) -> tuple[Any, Any, Any, Any]:
-    """Take the step from a sample to the next as a whole. Return state and mode after it, whether
-    it has no event, and its relative error.
+    """Take the step from a sample to the next sample without division. Return state and mode after
+    the step, whether it has no event, and its relative error.
     """
     y1, mode1, calm, differences = quiet_step(system, options, step, y, mode)
     if differences is None:
@@ -242,15 +244,17 @@ def whole_step(
 
 
 def is_within_tolerance(options: OnSamples, error) -> Any:
-    """Return whether the relative error of a part is within the tolerance. NaN is not."""
+    """Return whether the relative error of a part is within the tolerance; False for NaN, and True
+    without error control.
+    """
     if not is_controlled(options):
         return jnp.array(True)
     return error <= part_tolerance(options, error.dtype)
 
 
 def quiet_step(system: Reused, options: OnSamples, step, y, mode) -> tuple[Any, Any, Any, Any]:
-    """Take a whole step without looking for events. Return state and mode after it, whether it has
-    no event, and the differences for its error (None without error control).
+    """Take an undivided step without a search for events. Return state and mode after the step,
+    whether it has no event, and the differences for its error (None without error control).
     """
     t, end, slack = step
     mode1 = system.tick(t + slack, mode)
@@ -262,10 +266,10 @@ def quiet_step(system: Reused, options: OnSamples, step, y, mode) -> tuple[Any, 
 
 
 def step_with_margins(system: Reused, options: OnSamples, mode, t, end, y) -> tuple[Any, ...]:
-    """Take one step in one mode. Return the state at `end`, the rate at the start, the differences
-    for the error, and the margins.
+    """Take one step in one mode. Return the state at `end`, dy/dt at the start, the differences for
+    the error, and the event functions at three points.
 
-    The margins are those at the start, after half a step of Euler's method, and at the end.
+    The points are: the start, the point after half a step of Euler's method, and the end.
     """
     h, still = end - t, constant(system)
     rate = system.flow(t, y, mode)
@@ -284,7 +288,9 @@ def step_with_margins(system: Reused, options: OnSamples, mode, t, end, y) -> tu
 
 
 class Rows(NamedTuple):
-    """The first rows of a run in the log of events, and in the counts and the ends of its parts."""
+    """The first row of a run in three arrays: the log of events, and `count` and `ends` of the
+    `PartLog`. They are 0 unless several runs share the arrays.
+    """
 
     events: Any
     counts: Any
@@ -292,12 +298,12 @@ class Rows(NamedTuple):
 
 
 class _Part(eqx.Module):
-    """The part of a step that is being taken: where it began, and its error so far.
+    """The part of a step that is being computed: its start, and its error so far.
 
-    - `u`: position at which it begins, in units of 1/`PARTS`; `y`, `mode`, `count`, `shown`: as in
-      `_InStep`, at its begin.
-    - `error`: a `Judgement` of its pieces that an event ended; `idle`: how many of the last ones
-      had no length.
+    - `u`: position at which it begins, in units of 1/`PARTS` of the step; `y`, `mode`, `count`,
+      `shown`: values at its start, from which it begins again if it is refused.
+    - `error`: a `Judgement` of those pieces that an event ended; `idle`: number of successive
+      pieces of zero length up to now.
     """
 
     u: Integer
@@ -312,11 +318,11 @@ class _Part(eqx.Module):
 class _InStep(eqx.Module):
     """State of a step between two pieces of its parts.
 
-    - `t`: time at which the next piece begins; `now`: the run there; `part`: the part that the
-      piece is in.
-    - `shown`: state and mode at the sample, after the events there.
-    - `active`: whether the step is not finished; `has_event`: whether the next piece may have an
-      event, so that `attempt` must be looked into.
+    - `t`: time at which the next piece begins; `now`: the run at this time; `part`: the part that
+      contains the piece.
+    - `shown`: state and mode at the sample where the step begins, after the events there.
+    - `active`: whether the step is not finished; `has_event`: whether the next piece, which was
+      computed as `attempt`, may contain an event.
     """
 
     t: Number
@@ -331,16 +337,16 @@ class _InStep(eqx.Module):
 def divided_step(
     system: Reused, options: OnSamples, step, alive, origin, rows: Rows, now: Progress
 ) -> tuple[tuple[Any, Any], Progress]:
-    """Take the step from a sample to the next part by part, and each part piece by piece between
-    its events. Return state and mode at the sample after the events there, and the run at the end
+    """Take the step from a sample to the next sample in parts, and each part in pieces between
+    events. Return (state, mode) at the first sample after the events there, and the run at the end
     of the step.
 
-    The rest of a part is always tried as a whole. If its error is above the tolerance, the part
-    begins again with half the length. If it may have an event, the event is looked for and ends a
-    piece.
+    The rest of a part is always tried as one piece. If its error is above the tolerance, the part
+    begins again with half the length. If it may contain an event, the event is searched for, and
+    the piece ends at the event.
 
-    - `alive`: whether the run goes on; `origin`: 0 with some derivative, as in `march`, and the
-      judged states of the start.
+    - `alive`: whether the run has not failed. `origin`: `nought` of `march`, and the
+      error-controlled states at the start of the run.
     """
     t, end, _, j = step
     nought, start = origin
@@ -363,8 +369,8 @@ def divided_step(
         return _Part(u, now.y, now.mode, now.count, shown, no_error, idle)
 
     def end_part(c: _InStep, y, error: Judgement, accepted, refused) -> _InStep:
-        """Return the step after its part ended at the state `y`, if it is `accepted`, or before it
-        began, if it is `refused`.
+        """Return the step after its part: at the end of the part, in the state `y`, if `accepted`;
+        back at the start of the part if `refused`; unchanged otherwise.
         """
         part, control, parts = c.part, c.now.control, c.now.parts
         begin, stop, _ = times_of(c)
@@ -403,7 +409,7 @@ def divided_step(
         )
 
     def try_rest(c: _InStep) -> _InStep:
-        """Try the rest of the part as one piece without event."""
+        """Compute the rest of the part as one piece without event, and accept or refuse it."""
         now, (begin, stop, slack) = c.now, times_of(c)
         runs = c.active & ~c.has_event
 
@@ -442,7 +448,7 @@ def divided_step(
         return end_part(c, attempt.y, error, runs & good & calm, runs & ~good)
 
     def take_event(c: _InStep) -> _InStep:
-        """Look for the event in the piece that was tried, and go over it."""
+        """Search for an event in the piece that was computed, and continue after this event."""
         runs, now, attempt = c.active & c.has_event, c.now, c.attempt
         (begin, _, slack), mode = times_of(c), now.mode
         size, m = room(options), mode.shape[0]
@@ -543,8 +549,8 @@ def divided_step(
 def attempt_piece(
     system: Reused, options: OnSamples, t, end, slack, y, mode
 ) -> tuple[Any, Attempt, Any, Any]:
-    """Go on to `end`, or to the deadline of the mode before, by one step. Return the mode, what was
-    reached, whether that is the end and no event is in between, and the differences for the error.
+    """Take one step to `end`, or to the deadline of the mode if it is earlier. Return the mode, the
+    `Attempt`, whether the step reaches `end` without an event, and the differences for the error.
     """
     mode = system.tick(t + slack, mode)
     deadline = constant(system.deadline(mode)).astype(t.dtype)
@@ -574,7 +580,7 @@ def attempt_piece(
 
 
 def two_halves(system: Reused, options: OnSamples, t, y, mode, attempt: Attempt) -> Any:
-    """Return the state at the end of the attempt by two steps, without derivative."""
+    """Return the state at the end of `attempt`, computed by two half steps, without derivatives."""
     system, t, y = constant((system, t, y))
     middle = t + 0.5 * (attempt.end - t)
 

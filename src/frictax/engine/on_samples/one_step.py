@@ -1,4 +1,4 @@
-"""One step of a run on samples, from one sample to the next, for code that frictax writes."""
+"""One step of a run on samples, from one sample to the next, for the code that frictax exports."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -25,9 +25,9 @@ from .march import (
 class Step(NamedTuple):
     """The result of one step.
 
-    - `y_at`, `mode_at`: state and mode at its first sample, after the events there.
-    - `y`, `mode`: state and mode at its end; `events`: how many it had; `failure`: 0, or the number
-      of a `Result`.
+    - `y_at`, `mode_at`: state and mode at the sample where the step begins, after the events there.
+    - `y`, `mode`: state and mode at the end of the step; `events`: number of events in the step;
+      `failure`: 0, or the number of a `Result`.
     """
 
     y_at: State
@@ -42,8 +42,8 @@ class StepControl(NamedTuple):
     """The error control of a run between two steps. Its arrays are empty without error control.
 
     - `width`: length of the next part, in units of 1/`PARTS` of a step.
-    - `start`, `ranges`, `inverse` (q,): the states at the start of the run, their largest distance
-      from it, and 1 over the scales of their errors.
+    - For each of the q states with error control: `start`: value at the start of the run; `ranges`:
+      largest distance from `start` so far; `inverse`: 1 over its error scale.
     """
 
     width: Integer
@@ -53,7 +53,7 @@ class StepControl(NamedTuple):
 
 
 def begin_control(system: Reused, options: OnSamples, y: State) -> StepControl:
-    """Return the error control at the start of a run, at the state `y`."""
+    """Return the error control of a run that starts in the state `y`."""
     start = y[: system.judged_states() if is_controlled(options) else 0]
     inverse = inverse_scales(entries(jnp.zeros_like(start)), entries(start))
     whole = jnp.array(PARTS, jnp.int32)
@@ -63,8 +63,8 @@ def begin_control(system: Reused, options: OnSamples, y: State) -> StepControl:
 def take_one_step(
     system: Reused, options: OnSamples, t: Number, end: Number, y: State, mode: Modes
 ) -> Step:
-    """Take the step that a run by `options`, which have no error control, takes from a sample at
-    `t` to the next at `end` [s].
+    """Take the step of a run with `options` from a sample at time `t` to the next sample at time
+    `end` [s]. `options` must not have error control.
     """
     h = end - t
     slack = jnp.minimum(1e-9 * h + 4 * jnp.finfo(h.dtype).eps * jnp.abs(end), 0.1 * h)
@@ -75,8 +75,8 @@ def take_one_step(
 def take_controlled_step(
     system: Reused, options: OnSamples, step: Any, y: State, mode: Modes, control: StepControl
 ) -> tuple[Step, StepControl]:
-    """Take the step that a run by `options` takes from a sample to the next, and return it with the
-    error control after it. `step`: begin, end and slack [s], as in `fine_grid`.
+    """Take the step of a run with `options` from a sample to the next sample. Return the `Step`,
+    and the error control after it. `step`: begin, end and slack [s], as in `fine_grid`.
     """
     nought = jnp.array(0, jnp.int32)
     y1, mode1, calm, error = whole_step(system, options, step, y, mode, entries(control.inverse))

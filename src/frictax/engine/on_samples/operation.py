@@ -1,5 +1,5 @@
-"""A run on samples as one operation of JAX, with rules for `jax.vmap`, lowering and unused
-results.
+"""A run on samples as one operation (primitive) of JAX, with rules for `jax.vmap`, for lowering,
+and for unused results. A "lane" is one run of a batch; a "seed" is one direction of tangents.
 """
 
 import dataclasses
@@ -27,13 +27,14 @@ _COUNT_AND_RESULT = slice(8, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """The static part of a run.
+    """The static part of the operation.
 
-    - `structure`, `rest`, `rest_structure`: how the flat arrays and the static rest are combined.
-    - `kinds` of the arrays: "own" may differ between lanes, "options" may not, "along" is a
-      tangent.
-    - `pushes`: whether tangents are computed. `keeps`: whether a record for reverse mode is kept.
-    - `asked`: which results of the run are returned; None for all.
+    - `structure`, `rest`, `rest_structure`: data to combine the flat arrays and the static values
+      to the arguments.
+    - `kinds`: the kind of each array: "own" may differ between lanes, "options" may not, and
+      "along" is a tangent.
+    - `pushes`: whether tangents are computed. `keeps`: whether the record for reverse mode is made.
+    - `asked`: for each result whether it is returned; None for all results.
     """
 
     structure: Any
@@ -66,14 +67,14 @@ def value(moved, rest, t0, y0, mode0, ts, options: OnSamples, *, keeps: bool) ->
 
 
 def push(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
-    """Return floats, their tangents by `along` (of moved, y0, and t0 or None), and whole
-    numbers.
+    """Return the floats of `march`, their tangents, and the whole numbers. `along`: tangents of
+    moved, y0 and t0 (None if t0 is fixed).
     """
     return _bind_run((moved, rest, t0, y0, mode0, ts), options, along, False)
 
 
 def push_alone(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
-    """Return the tangents of `push`, the number of events and the result."""
+    """Return the tangents of `push`, the number of events and the `Result`, without the values."""
     own = moved, rest, t0, y0, mode0, ts
     _, tangents, whole = _bind_run(own, options, along, False, alone=True)
     return tangents, *whole[4:6]
@@ -112,11 +113,12 @@ def _compute(*flat, run: Run, together: bool, **how: Any) -> list[Any]:
 
 
 def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
-    """Compute the run with `lanes` (None: one run) and tangents along `seeds` (None: one tangent).
+    """Return all results for the number of `lanes` (None: one run) and `seeds` (None: one tangent).
 
-    The axes of the arguments are seeds if `seeded`, lanes if `many`, then their own. The axes of
-    the results are lanes, their own, then seeds of tangents. `together`: lanes march together, or,
-    if they are few, one by one; otherwise `jax.vmap` computes them.
+    The axes of an argument are: seeds if its flag in `seeded` is True, lanes if its flag in `many`
+    is True, then its own axes. The axes of a result are: lanes, its own axes, and for tangents the
+    seeds. `together`: compute 8 or more lanes by `march_lanes`, and fewer one by one. Otherwise use
+    `jax.vmap`.
     """
     one_by_one = together
     own, options, along = run.arguments(flat)
@@ -180,14 +182,16 @@ def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) ->
 
 
 def _leaves_with_none(tree) -> list[Any]:
-    """Flatten a tree and keep None as a leaf."""
+    """Return the leaves of a tree, where None also counts as a leaf."""
     return jax.tree.leaves(tree, is_leaf=lambda x: x is None)
 
 
 def _march_apart(
     own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, keeps: bool
 ) -> Any:
-    """Return `march` of one run, or of lanes, one by one or by `jax.vmap`."""
+    """Return the results of `march` for one run (`lanes` is None), or for many lanes: one by one,
+    or by `jax.vmap`.
+    """
 
     def one(own) -> Any:
         moved, rest, t0, y0, mode0, ts = own
@@ -202,8 +206,8 @@ def _march_apart(
 
 
 def _broadcast_lanes(lanes: int, values, tangents, many, along_many, seeded) -> Any:
-    """Return values and tangents, both with lanes if one of them has lanes, and which have
-    lanes.
+    """Return values, tangents, and for each pair a flag: whether it has an axis of lanes. If a
+    value or its tangent has this axis, both get it.
     """
 
     def both(x, d, is_many, is_along, has_seeds) -> Any:
@@ -259,7 +263,9 @@ def _eager(*flat, **how) -> list[Any]:
 
 @run_p.def_batching
 def _add_axis(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
-    """Add an axis: lanes if the runs themselves differ, seeds if only their tangents differ."""
+    """Apply `jax.vmap`: the new axis becomes lanes if the runs differ, and seeds if only their
+    tangents differ.
+    """
     hit = [dim is not None for dim in dims]
     size = next(x.shape[dim] for x, dim in zip(flat, dims, strict=True) if dim is not None)
     how: dict[str, Any] = {"run": run, "lanes": lanes, "seeds": seeds}
@@ -294,7 +300,9 @@ def _add_axis(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
 
 
 def _bind_one_by_one(flat, dims, how: dict[str, Any]) -> Any:
-    """Compute runs with different options one after another, over the axes `dims`."""
+    """Compute runs with different options one after another. `dims`: the batch axis of each array
+    in `flat`, or None.
+    """
     moving = [jnp.moveaxis(x, d, 0) for x, d in zip(flat, dims, strict=True) if d is not None]
 
     def one(moving) -> Any:
@@ -307,8 +315,8 @@ def _bind_one_by_one(flat, dims, how: dict[str, Any]) -> Any:
 
 
 def _join_axes(x, dim, place: int, flag: bool, size: int, before: int | None) -> Any:
-    """Return `x` with the axis `dim` moved to `place` and joined with the axis of length `before`
-    that is there if `flag`.
+    """Return `x` with the new batch axis `dim` (length `size`) moved to `place`, and merged with
+    the old batch axis (length `before`; None: no old axis). `flag`: whether `x` has the old axis.
     """
     if dim is None:
         if not flag:
@@ -326,7 +334,9 @@ def _join_axes(x, dim, place: int, flag: bool, size: int, before: int | None) ->
 
 @run_p.def_dead_code
 def _drop_unused_results(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Remove unused results, so that many lanes need not write them."""
+    """Return the operation without its unused results, so that they need not be written for many
+    lanes.
+    """
     if not any(used):
         return [False] * len(eqn.invars), None
     if not all(used):
