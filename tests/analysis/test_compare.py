@@ -141,7 +141,7 @@ def test_rows_that_remember_choose_no_table_for_a_coulomb_law() -> None:
     assert made["Coulomb"].aicc != pytest.approx(made["Coulomb"].found.aicc, abs=1.0)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("dip", "best"), [(0.0, "Coulomb"), (2.0, "Stribeck, exponent 1")])
 def test_rows_of_a_formula_choose_its_law(dip: float, best: str) -> None:
     force = 0.35 * SPEEDS + 12.0 + dip * np.exp(-3.0 * SPEEDS)

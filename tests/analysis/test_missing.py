@@ -82,7 +82,7 @@ def test_the_print_of_a_fit_names_the_first_term_of_the_table() -> None:
     assert found.missing().found[0].name == notice.subject
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [None, fx.Windows(0.5, cutoff=20.0)])
 def test_and_none_of_a_right_model(objective: Any) -> None:
     for noise in ("white", "AR", "steps"):

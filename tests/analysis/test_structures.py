@@ -230,6 +230,7 @@ def test_friction_that_would_drive_is_set_aside(alike: fx.StructureComparison) -
     assert alike.best.name == "symmetric"
 
 
+@pytest.mark.slow
 def test_it_prints_a_table_and_draws_itself(alike: fx.StructureComparison) -> None:
     lines = str(alike).splitlines()
     assert lines[1].split("  ")[0] == "structure"

@@ -32,7 +32,7 @@ def returned(machine: Servo, y: Any, mode: Any) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [(100.0, 1.5, 0.1, 1.0), (730.0, 1.1, 0.03, 2.2)])
 def test_a_mass_on_a_belt_sticks_and_slips_as_the_closed_form_says(values: Any) -> None:
     c, peak, speed, m = values

@@ -111,7 +111,7 @@ ORDERS: dict[str, tuple[Callable[[jax.Array], Any], str]] = {
 }
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("order", ORDERS)
 def test_each_order_of_transformations_goes_together_and_gives_what_each_lane_gives_alone(
     order: str,

@@ -128,6 +128,7 @@ def test_reverse_mode_by_a_long_table_takes_a_few_times_as_long_as_the_run() -> 
     assert float(back(u) @ along) == pytest.approx(float(d_end), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_derivative_by_a_switching_time_is_right_on_a_sample_and_between_two() -> None:
     ts = jnp.linspace(0.0, 1.0, 101)
 

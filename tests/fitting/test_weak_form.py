@@ -95,6 +95,7 @@ def test_an_input_that_is_held_is_not_half_a_sample_late() -> None:
     assert found.values["mass.m"] == pytest.approx(2.0, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_motion_within_its_noise_has_no_interval(exact) -> None:
     found = found_from(seen(exact, 0.1))
     assert {"motion-within-noise", "no-stretch"} & {n.code for n in found.notices}

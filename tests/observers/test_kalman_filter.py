@@ -310,6 +310,7 @@ def test_a_system_of_ones_own_is_observed_and_its_load_found() -> None:
     assert "friction sticks" in told
 
 
+@pytest.mark.slow
 def test_a_level_that_would_be_negative_is_carried_at_0_and_comes_back() -> None:
     t = np.linspace(0.0, 1.0, 21)
     s = t + 1e-3 * np.random.default_rng(2).standard_normal(21)  # without friction

@@ -83,6 +83,7 @@ class Turned(Pendulum):
 FREE = ["mass.m", "friction.f_pos"]
 
 
+@pytest.mark.slow
 @needs_node
 def test_a_free_run_with_all_effects_of_sensors(tmp_path: Path) -> None:
     sensors = {
@@ -202,6 +203,7 @@ def test_other_problems(build: Any, tmp_path: Path) -> None:
     assert_same_curves(build(), tmp_path)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_simulated_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     def reason(problem: Problem) -> str:
         with pytest.raises(CannotBeWritten) as error:

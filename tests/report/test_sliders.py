@@ -119,6 +119,7 @@ def test_a_slider_in_a_browser_simulates_curve_strip_and_rms_and_goes_back(page:
     assert seen["back"] == seen["before"]
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_page_that_does_not_simulate_says_why_and_moves_along_the_derivative(
     page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
