@@ -34,8 +34,8 @@ _SAMPLES, _ROWS = 20, 2
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """The functions of a series that its residual may follow, one row for each sample. `ways`: the
-    directions of motion.
+    """The columns of each pattern to which a residual is fitted, one row for each sample. `ways`:
+    the directions of motion.
     """
 
     ways: tuple[int, ...]
@@ -73,14 +73,16 @@ def _join_columns(*columns: np.ndarray) -> np.ndarray:
 
 
 def subject(x: Series) -> str:
-    """Return the subject of a sentence."""
+    """Return the subject of the sentences about a series."""
     if not x.is_force:
         return f"Residual of {x.of}"
     return f"Residual {'torque' if x.unit == 'N.m' else 'force'} on {x.of}"
 
 
 def ending(found: Regressed, x: Series) -> str:
-    """Return the end of each sentence: the explained share, and the share that noise explains."""
+    """Return the end of a sentence: the fraction of the mean square that the pattern explains, and
+    the fraction that noise explains.
+    """
     size = float(np.sqrt(found.hidden * np.mean(x.e**2)))
     verdict = (
         ""
@@ -110,7 +112,9 @@ def finding_of(
     curves: Iterable[Curve],
     x_label: tuple[str, str],
 ) -> Finding:
-    """Return a finding by a regression; `effect` with its standard error, over `x_label`."""
+    """Return the finding for a regression; `effect`: size and standard error; `x_label`: x axis of
+    the plot.
+    """
     size, error = (float(value) for value in effect)
     numbers = {**numbers, "independent samples": found.independent}
     return Finding(
@@ -120,8 +124,8 @@ def finding_of(
 
 
 def direction_means(x: Series, c: Columns) -> Finding:
-    """Find means forward and backward. Equal means are an offset of the force, or friction that
-    differs by direction. Opposite means are friction.
+    """Find the mean residuals in forward and backward motion. Equal means indicate an offset of the
+    force, or friction that differs by direction. Opposite means indicate friction.
     """
     label = ("direction of motion", "")
     if x.v is None:
@@ -169,8 +173,8 @@ def direction_means(x: Series, c: Columns) -> Finding:
 
 
 def time_drift(x: Series, c: Columns) -> Finding:
-    """Find a straight line in time. It is equal in both directions if an offset drifts, and
-    opposite if friction changes.
+    """Find a linear change of the residual in time. The change is equal in both directions if an
+    offset drifts, and opposite if friction changes.
     """
     label = ("time", "s")
     found = regress(x.e, c.drift, _join_columns(c.level, c.speed, c.slope, c.waves))
@@ -210,7 +214,7 @@ def time_drift(x: Series, c: Columns) -> Finding:
 
 
 def speed_curve(x: Series, c: Columns) -> Finding:
-    """Find a curve over speed that the friction law lacks: piecewise linear with six corners
+    """Find a curve over speed that the friction law lacks. It is piecewise linear with six corners
     for each direction.
     """
     label = ("velocity", f"{x.place}/s")
@@ -253,8 +257,8 @@ def speed_curve(x: Series, c: Columns) -> Finding:
 
 
 def position_curve(x: Series, c: Columns) -> Finding:
-    """Find a slope or a slow curve over position: piecewise linear with nine corners over the
-    travel.
+    """Find a slope or a slow curve over position. The curve is piecewise linear with nine corners
+    over the travel.
     """
     label = ("position" if x.place == "m" else "angle", x.place)
     if x.s is None:
@@ -314,8 +318,8 @@ def whiteness(
     """Find the correlation time of the residuals of the fit's own objective: n/(1 + 2*sum of
     autocorrelations) of the n samples are independent.
 
-    The sum ends at the first lag beyond five times its present value (Sokal's window). Ljung and
-    Box's Q over 20 lags is compared with chi-square.
+    The sum ends at the first lag that exceeds five times 1 + 2*sum up to this lag (Sokal's window).
+    Ljung and Box's Q over 20 lags is compared with chi-square.
 
     **Source:** G. M. Ljung, G. E. P. Box, Biometrika 65 (1978); A. D. Sokal, Monte Carlo methods in
     statistical mechanics (1997), sec. 3.
@@ -377,14 +381,15 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     """Find the strongest sine and cosine over position. Each direction has its own amplitude and
     phase.
 
-    The scan covers periods from the distance in four samples (`step` [s] apart), or in one period
-    of the filter's cutoff, up to half of the travel. The power at a period is compared with the
-    median of its neighbours, because a background that increases to long periods is not a ripple.
-    The p value allows for the choice of the largest of many (Scargle). Then least squares refines
-    the period, with the gain of the filter at the frequency speed/period.
+    The longest period of the scan is half of the travel. The shortest is the larger of two
+    distances: the travel in four samples (`step` [s] apart), and in one period of the filter's
+    cutoff. The power at a period is compared with the median of its neighbours, because a
+    background that increases to long periods is not a ripple. The p value allows for the choice of
+    the largest of many powers (Scargle). Then least squares refines the period. The fitted waves
+    include the gain of the filter at the frequency speed/period.
 
-    **Returns:** the finding, and the columns with the waves of a strong ripple, so that the other
-    patterns do not include it. **Source:** see `ResidualStudy`.
+    **Returns:** the finding, and the columns `c`. If the ripple is strong, they include its waves,
+    so that the ripple does not affect the other patterns. **Source:** see `ResidualStudy`.
     """
     label = ("period", x.place)
     if x.s is None or x.v is None:
@@ -490,8 +495,8 @@ def _scan(
     travel: float,
     count: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return frequencies [1/m] (k,), their amplitudes (k,), their powers over the background (k,),
-    added over the directions, and the places of the largest amplitudes for a picture (m,).
+    """Return frequencies [1/m] (k,), their amplitudes (k,), their powers divided by the background
+    and added over the directions (k,), and the indices of the largest amplitudes for a plot (m,).
     """
     cells = 1 << (4 * count - 1).bit_length()
     place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)

@@ -27,8 +27,8 @@ class Series:
 
     - `record`; `of`: the body on which the force is missing, or the channel of an objective's
       residual; `unit`; `is_force`: which of the two.
-    - `t` [s], `e` [unit]: (n,); `s`, `v`: position and velocity there [m or rad, and 1/s], None if
-      the record does not contain them.
+    - `t` [s], `e` [unit]: times and residual, (n,); `s`, `v`: position and velocity at these times
+      [m or rad, and 1/s], None if the record does not contain them.
     - `place`: unit of the position; `cutoff` [Hz] of the filter that was applied to `e`, inf
       without a filter; `in_time`: whether the samples are in order of time.
     """
@@ -139,7 +139,7 @@ def sweep_series(found: FitResult, label: str) -> Series:
 
 def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Return for each channel of the objective its name, the numbers of its samples in order, and
-    measured - predicted there.
+    measured - predicted at these samples.
     """
     i = found.number(label)
     prepared, samples = found.problem.prepared[i], Samples(found.problem)
@@ -155,8 +155,8 @@ def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray
 
 
 def _moving_part(whole: Series) -> Series:
-    """Return the series without standstill, without the range of the filter around it and at
-    both ends, and without redundant samples.
+    """Return the series without standstill, without samples that the filter mixes with standstill
+    or with the ends of the record, and without redundant samples.
     """
     t, v, reach = whole.t, whole.v, 1.0 / whole.cutoff
     step = float(np.median(np.diff(t)))
