@@ -296,8 +296,9 @@ def effective_sample_size(found: FitResult) -> float:
     """Return n / (1 + 2 sum of the autocorrelations) of the residuals, summed over all channels.
 
     Autocorrelated residuals carry less information than independent ones. For example, 1000 samples
-    a second that are correlated over 50 ms count as about 10. The sum of the autocorrelations ends
-    before the first pair of lags with a sum that is not positive, because later terms are noise.
+    per second that are correlated over 50 ms count as about 10 per second. The sum of the
+    autocorrelations ends before the first pair of lags with a sum that is not positive, because
+    later terms are noise.
 
     **Source:** H. J. Thiébaux, F. W. Zwiers, "The interpretation and estimation of effective sample
     size", Journal of Climate and Applied Meteorology 23 (1984); where to end the sum: C. J. Geyer,

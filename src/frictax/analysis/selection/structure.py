@@ -1,4 +1,6 @@
-"""A machine as a hypothesis, the usual structures of a machine, and the result of a comparison."""
+"""A structure (hypothesis on a machine), the usual structures of a machine, and the result of a
+comparison.
+"""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +41,7 @@ class Structure:
 
     All fields except `model` are options of `fit`.
 
-    This sledge has another friction in each direction:
+    The friction of this sledge differs between the directions:
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 8.0, 801)
@@ -97,15 +99,16 @@ class ComparedStructure:
     """One structure of a comparison.
 
     - `found`: the fit to all records; `numbers`: number of fitted parameters.
-    - `trajectory`: root mean square residual of a run over whole records from the measured start,
-      free or in the closed loop as the objective. It has the unit of the output, or the standard
-      deviations of several outputs.
+    - `trajectory`: root mean square residual of runs over whole records from the measured start.
+      The runs are free or in closed loop, like the objective. The unit is that of the output, or
+      standard deviations for several outputs.
     - `force`: root mean square residual of inverse dynamics at the fitted values [N or N.m]; NaN if
-      the records do not determine it. `mean_square`: of the objective's weighted residuals.
-    - `aic`, `bic`: for `StructureComparison.n_eff` independent residuals.
+      the records do not determine it. `mean_square` of the objective's weighted residuals.
+    - `aic`, `bic`: criteria for `StructureComparison.n_eff` independent residuals.
     - `held_out`: errors in data left out of the fit, by ``"repeats"``, ``"speeds"`` and, for
       several records, ``"records"``.
-    - `implausible`: reasons why it cannot describe the machine; `doubts`: further remarks.
+    - `implausible`: reasons why the structure cannot describe the machine; `doubts`: further
+      remarks.
 
     **Example:** at `Structure`.
     """
@@ -147,13 +150,14 @@ def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StructureComparison(Summarised, StructureComparisonVerbs):
-    """Structures fitted to the same records, in the order given, with the chosen one.
+    """Structures fitted to the same records, in the given order, with the chosen one.
 
     Print it, or draw it by `plot()`.
 
-    `best`: see `frictax.analysis.selection.selection_rule.choose_structure`. `reason`: why it is
-    chosen, and why structures that fit closer are not. `n_eff`: effective number of independent
-    residuals. `unit` of the trajectory, `force_unit`.
+    `best`: the structure chosen by `frictax.analysis.selection.selection_rule.choose_structure`.
+    `reason`: why it is chosen, and why structures with smaller residuals are not. `n_eff`:
+    effective number of independent residuals. `unit`, `force_unit`: units of trajectory and force
+    errors.
 
     **Example:** at `Structure`.
     """
@@ -229,7 +233,9 @@ def structures_title(made: StructureComparison, records: str) -> str:
 
 
 def _handy(unit: str, values: list[float]) -> tuple[str, float]:
-    """Return the unit with a prefix that suits the least value, and its size."""
+    """Return the unit with a prefix that suits the smallest value, and the size of this unit in
+    `unit`.
+    """
     if unit == "sd":
         return "x sd", 1.0
     known = [v for v in values if np.isfinite(v) and v > 0]
@@ -251,10 +257,11 @@ def default_structures(
     """Return structures for `compare` at one contact of a machine, the simplest first.
 
     1. Coulomb friction, symmetric and by direction.
-    2. Coulomb friction by direction with one further force, if the machine has that part:
+    2. Coulomb friction by direction and one further force, if the machine has such a part:
        `LinearPositionDependentForce`, `PeriodicPositionDependentForce`,
        `QuadraticSpeedDependentForce` or `QuadraticSpeedDependentTorque`.
-    3. By direction: Stribeck with exponent 1 and 2, and a table, free and smooth.
+    3. Laws by direction: Stribeck with exponent 1 and 2, and a table, without and with a smoothness
+       prior.
 
     **Arguments:**
 
@@ -262,8 +269,8 @@ def default_structures(
       contact with a law for each direction, such as `f_pos` and `f_neg`.
     - `record`: its highest speed, smoothed at `cutoff` [Hz], is the last node of the tables.
     - `free`: further parameters that every structure fits, such as ``["mass.m"]``.
-    - `nodes` >= 3: number of evenly spaced speeds of a table. Its smoothness prior has the scale of
-      a tenth of the friction for second differences.
+    - `nodes` >= 3: number of evenly spaced speeds of a table. The smoothness prior on second
+      differences has a scale of a tenth of the friction.
 
     **Returns:** structures by name, for `compare`.
 
