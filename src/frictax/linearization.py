@@ -52,7 +52,7 @@ def linearize(
     **Returns:** a `Linearization`. The result can be differentiated, and batched by `jax.vmap`.
 
     **Raises:** `ValueError` for an input without a drive or with a prescribed motion, for `inputs`
-    of a hybrid system of your own, and for a `y` of wrong length.
+    of a hybrid system, and for a `y` of wrong length.
 
     A mass of 2 kg on a spring of 8 N/m is linearised twice: while friction holds it, and while it
     slides with viscous friction of 3 N.s/m:

@@ -152,8 +152,8 @@ def _refine_run(
 ) -> tuple[Trajectory, Notice | None]:
     """Return `run` if it is accurate, otherwise a run with a smaller tolerance.
 
-    Also return a notice if the smallest tolerance changed a state by more than 1e-4 of its range,
-    or if no other run reached its end.
+    Also return a notice if the smallest tolerance changed a state by over 1e-4 of its range, or if
+    no other run reached its end.
 
     `run.error` is a sum over all steps, but a motion may damp or amplify errors. Therefore the
     difference between runs with two tolerances decides. If no run with a smaller tolerance reaches

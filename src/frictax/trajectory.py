@@ -30,8 +30,8 @@ OverTime = Float[Array, " T"]
 class Events(eqx.Module):
     """The mode changes of a run in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
 
-    If a contact is at rest at the start and its friction is too small to hold it, its first event
-    is at ts[0], from stuck to sliding.
+    A contact may be at rest at the start with friction that is too small to hold it. Its first
+    event is then at ts[0], from stuck to sliding.
 
     - `time` [s], differentiable; `part`: the index of the contact in `names`; `mode_before`,
       `mode_after`: the `Mode` before and after the event.
@@ -173,8 +173,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """Notices on friction laws: the motion leaves the range of a table by more than a tenth of
-        this range, or a law of the user is below 0 at a time of `ts`.
+        """Notices on friction laws at the times `ts`: motion beyond the range of a table by more
+        than a tenth of this range, and laws of the user below 0.
 
         Empty for a batch of runs and under `jit`.
         """

@@ -375,7 +375,7 @@ def mean_cost(
     """Average the cost of the drive u over the machines.
 
     **Returns:** the cost with the full penalty, the gradient by the drive with the penalty weight
-    `weight`, the largest excess over a limit, and whether all simulations succeeded.
+    `weight`, the largest excess over a limit, and whether all runs succeeded.
     """
     cost, gradient, excess, succeeded = 0.0, np.zeros(np.shape(u)), -np.inf, True
     for x in machines:
@@ -495,7 +495,7 @@ def design(
     - `inputs`: other driven part -> its samples. `instruments`: as for `fit`. If a gain is unknown,
       add for example ``"outputs.mass.v.gain"`` to `free`.
     - `memory`: output -> correlation time of its noise [s]. One sample then counts as (1 - r)/(1 +
-      r) independent samples with r = exp(-1/(rate*memory)), which is accurate for motions that are
+      r) independent samples with r = exp(-1/(rate*memory)). This is accurate for motions that are
       slow compared with the correlation time.
     - `over`: distribution of the machines if parameter values are uncertain: a relative scatter, a
       dict path -> scatter, a fit (its covariance), or a `Posterior`. The criterion is then the mean
@@ -631,7 +631,7 @@ def _runs(
 
 
 def share_within_limits(runs: Sequence[ExperimentRun]) -> float:
-    """Return the share of runs within all limits; 1 without runs."""
+    """Return the fraction of runs within all limits; 1 without runs."""
     return float(np.mean([run.within_limits for run in runs])) if runs else 1.0
 
 

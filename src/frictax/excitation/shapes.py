@@ -262,7 +262,7 @@ def _smoothing(t: Times, corner: float) -> np.ndarray:
 
 
 def _smooth_polyline(basis: Basis, times: Numbers, heights: Numbers) -> Numbers:
-    """Return a smoothed polyline that starts at 0 and has the `heights` at `times`, which are
+    """Return a smoothed polyline that starts at 0 and has the `heights` at `times`. Times are
     fractions of the time between the rests at both ends.
     """
     share, xp = (basis[:, 0] - _REST) / (1.0 - 2.0 * _REST), namespace(times)

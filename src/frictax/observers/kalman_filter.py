@@ -139,8 +139,8 @@ def kalman_filter(
     start_sd: Checked[Mapping[str, float]],
     **options: Unpack[FilterOptions],
 ) -> Filtered:
-    """Estimate states and slowly changing parameters of a machine at each sample of a record, by a
-    bank of extended Kalman filters that follow stick and slip.
+    """Estimate states and slowly changing parameters of a machine at each sample of a record. A
+    bank of extended Kalman filters follows stick and slip.
 
     Between samples, the mean of each filter follows the exact run through its events. The
     covariance follows the exact derivatives of this run, which include the saltation matrix of each

@@ -1,6 +1,6 @@
 """Autocorrelated residuals of a run: autoregression by restricted likelihood, with a random walk.
 
-`Series` holds the residuals of one output of one record. `random_walk_noise` adds a random walk
+`Series` contains the residuals of one output of one record. `random_walk_noise` adds a random walk
 to its noise. `Autoregression` is the noise model that computes standard errors from all series.
 """
 
@@ -67,8 +67,8 @@ def select_autoregression(
 
 
 class Series:
-    """The residuals of one output of one record, averaged to the frequencies that matter for the
-    estimates, and the autoregression that fits them.
+    """The residuals of one output of one record, and their autoregression. Successive residuals are
+    averaged if the estimates depend on low frequencies only.
 
     The columns are the derivatives of the residuals in the directions `root`. In these directions,
     white residuals with variance 1 give estimates with variance 1. `stretches`: numbers of the
@@ -145,10 +145,10 @@ class Series:
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the covariance of the estimates that the noise of this series causes, and its
-        changes if the autoregressive coefficients change by one standard deviation along each
-        principal axis. The third result is the number of rows that determine the variance of the
-        noise.
+        """Return the covariance of the estimates that the noise of this series causes. Also return
+        its changes for a change of the autoregressive coefficients by one standard deviation along
+        each principal axis. The third result is the number of rows that determine the variance of
+        the noise.
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))
@@ -234,20 +234,20 @@ def random_walk_noise(
     others: Float[np.ndarray, "c c"],
 ) -> Walk | None:
     """Return the random walk in the noise of `series`, and refit the autoregression of the series.
-    Return None if noise without a walk explains the residuals equally well.
+    Return None if noise without a random walk explains the residuals equally well.
 
-    White noise hides a walk with small steps, except for its slowest components. These are few, so
-    Schwarz's criterion does not select an autoregression for them. But slow parameters (a constant
-    force, an initial value) depend on them. The method maximises the restricted likelihood over the
-    variance of the walk. The other noise is first white, and then the autoregression of the
-    residuals without the walk. The maximum is compared with the likelihood of the autoregression
-    without a walk.
+    White noise hides a random walk with small steps, except for its slowest components. These are
+    few, so Schwarz's criterion does not select an autoregression for them. But slow parameters (a
+    constant force, an initial value) depend on them. The method maximises the restricted likelihood
+    over the variance of the random walk. The other noise is first white, and then an autoregression
+    of the residuals without the random walk. The maximum is compared with the likelihood of an
+    autoregression alone.
 
     **Arguments:** `moved`, `taken`: the estimates and their covariance as in `Series.fit_noise`;
     `others`: the information about the estimates from the other series and from priors.
 
     **Source:** local level: A. C. Harvey, *Forecasting, Structural Time Series Models and the
-    Kalman Filter* (1989), chapter 2; components of a walk: the Karhunen-Loève expansion.
+    Kalman Filter* (1989), chapter 2; components of a random walk: the Karhunen-Loève expansion.
     """
     if series.rows < 16:  # Fewer rows do not distinguish a walk from noise.
         return None
@@ -275,8 +275,8 @@ def random_walk_noise(
 
 
 class _CenteredSeries:
-    """A series minus the effect of `moved`, and the slow components of a random walk of the same
-    length.
+    """A series for estimates that differ by `moved` from the fitted ones, and the slow components
+    of a random walk of the same length.
     """
 
     def __init__(self, series: Series, moved: np.ndarray, others: np.ndarray) -> None:
@@ -307,8 +307,8 @@ class _WalkLikelihood:
     on a grid of variances.
 
     `score`: the smallest -2 log likelihood, plus the penalty of Schwarz's criterion for the
-    coefficients. `alone`: the same without a walk. `noise`: remaining noise variance, divided by
-    that of `model`.
+    coefficients. `alone`: the same without a random walk. `noise`: remaining noise variance,
+    divided by that of `model`.
     """
 
     def __init__(self, about: _CenteredSeries, model: AutoregressiveModel) -> None:
@@ -334,7 +334,7 @@ class _WalkLikelihood:
         self._turn, self._taken = turn, share[self._k] * (of_y - of_x @ self._moved)
 
     def walk(self, alone: float) -> Walk:
-        """Return the most likely walk; `alone`: the score without a walk."""
+        """Return the most likely random walk; `alone`: the score without a random walk."""
         likely = np.exp(-0.5 * (self._value - self.score))[1:]
         steps = (self._steps * self._rest)[1:]
         mean = likely @ steps / np.sum(likely)
@@ -343,7 +343,7 @@ class _WalkLikelihood:
 
     @property
     def rest(self) -> Float[np.ndarray, " n"]:
-        """The series without the effect of the estimates and without the walk."""
+        """The series without the effect of the estimates and without the random walk."""
         both, waves = self.about.both, self.about.waves
         return both[:, 0] - both[:, 1:] @ self._moved - waves.sines @ (self._turn @ self._taken)
 
@@ -363,9 +363,9 @@ class _WalkLikelihood:
         return out, float(shape)
 
     def _waves(self, both: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Whiten the slow components of a walk whose steps have variance 1, and rotate them until
-        they are orthogonal. Return their products with residuals and columns, the sines of each
-        component, and its square.
+        """Whiten the slow components of a random walk whose steps have variance 1, and rotate them
+        until they are orthogonal. Return their products with residuals and columns, the sines of
+        each component, and its square.
         """
         about, phi, noise = self.about, self.model.phi, self.model.noise
         waves = about.waves
@@ -456,11 +456,12 @@ class Autoregression(LinearNoiseModel):
     accuracy of the coefficients.
 
     In addition, the zero of the sensor may drift by a random walk. White noise can hide the steps
-    of the walk, but slow parameters (a constant force, an initial value) depend on its slowest
-    components. The walk is included if Akaike's criterion of the restricted likelihood prefers it.
+    of the random walk, but slow parameters (a constant force, an initial value) depend on its
+    slowest components. The random walk is included if Akaike's criterion of the restricted
+    likelihood prefers it.
 
-    The model is valid for a stationary error whose correlation time is a tenth of the record or
-    less, and for a drift by a random walk.
+    The model is valid for a stationary error whose correlation time is at most a tenth of the
+    record, and for a random walk.
 
     **Source:** restricted likelihood: D. A. Harville, Journal of the American Statistical
     Association 72 (1977); for autocorrelated errors W.-K. Cheang, G. C. Reinsel, ibid. 95 (2000);
@@ -605,8 +606,8 @@ def random_walks(
 
 
 def _record_over_correlation_time(series: list[Series]) -> float:
-    """Return the sum over the records of the length of a record divided by its longest correlation
-    time.
+    """Return the length of each record divided by its longest correlation time, summed over the
+    records.
     """
     least: dict[int, float] = {}
     for one in series:

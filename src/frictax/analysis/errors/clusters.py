@@ -278,8 +278,8 @@ def _find_differences(
 
 def records_apart(found: FitResult) -> tuple[Notice, ...]:
     """Return notices on the parameters that differ between fits to single records. There are
-    notices only if the residuals of the common fit exceed the noise, and at least two fits to a
-    single record reach the noise.
+    notices only if the residuals of the common fit exceed the noise. In addition, at least two fits
+    to a single record must reach the noise.
 
     A search finds the values for each single record. The linearised common fit is not used, because
     it is far from these values if records differ much. Each search begins at the start of the
@@ -321,7 +321,7 @@ def welch_test(
 
     F = sum w (x - m)**2 / (k - 1) / (1 + 2 (k - 2)/(k**2 - 1) L).
 
-    Here w = 1/variance, m is the weighted mean, and L = sum (1 - w/sum w)**2 / dof with the degrees
+    Here w = 1/variance, and m is the weighted mean. L = sum (1 - w/sum w)**2 / dof with the degrees
     of freedom `dof` of each variance. F has k - 1 and (k**2 - 1)/(3 L) degrees of freedom.
 
     **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951).

@@ -1,5 +1,5 @@
-"""The linearised fit, the base classes of the noise models that compute errors from this fit, and
-the models `White` and `HAC` (covariance of sums of autocorrelated terms).
+"""The linearised fit, the base classes of noise models, and the models `White` and `HAC`
+(covariance of sums of autocorrelated terms).
 """
 
 import abc
@@ -326,7 +326,7 @@ def long_run_covariance(
     Andrews, J. C. Monahan, Econometrica 60 (1992), section 3.
 
     If each term contains 0.9 of the previous term, the variance of the sum is (1 + 0.9)/(1 - 0.9)
-    times that of the sum of independent terms:
+    times that of independent terms:
 
     >>> draw = np.random.default_rng(0).standard_normal((100000, 1))
     >>> x = np.zeros_like(draw)

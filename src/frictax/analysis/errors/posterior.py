@@ -1,6 +1,6 @@
 """Posterior density of all fitted parameters, by the No-U-Turn sampler.
 
-`Posterior` holds the draws, `posterior` computes them, and `run_chains` is the sampler: chains
+`Posterior` contains the draws, `posterior` computes them, and `run_chains` is the sampler: chains
 over a `Problem`, each in a thread of its own.
 """
 
@@ -202,8 +202,8 @@ class _Chain:
     def draw_start(self, key: Any, frame: Frame) -> State:
         """Return a random first state in the frame.
 
-        The state is drawn closer to the middle of the frame if a simulation fails, or if the
-        density is very low and flat, for example because nothing moves.
+        If a simulation fails, or if the density is very low, the state is drawn closer to the
+        middle of the frame. The density is low and flat, for example, where nothing moves.
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
@@ -455,7 +455,7 @@ def posterior(
 
     **Raises:** `ImportError` without the extra ``pip install 'frictax[bayes]'``; `ValueError` for a
     robust loss, which is not a likelihood, for parameters without information in data and priors,
-    and if runs fail around the fitted values.
+    and if simulations near the fitted values fail.
 
     **Source:** M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", Journal of Machine Learning
     Research 15 (2014), by blackjax.

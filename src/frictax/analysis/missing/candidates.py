@@ -279,8 +279,8 @@ class Candidate:
 
 
 class OperatingRange(eqx.Module):
-    """The range of motion in the records: `centre` of the travel and highest speed `vmax` of each
-    body, highest sliding speed `slip` of each law, and time in the `middle` of the records.
+    """The range of motion in the records. `centre`, `vmax`: centre of the travel and highest speed
+    of each body; `slip`: highest sliding speed of each law; `middle`: middle of the recorded times.
     """
 
     centre: dict[str, Float[Array, ""]]

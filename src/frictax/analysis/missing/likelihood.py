@@ -107,10 +107,10 @@ class Likelihood:
         """Return the p value of the columns `at`.
 
         With a random walk it is twice the smaller of two p values. For the first, the variance of
-        the walk is the one fitted without the columns. For the second, this variance is refitted,
-        and the degrees of freedom are the number of slow components of the walk above the noise.
-        With input noise, only the first p value is used, because the size of this noise is known
-        from the inputs.
+        the random walk is fitted without the columns. For the second, this variance is refitted,
+        and the degrees of freedom are the number of slow components of the random walk above the
+        noise. With input noise, only the first p value is used, because the size of this noise is
+        known from the inputs.
         """
         if not self.channels:
             return 1.0
@@ -246,7 +246,7 @@ class _Channel:
         self, whole: list[int], phi: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three matrices of products of columns, which the autoregression filters: of the
-        columns `whole`, of these with the slow components, and of the slow components.
+        columns `whole`, of these columns with the slow components, and of the slow components.
         """
         filt, use, k = np.concatenate([[1.0], -phi]), [*whole, *self.waves], len(whole)
         a = np.einsum("i,iajb,j->ab", filt, self.gram[:, use][:, :, :, use], filt)

@@ -58,8 +58,8 @@ _NEARLY = 10.0
 def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> Missing:
     """Return the terms that the fitted machine lacks: `Missing`.
 
-    The fit must be one of a machine to records, by any objective. A fit to a sweep has the notice
-    `lack-of-fit` instead. `progress` as in `fit`.
+    `found` must be a fit of a machine to records, with any objective. A fit to a sweep has the
+    notice `lack-of-fit` instead. `progress` as in `fit`.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 8.0, 801)
@@ -500,7 +500,8 @@ class _Search(Trials):
 
     def simplest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
         """Return the simplest of the candidates that are nearly as good as the best by Schwarz's
-        criterion, and the others of them. `refits`: root mean square residual by candidate.
+        criterion, and a list of the other candidates that are nearly as good. `refits`: root mean
+        square residual by candidate.
         """
         score = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
         least = min(score.values())

@@ -59,8 +59,8 @@ class TestResult:
     - `own`: fraction of its columns that the fitted parameters do not explain.
     - `p_values`: probability that noise explains as much, by three tests: for autoregressive
       residuals, by the spread of the score, and by the differences between blocks of time. If the
-      residuals with the candidate are white (`is_white`) and it explains much, the first p value is
-      that for white noise and the third is 0.
+      candidate explains much and the residuals are then white (`is_white`), the first p value is
+      for white noise and the third is 0.
     """
 
     explained: float
@@ -144,8 +144,9 @@ def whiten(
     stretches: Stretches,
     model: Callable[[list[np.ndarray]], Autoregressive],
 ) -> tuple[Projected, Stretches]:
-    """Return residuals and columns, filtered by the autoregression `model` of each channel and
-    divided by the standard deviation of its innovations, and the remaining rows of each stretch.
+    """Filter residuals and columns by the autoregression `model` of each channel, and divide them
+    by the standard deviation of its innovations. Return the result, and the remaining rows of each
+    stretch.
     """
     table = np.column_stack([columns.residuals, columns.fitted, columns.tried, columns.starts])
     rows, kept = [], []

@@ -255,7 +255,7 @@ def ripple_columns(
     periods: Float[Array, " m"],
 ) -> tuple[Array]:
     """Return the derivatives (m, n, 2) of the residuals of record i by the two coefficients of a
-    ripple on `body`, for each of the `periods` (m,).
+    ripple on `body`. `periods` (m,): the periods of the ripple.
     """
     begin = jnp.zeros(_start_states(problem, i))
 

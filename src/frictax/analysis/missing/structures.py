@@ -1,5 +1,5 @@
-"""Machines with a missing term as a part, for `fx.compare`, and fits of the machine with a body
-that is split into two halves with a spring between.
+"""Machines with a missing term as a part, for `fx.compare`; and fits of a machine whose body is
+split into two halves with a spring between.
 """
 
 import dataclasses
@@ -67,7 +67,7 @@ def structures(table: Missing) -> dict[str, Structure]:
 
     Terms that no part describes, such as a drifting force, are left out.
 
-    **Returns:** structures by name; only the first one if no term can be described.
+    **Returns:** structures by name; only ``"as fitted"`` if no term can be described.
 
     >>> import jax.numpy as jnp, numpy as np, frictax as fx
     >>> t = np.linspace(0.0, 4.0, 401)
@@ -241,8 +241,8 @@ class SplitBody:
     """A fit with `body` split into two halves: the `stiffness` of the spring between them, its
     `error`, both in `unit`, and the fit `found`.
 
-    The error is infinite if the search did not converge, or if its residuals are not white, because
-    the misfit has many minima, one for each phase of the oscillation.
+    The error is infinite if the search did not converge, or if its residuals are not white. The
+    reason is that the misfit has many minima, one for each phase of the oscillation.
     """
 
     body: str

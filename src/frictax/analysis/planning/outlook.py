@@ -189,8 +189,8 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     """Predict the standard errors of a fit of `model` to `data`, the combinations of parameters
     that it cannot distinguish, and experiments that can.
 
-    Expected errors are those at the start values, with the residuals of a first fit. A parameter is
-    weak if its error exceeds half of its size or half of its distance from its bound.
+    The expected errors are computed at the start values, from the residuals of a first fit. A
+    parameter is weak if its error exceeds half of its size or half of its distance from its bound.
 
     For a weak parameter, other motions of the same machine and duration are tried: faster, slower,
     both, with reversal, and with a slow sweep of speed. The remedy is a motion whose forces
@@ -405,8 +405,8 @@ def _weak_notices(
     remedies: Mapping[str, tuple[Remedy, ...]],
     asked: Sequence[str],
 ) -> list[Notice]:
-    """Return notices on at most two combinations of parameters whose relative error is above one
-    half, and on each experiment that is the best for a weak parameter.
+    """Return notices on weak parameters: on at most two combinations of parameters whose relative
+    error is above one half, and on the best experiment for each weak parameter.
 
     `weakest`: estimates, their covariance, and the sizes of their values; `asked`: the weak
     parameters.

@@ -1,5 +1,5 @@
-"""Free runs compared with a record: the motion of a fitted machine with the modes of its contacts
-(`motion`), the motion of a machine before any fit (`preview`), and the effect of parameter errors.
+"""Free runs compared with a record: the motion and contact modes of a fitted machine (`motion`), of
+a machine before any fit (`preview`), and the effect of parameter errors.
 """
 
 import dataclasses

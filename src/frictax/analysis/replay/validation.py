@@ -124,7 +124,7 @@ class LeftOut:
     - `records`: label -> `Validation` by the fit without this record; `fitted`: label ->
       `Validation` by the fit to all records; `values`: label -> parameter values, by name, of the
       fit without this record.
-    - `unfinished`: the records whose omission leads to a search that did not converge.
+    - `unfinished`: the left-out records for which the search did not converge.
     """
 
     records: Mapping[str, Validation]

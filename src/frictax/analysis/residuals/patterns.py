@@ -495,8 +495,8 @@ def _scan(
     travel: float,
     count: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return frequencies [1/m] (k,), their amplitudes (k,), their powers divided by the background
-    and added over the directions (k,), and the indices of the largest amplitudes for a plot (m,).
+    """Return frequencies [1/m] (k,), amplitudes (k,), powers divided by the background (k,), and
+    indices of the largest amplitudes for a plot (m,). The powers are added over the directions.
     """
     cells = 1 << (4 * count - 1).bit_length()
     place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)

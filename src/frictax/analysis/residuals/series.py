@@ -47,7 +47,7 @@ class Series:
 
     @property
     def way(self) -> Float[np.ndarray, " n"]:
-        """The direction of motion, 1 or -1; 1 if the record does not contain it."""
+        """The direction of motion, 1 or -1; 1 if the record does not contain the velocity."""
         return np.ones(self.t.size) if self.v is None else np.sign(self.v)
 
 
@@ -55,8 +55,9 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     """Return the missing force on each body: m*a - (sum of forces), both after the same zero-phase
     low-pass.
 
-    Samples at standstill and within 1/cutoff of it are left out, because the filter mixes friction
-    before and after. **Raises:** `ValueError` if motion or machine do not determine forces.
+    Samples within 1/cutoff of a standstill are left out, because the filter mixes the friction
+    before and after the standstill. **Raises:** `ValueError` if motion or machine do not determine
+    forces.
     """
     record, number = found.records[label], found.number(label)
     setup = found.problem.setup_at(jnp.asarray(found.x), number)

@@ -33,7 +33,7 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     """Patterns in the residuals of a fit, one sentence for each finding, the strongest first. Print
     it, or draw it by `plot()`.
 
-    Whiteness is a property of the objective's own residuals. All other patterns are those of the
+    Whiteness is a property of the objective's own residuals. All other patterns are patterns of the
     residual force, m*a - (sum of forces), at the fitted values. Positions and forces pass the same
     filter (as in `InverseDynamics`), and standstill is left out. If machine or record do not
     determine forces, the study uses the objective's residuals. `notices` then gives the reason.
@@ -43,8 +43,8 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     columns of the pattern, and the columns of the other patterns are projected out. The covariance
     allows for autocorrelation [1], and the degrees of freedom follow from the effective number of
     samples. The power of a ripple is also compared with the powers at neighbouring periods. Its p
-    value is that of the largest of many powers [2]. The test of whiteness is that of Ljung and Box
-    [3].
+    value allows for the choice of the largest of many powers [2]. The test of whiteness is that of
+    Ljung and Box [3].
 
     **Source:** [1] D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992); [2] J. D. Scargle,
     Astrophysical Journal 263 (1982); [3] Biometrika 65 (1978).

@@ -27,8 +27,8 @@ Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
 
 
 class Folds:
-    """The pieces into which records are divided, and the folds: sets of pieces that a refit leaves
-    out. A piece is a window of the objective, or half a second of a record.
+    """Division of records into pieces and folds. A fold is a set of pieces that a refit leaves out;
+    a piece is a window of the objective, or half a second of a record.
 
     - `record`, `place`, `speed` (u,): for each piece the number of its record, its relative
       position in the record (0 to 1), and its median speed in `unit`.

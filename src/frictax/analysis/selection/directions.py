@@ -25,9 +25,9 @@ def autocorrelation_of(fits: Iterable[FitResult]) -> float:
     """Return the autocorrelation of the errors of neighbouring rows, from 0 to 0.98. The result is
     0 if white noise explains the sweep equally well, or if there are too few rows.
 
-    The autocorrelation is estimated by restricted maximum likelihood from the law with the smallest
-    AICc for white noise, because a law that lacks a term has autocorrelated residuals. The result
-    is the upper end of the 68 % interval, because too small a value favours laws with many
+    The autocorrelation is estimated by restricted maximum likelihood. The law with the smallest
+    AICc for white noise is used, because a law that lacks a term has autocorrelated residuals. The
+    result is the upper end of the 68 % interval, because too small a value favours laws with many
     parameters, which follow the errors.
 
     **Source:** H. D. Patterson, R. Thompson, Biometrika 58(3), 1971 (restricted likelihood).

@@ -1,5 +1,5 @@
-"""The rule that chooses one of several structures, the sentence on the reason for the choice, and
-the checks whether a fitted law is plausible over the speeds of its records.
+"""The rule that chooses one of several structures, the sentence on the reason, and the checks
+whether a fitted law is plausible at the recorded speeds.
 """
 
 from collections.abc import Iterator, Sequence

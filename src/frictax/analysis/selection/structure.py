@@ -189,7 +189,7 @@ class StructureComparison(Summarised, StructureComparisonVerbs):
 
 
 def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the head and the cells of the table."""
+    """Return the header and the rows of the table."""
     unit, size = _handy(made.unit, [row.trajectory for row in made.rows])
     left_out = [held.trajectory_rms for row in made.rows for held in row.held_out.values()]
     as_output = made.best.found.problem.objective.in_units_of_outputs()
