@@ -94,8 +94,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
       all parts.
     - `result`: a `Result`, the reason why the run ended; `steps`: number of solver steps.
     - `error`: an upper estimate of the sum of the errors of all steps, divided by the range of the
-      state, for the worst state. It does not include amplification by the motion. It is NaN for a
-      solver without error control.
+      state, for the worst state. It does not include the amplification of errors by the motion. It
+      is NaN for a solver without error control.
     - `finest`: largest number of parts into which a step between two samples was divided; 1 for
       `Adaptive`.
 

@@ -499,8 +499,8 @@ def design(
       slow compared with the correlation time.
     - `over`: distribution of the machines if parameter values are uncertain: a relative scatter, a
       dict path -> scatter, a fit (its covariance), or a `Posterior`. The criterion is then the mean
-      over as many drawn machines as `machines` says. All experiments are reduced until 97 % of 200
-      drawn machines keep the limits.
+      over the given machine and `machines` drawn machines. All experiments are reduced until 97 %
+      of 200 drawn machines keep the limits.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
     - `beside`: an existing record under the same drive, for comparison.
     - `size`: name -> the error that counts as a relative error of 1, by default the value.

@@ -54,7 +54,7 @@ def information(
     A sum over samples, ``J' J`` with the derivatives J of a simulation, has nearly the same value
     for dense samples. But it must not be differentiated, because the sum jumps where an event
     passes a sample. Between the jumps its derivative omits the contribution of the events, which is
-    half or more.
+    half of the derivative or more.
 
     **Arguments:**
 

@@ -46,9 +46,9 @@ def draws_within_bounds(
     """Return draws (n, q) of all fitted parameters [SI] that are within all bounds. The draws are
     for a quantity with the derivatives `gradient` by these parameters.
 
-    Return None if hardly any draw is within all bounds. `hardly`: the quantity depends on a
-    parameter at its bound whose first derivative vanishes. Then the result is also None if the
-    profile of that parameter is open.
+    Return None if hardly any draw is within all bounds. `hardly`: whether the quantity depends on a
+    parameter at its bound by which the first derivative of the residuals may vanish. Then the
+    result is also None if the profile of this parameter is open.
 
     - The parameter near its bound that changes the quantity most is drawn from its profile
       likelihood. The profile also gives the other parameters for each value of this parameter.

@@ -365,7 +365,7 @@ class _WalkLikelihood:
     def _waves(self, both: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Whiten the slow components of a random walk whose steps have variance 1, and rotate them
         until they are orthogonal. Return their products with residuals and columns, the sines of
-        each component, and its square.
+        each component, and its squared norm.
         """
         about, phi, noise = self.about, self.model.phi, self.model.noise
         waves = about.waves

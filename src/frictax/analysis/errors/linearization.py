@@ -36,7 +36,7 @@ class NoiseModel(abc.ABC):
 
     @abc.abstractmethod
     def spread(self, found: FitResult) -> CovarianceEstimate:
-        """Return the covariance of all fitted numbers."""
+        """Return the covariance of all fitted parameters, including starts of windows."""
 
 
 class LinearNoiseModel(NoiseModel):
@@ -375,9 +375,9 @@ class HAC(NoiseModel):
     change (heteroskedasticity and autocorrelation consistent).
 
     The covariance is B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J). S_j is the
-    covariance of the prewhitened gradients J'r of samples j apart. The record must be about a
-    hundred times as long as the correlation time of its residuals. This model cannot detect an
-    error that lasts as long as the record, such as a drift. Use `Jackknife` over repeats then.
+    covariance of the prewhitened gradients J'r of samples with the distance j. The record must be
+    about a hundred times as long as the correlation time of its residuals. This model cannot detect
+    an error that lasts as long as the record, such as a drift. Use `Jackknife` over repeats then.
 
     **Arguments:** `bandwidth` [s]; by default chosen from the residuals.
 

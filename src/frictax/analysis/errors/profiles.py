@@ -128,8 +128,8 @@ def profile_of(
 
     - `path`: one or two names of `found.estimates`, such as ``"mass.v@run2"``.
     - `by`: a noise model (`HAC()`, ...) or an `Uncertainty` of this fit, by default the fit's own.
-      The ratio is divided by the quotient of two variances, by the noise model and for white
-      residuals. The threshold has the degrees of freedom of the noise model.
+      The ratio is divided by (variance by the noise model) / (variance for white residuals). The
+      threshold has the degrees of freedom of the noise model.
     - `level`: by default that of the fit; `progress` as in `fit`.
 
     An end that is not reached within 100 standard errors is open: it is inf, or the bound. If the

@@ -512,7 +512,7 @@ def first_columns(tried: tuple[Candidate, ...]) -> list[int]:
 
 
 def term_name(term: str, of: str) -> str:
-    """Return the displayed name of a term of the law, or of a force on the body, `of`."""
+    """Return the displayed name of a term. `of`: name of its law or body."""
     return f"{_NAMES.get(term, term)} {'on' if term in OF_FORCE else 'of'} {of}"
 
 

@@ -127,7 +127,9 @@ class Likelihood:
         return min(2.0 * min(of_walk, p), 1.0)
 
     def _p_value(self, after: Fitted, k: int, most: float) -> float:
-        """Return the p value with at most `most` degrees of freedom."""
+        """Return the p value of k columns that are fitted in `after`, with at most `most` degrees
+        of freedom.
+        """
         assert self.before is not None
         n = sum(one.count for one in self.channels)
         dof = max(min(after.effective - self.p - k, most), 2.0)

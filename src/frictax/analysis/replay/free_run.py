@@ -175,7 +175,7 @@ def preview(
     instruments: Mapping[str, Any] | None = None,
     engine: OnSamples | None = None,
 ) -> Preview:
-    """Run a machine that is not fitted with the inputs of a record, with the steps of `engine`.
+    """Run a machine before it is fitted, with the inputs of a record and the steps of `engine`.
 
     The run starts from the measurement, or as `objective` (a `FreeRun` or a `ClosedLoop`)
     specifies.

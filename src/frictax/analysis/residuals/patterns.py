@@ -318,8 +318,8 @@ def whiteness(
     """Find the correlation time of the residuals of the fit's own objective: n/(1 + 2*sum of
     autocorrelations) of the n samples are independent.
 
-    The sum ends at the first lag that exceeds five times 1 + 2*sum up to this lag (Sokal's window).
-    Ljung and Box's Q over 20 lags is compared with chi-square.
+    The sum ends at the first lag that exceeds five times (1 + 2*sum up to this lag), Sokal's
+    window. Ljung and Box's Q over 20 lags is compared with chi-square.
 
     **Source:** G. M. Ljung, G. E. P. Box, Biometrika 65 (1978); A. D. Sokal, Monte Carlo methods in
     statistical mechanics (1997), sec. 3.
