@@ -201,9 +201,7 @@ def _refine_run(
 
 
 def _table_ended(run: Trajectory) -> str:
-    """Return a sentence on the friction table whose last speed was passed when the run stopped; ""
-    if there is none.
-    """
+    """Return a sentence on the friction table whose end stopped the run, or ""."""
     path, mechanism = run.path, run.system.mechanism
     events = int(path.count)
     mode = np.asarray(path.after[events - 1] if events else path.modes[0])
@@ -249,9 +247,7 @@ def _walk_arrays(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: boo
 
 
 def _is(run: Trajectory, how: PyTree) -> bool:
-    """Return whether the run ended with the result `how`. The comparison does not compile a
-    program.
-    """
+    """Return whether the run ended with the result `how`, without compiling a program."""
     return jax.tree.map(int, jax.tree.leaves(run.result)) == jax.tree.map(int, jax.tree.leaves(how))
 
 

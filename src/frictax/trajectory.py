@@ -237,9 +237,7 @@ def law_field(part: Any, direction: int) -> str:
 
 
 def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str) -> Notice | None:
-    """Return a notice if a motion between these speeds leaves the table of `law`, otherwise
-    None.
-    """
+    """Return a notice if a motion between these speeds leaves the table of `law`."""
     table: Table | None = table_of(law)
     if table is None or (reached := table.left_at(slowest, fastest)) is None:
         return None

@@ -68,9 +68,7 @@ def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examina
 
 
 def _unless_refused(job: Future[Any], code: str) -> tuple[Any, tuple[Notice, ...]]:
-    """Return the result of a job. If the job raised `ValueError`, return None and a notice with its
-    text.
-    """
+    """Return the result of a job. If it raised `ValueError`, return None and a notice."""
     try:
         return result_of(job), ()
     except ValueError as why:

@@ -113,8 +113,7 @@ def friction_at(
 
 
 def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Return the friction, or the friction coefficient [1], of a law at many speeds >= 0 [m/s or
-    rad/s].
+    """Return the friction, or friction coefficient [1], of a law at speeds >= 0 [m/s or rad/s].
 
     The program is compiled once for all laws of the same type.
     """

@@ -308,9 +308,7 @@ def _limits_and_scale(
     limits: Limits,
     band: tuple[float, float],
 ) -> tuple[tuple[VariableLimit, ...], float, float, bool]:
-    """Return the limits on variables, the centre and the scale of the drive, and whether it is
-    bounded.
-    """
+    """Return the limits on variables, and the drive's centre, scale, and whether it is bounded."""
     system, machine = under_test.system(under_test.values()), under_test.setup.machine
     quantities, moving = ("travel", "speed", "acceleration"), ()
     states = system.states()
@@ -415,9 +413,7 @@ def draw_machines(
     count: int,
     seed: int,
 ) -> list[np.ndarray]:
-    """Return the parameter values (p,) of the given machine, and of `count` machines drawn from the
-    distribution `over`.
-    """
+    """Return the parameter values of the given machine, and of `count` machines from `over`."""
     x = np.asarray(under_test.values())
     if over is None:
         return [x]
@@ -449,9 +445,7 @@ def draw_machines(
 def prior_information(
     names: tuple[str, ...], size: np.ndarray, after: FitResult | None, priors: Any, x: np.ndarray
 ) -> Float[np.ndarray, "p p"]:
-    """Return the information (p, p) from an earlier fit and from priors about the parameters
-    divided by `size`.
-    """
+    """Return the information of an earlier fit and priors on parameters divided by `size`."""
     known = np.zeros((len(names), len(names)))
     if after is not None:
         mine, theirs = _common_indices(names, after.names)

@@ -138,9 +138,7 @@ class Design(Summarised, DesignVerbs):
         return float(np.max(relative[self.problem.wanted]))
 
     def worst_of_drawn(self, says: str | None = None) -> Float[np.ndarray, " k"]:
-        """Return `worst` for each of the machines `drawn` (k,); infinite for a machine whose run
-        failed.
-        """
+        """Return `worst` for each of the machines `drawn` (k,); infinite after a failed run."""
         others = {rival.description: rival.drawn_runs for rival in self.rivals}
         runs = self.drawn_runs if says is None else others[says]
         wanted = self.problem.wanted
@@ -301,9 +299,7 @@ _PENALTY_WEIGHT = 5.0
 
 @dataclasses.dataclass
 class Candidate:
-    """An excitation: its parameters `c`, its `cost` with the full penalty, and its largest relative
-    `excess` over a limit.
-    """
+    """Parameters `c` of an excitation, `cost` with full penalty, and largest relative `excess`."""
 
     c: Float[np.ndarray, " k"]
     cost: float

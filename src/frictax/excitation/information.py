@@ -61,10 +61,10 @@ def information(
     - `machine`, `free`, `instruments`: as for `fit`; a hybrid system of your own must define its
       start and its `variables`.
     - `ts` (n,): times [s]; `outputs`: variable -> standard deviation of the noise of a sample.
-    - `inputs`: part -> (n,), drives at the times `ts`; `hold`: whether they are held between these
-      times.
-    - `windows`: length [s] of the windows of the fit, each of which starts at the true state; None
-      for one run.
+    - `inputs`: part -> (n,), drives at the times `ts`; `hold`: whether they are held between
+      samples.
+    - `windows`: length [s] of the windows of the fit, which start at the true state; None for one
+      run.
     - `engine`: by default `OnSamples()` with inputs, and `Adaptive()` without.
 
     **Returns:** the information (p, p), with the parameters in the order of
@@ -211,8 +211,7 @@ class InformationSystem(AbstractHybridSystem):
     triangle of F, row by row.
 
     - `weight` (c,): rate/sd**2 of each output, its information per second for a derivative of 1.
-    - `restarts` (k,): times at which the derivatives S are set to 0, because a window of the fit
-      begins.
+    - `restarts` (k,): times at which S is set to 0, because a window of the fit begins.
     """
 
     sensitive: Sensitive
@@ -336,9 +335,7 @@ class InformationSystem(AbstractHybridSystem):
 def build_information_system(
     under_test: MachineUnderTest, x: Float[Array, " p"], weight: Any, restarts: Any
 ) -> InformationSystem:
-    """Return the system of the machine with parameter values x and its information as a further
-    state.
-    """
+    """Return the system of the machine with parameter values x and its information as a state."""
     n = under_test.system(x).start(jnp.asarray(under_test.t[0]))[0].shape[0]
     return InformationSystem(
         Sensitive(under_test, x, n), jnp.asarray(weight), jnp.asarray(restarts)

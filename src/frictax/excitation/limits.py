@@ -19,8 +19,7 @@ class Limits:
     - `band`: lowest and highest frequency [Hz] of the excitation.
     - `body`: the body whose motion is limited; by default the body that the drive acts on.
 
-    **Raises:** `ValueError` for a value that is not a number > 0, and for a band that does not
-    rise.
+    **Raises:** `ValueError` for a value that is not > 0, and for a band that does not rise.
 
     >>> import frictax as fx
     >>> fx.Limits(travel=0.2, force=3.0, band=(0.1, 3.0)).travel

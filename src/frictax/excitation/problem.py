@@ -159,9 +159,7 @@ class DesignProblem:
 
     @functools.cached_property
     def pull_back(self) -> Any:
-        """Compiled function of c and the gradient of a cost by the drive. It returns the gradient
-        by c.
-        """
+        """Compiled function that converts the gradient by the drive to the gradient by c."""
         return interruptible_jit(lambda c, gradient: jax.vjp(self.excitation, c)[1](gradient)[0])
 
     @functools.cached_property
@@ -282,16 +280,12 @@ class DesignProblem:
 
     @functools.cached_property
     def cost_and_gradient(self) -> Any:
-        """Compiled function that returns `cost` and its gradient by the drive; it can be
-        interrupted.
-        """
+        """Compiled, interruptible function that returns `cost` and its gradient by the drive."""
         program = interruptible_jit(jax.value_and_grad(self.cost, has_aux=True))
         return lambda u, x, weight: program(u, x, jnp.asarray(weight))
 
     def run_once(self, u: Float[Numbers, " n"], x: Float[Numbers, " p"]) -> ExperimentRun:
-        """Return `run`, computed by the compiled program of the search. Compiling a new program
-        takes longer.
-        """
+        """Return `run` by the compiled program of the search, which saves a compilation."""
         return self.cost_and_gradient(u, x, 1.0)[0][1][0]
 
     @functools.cached_property
@@ -335,8 +329,7 @@ def is_position_controller(machine: Any, drive: str) -> bool:
 def _slip_and_miss(
     guards: Callable[[Array], Array], modes: Array, path: Any, count: int, t: Array
 ) -> tuple[Array, Array]:
-    """Return the duration of the shortest slip [samples], and the distance from an event that does
-    not happen.
+    """Return the duration of the shortest slip [samples], and the distance from an absent event.
 
     This distance is the smallest local minimum of an event function, divided by its largest value.
     It also includes `_standstill_reserve`.
@@ -383,8 +376,7 @@ def _slip_and_miss(
 def _standstill_reserve(
     rests: Array, margins: Array, stuck: Array, times: Array, t: Array
 ) -> Array:
-    """Return for each of the `times` how far a contact is from the boundary between standstill and
-    reversal.
+    """Return how far a contact is from the boundary between standstill and reversal at `times`.
 
     The reserve is the smallest absolute value of the event functions of breakaway, relative to half
     of their largest value while the contact sticks.

@@ -19,9 +19,7 @@ from .shapes import Chirp, Staircase
 
 @dataclasses.dataclass(frozen=True)
 class Rival:
-    """A conventional experiment with the drive `u`: its run on the given machine, and its runs on
-    the drawn machines.
-    """
+    """A conventional experiment with the drive `u`, run on the given and the drawn machines."""
 
     description: str
     u: Float[np.ndarray, " n"]
@@ -30,9 +28,7 @@ class Rival:
 
 
 def best_rivals(problem: DesignProblem) -> list[Rival]:
-    """Return the best of three chirps and the best of many staircases, each as large as the limits
-    allow.
-    """
+    """Return the best of three chirps and the best of many staircases, scaled to the limits."""
     low, high = problem.band
     middle, chirps = np.sqrt(low * high), []
     for band in ((low, high), (low, middle), (middle, high)):

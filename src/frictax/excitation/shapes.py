@@ -168,8 +168,7 @@ class Staircase(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class Ramps(AbstractShape):
-    """Ramps from level to level with a rest at each level. Such motions identify the breakaway
-    force.
+    """Ramps from level to level with a rest at each level, to identify the breakaway force.
 
     **Arguments:** `levels`: number of levels.
 
@@ -241,9 +240,7 @@ def _points(t: Times, band: Band) -> int:
 
 
 def _fade(t: Times) -> np.ndarray:
-    """Return a window that rises from 0 to 1 at the start and falls to 0 at the end. It is twice
-    differentiable.
-    """
+    """Return a smooth window that rises from 0 to 1 at the start and falls to 0 at the end."""
     share = (t - t[0]) / (t[-1] - t[0])
     s = np.clip(np.minimum(share, 1.0 - share) / _REST, 0.0, 1.0)
     return s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
@@ -285,8 +282,6 @@ def namespace(x: Numbers) -> Any:
 
 
 def _scaled_heights(c: np.ndarray, first: int, factor: float) -> np.ndarray:
-    """Return `c` with scaled heights. The entries of `c` from index `first` on describe the
-    heights.
-    """
+    """Return `c` with scaled heights, which its entries from index `first` on describe."""
     heights = np.clip(factor * np.tanh(c[first:]), -0.999, 0.999)
     return np.concatenate([c[:first], np.arctanh(heights)])

@@ -59,9 +59,7 @@ class Interval(eqx.Module):
     contacts: int = eqx.field(static=True)
 
     def system(self, x: Array, draw: Array | None = None) -> AbstractHybridSystem:
-        """Return the machine with the parameters in x, and with the noise `draw` on inputs and
-        parameters.
-        """
+        """Return the machine with the parameters in x and the noise `draw` added."""
         w = self.uncertain
         values = {
             name: _clip(x[len(self.states) + i], w.low[i], w.high[i])
@@ -99,9 +97,7 @@ class Interval(eqx.Module):
         return self._join(path.ys[-1], x), path.result
 
     def end_in_mode(self, x: Array, draw: Array) -> Array:
-        """Return x at the end of the interval for the constant mode of its start (one Runge-Kutta
-        step).
-        """
+        """Return x at the end for the constant mode of the start, by one Runge-Kutta step."""
         y = x[: len(self.states)]
         x, draw = self._add_drift(x, draw)
         system, mode, (t0, t1) = self.system(x, draw), constant(self.start(x, draw)[2]), self.t
@@ -123,9 +119,7 @@ class Interval(eqx.Module):
         return self.system(x).guard(self.t[0], x[: len(self.states)], mode, None)
 
     def margin_change(self, x: Array, mode: Modes) -> Float[Array, " g"]:
-        """Return the change of the event functions over the interval if the mode does not
-        change.
-        """
+        """Return the change of the event functions over the interval in a constant mode."""
         system, (t0, t1), y = self.system(x), self.t, x[: len(self.states)]
         after = y + (t1 - t0) * system.flow(t0, y, mode, None)
         return system.guard(t1, after, mode, None) - system.guard(t0, y, mode, None)
@@ -147,9 +141,7 @@ class Interval(eqx.Module):
 
 
 def _clip(value: Array, low: Array, high: Array) -> Array:
-    """Clip a value to its domain. The derivative is 1 even on the boundary, so updates can move the
-    value away from it.
-    """
+    """Clip a value to its domain, with derivative 1 so that updates can move it back."""
     return value + constant(jnp.clip(value, low, high) - value)
 
 
@@ -193,9 +185,7 @@ class FilterProblem(eqx.Module):
 
 
 class FilterOutput(eqx.Module):
-    """The estimates at one sample or at all samples; `result`: result code of the run that ends at
-    the sample.
-    """
+    """The estimates at one sample or all samples; `result`: code of the run up to the sample."""
 
     x: Float[Array, "... k"]
     P: Float[Array, "... k k"]

@@ -73,9 +73,7 @@ class Filtered:
 
     @property
     def consistent(self) -> bool:
-        """True if the mean of `nis` is in the range that contains 95 % of the records of a correct
-        model.
-        """
+        """True if the mean of `nis` is in the 95 % range of records of a correct model."""
         return bool(abs(float(np.mean(self.nis)) - len(self.outputs)) <= self._half)
 
     @property

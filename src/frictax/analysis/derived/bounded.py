@@ -16,9 +16,7 @@ _DRAWS, _LEAST = 4000, 400  # numbers of draws, and of valid draws that are suff
 
 
 def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarray, " q"]:
-    """Return for each fitted parameter whether it is at a bound or within three standard errors of
-    it.
-    """
+    """Return which fitted parameters are at a bound or within three standard errors of it."""
     unknowns = found.problem.unknowns
     error = np.sqrt(np.maximum(np.diag(spread.covariance), 0.0))
     away = np.fmin(found.x - bounds(unknowns), upper_bounds(unknowns) - found.x)
@@ -26,9 +24,7 @@ def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarr
 
 
 def is_on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
-    """Return for each fitted parameter whether it is at its lower bound and has no standard
-    error.
-    """
+    """Return which fitted parameters are at their lower bound and have no standard error."""
     x, low = np.asarray(found.x, float), bounds(found.problem.unknowns)
     start = np.abs(np.asarray(found.problem.x0) - low)
     # A parameter is at its bound if its distance from the bound is at most 1 % of its value or of

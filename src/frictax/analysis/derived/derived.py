@@ -47,8 +47,7 @@ class Derived(Estimated, DerivedVerbs):
 
     - `estimates`: one for each quantity, with standard error, interval and degrees of freedom;
       `covariance` (k, k) of all quantities; `level` of the intervals.
-    - `value`, `standard_error`, `interval`: numbers for one quantity, otherwise arrays (k,) and
-      (k, 2).
+    - `value`, `standard_error`, `interval`: numbers for one quantity, or arrays (k,) and (k, 2).
     - `gradient` (k, q): derivatives by all fitted parameters. Parameters at their bounds are taken
       as fixed, so their derivatives are 0.
     - `draws` (chains, n, k): the quantities for each draw of a `Posterior`, None for a fit. They
@@ -238,9 +237,7 @@ def requested_quantities(
 
 
 def is_title(text: str) -> bool:
-    """Return whether a text has the form of the name of a common quantity, and is not
-    arithmetic.
-    """
+    """Return whether a text has the form of a name of a common quantity, not of arithmetic."""
     return re.fullmatch(r"[\w.]+: [\w ]+", text) is not None
 
 
@@ -324,9 +321,7 @@ def differentiate_quantity(
     record: int | None,
     spread: CovarianceEstimate,
 ) -> DerivedValues:
-    """Evaluate and differentiate `function` for the setup of a record; None: for the common
-    setup.
-    """
+    """Evaluate and differentiate `function` for the setup of a record (None: common setup)."""
 
     def at(x: Array) -> tuple[Array, Array]:
         value = function(found.problem.setup_at(x, record))
@@ -538,9 +533,7 @@ _TWO: Mapping[type, Callable[[Any, Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Expression:
-    """An arithmetic expression as a function of all parameters by path; `paths`: the paths that it
-    contains.
-    """
+    """An arithmetic expression as a function of parameters by path; `paths`: its paths."""
 
     function: Callable[[Mapping[str, Any]], Any]
     paths: tuple[str, ...]

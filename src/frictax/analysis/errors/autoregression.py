@@ -129,8 +129,7 @@ class Series:
         """Fit the autoregression to the residuals for estimates that differ by `moved` from the
         fitted ones. Return the Gram matrix of the whitened residuals and columns.
 
-        `taken`: covariance of the estimates. It restores the variance of the residuals that the fit
-        removed.
+        `taken`: covariance of the estimates, which restores the variance that the fit removed.
         """
         v = np.concatenate([[1.0], -moved])
         weight = np.outer(v, v)
@@ -147,8 +146,7 @@ class Series:
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
         """Return the covariance of the estimates that the noise of this series causes. Also return
         its changes for a change of the autoregressive coefficients by one standard deviation along
-        each principal axis. The third result is the number of rows that determine the variance of
-        the noise.
+        each principal axis. The third result is the number of rows that determine this covariance.
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))
@@ -176,9 +174,7 @@ class Series:
 
     @property
     def memory(self) -> float:
-        """The time in which the autocorrelation of the residuals decreases to 1/e, at most the
-        length of the record [s].
-        """
+        """Time after which the autocorrelation is 1/e, at most the length of the record [s]."""
         return min(self.step * self.model.rows, self.length)
 
 
@@ -218,9 +214,7 @@ class Walk:
     gain: float = np.inf
 
     def covariances(self, series: Series) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the covariance of the estimates that the random walk causes, in the form of
-        `Series.covariances`.
-        """
+        """Return the covariance due to the random walk, in the form of `Series.covariances`."""
         columns = np.concatenate([x for _, x in series.parts]) * series.each
         steps = np.cumsum(columns[::-1], axis=0)  # a step of the walk changes all later samples
         size = steps.T @ steps
@@ -416,9 +410,7 @@ class _Waves:
 
 
 def slowest_waves(n: int) -> Float[np.ndarray, "n w"]:
-    """Return the slowest components of a random walk of `n` steps with variance 1, each times its
-    standard deviation.
-    """
+    """Return the slowest components of a random walk of `n` steps with variance 1."""
     waves = _walk_waves(n)
     return waves.sines * np.sqrt(waves.size)
 
@@ -444,8 +436,7 @@ _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 
 @pytree_dataclass
 class Autoregression(LinearNoiseModel):
-    """The noise model of autoregressive residuals: r[i] = phi[1] r[i-1] + ... + phi[m] r[i-m] +
-    e[i].
+    """Model of autoregressive residuals: r[i] = phi[1] r[i-1] + ... + phi[m] r[i-m] + e[i].
 
     There is one autoregression for each record and output. Schwarz's criterion selects its order,
     at most 20, on samples averaged to the frequencies that matter for the estimates. Restricted
@@ -606,9 +597,7 @@ def random_walks(
 
 
 def _record_over_correlation_time(series: list[Series]) -> float:
-    """Return the length of each record divided by its longest correlation time, summed over the
-    records.
-    """
+    """Return the sum over the records of (length / longest correlation time)."""
     least: dict[int, float] = {}
     for one in series:
         least[one.record] = min(least.get(one.record, np.inf), one.length / one.memory)

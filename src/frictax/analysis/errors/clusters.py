@@ -283,8 +283,7 @@ def records_apart(found: FitResult) -> tuple[Notice, ...]:
 
     A search finds the values for each single record. The linearised common fit is not used, because
     it is far from these values if records differ much. Each search begins at the start of the
-    common fit. If it does not reach the noise, a second search begins at the result of the common
-    fit.
+    common fit. If it does not reach the noise, a second search begins at the end of the common fit.
     """
     whole, problem = found.certificate, found.problem
     if whole is None or whole.at_noise or len(problem.prepared) < 2 or problem.priors:
@@ -337,8 +336,7 @@ def welch_test(
 
 
 def paule_mandel(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]) -> float:
-    """Return the standard deviation of the true values, which were measured as `x` with these
-    variances.
+    """Return the standard deviation of the true values, measured as `x` with these variances.
 
     **Source:** R. C. Paule, J. Mandel, "Consensus values and weighting factors", Journal of
     Research of the National Bureau of Standards 87 (1982).

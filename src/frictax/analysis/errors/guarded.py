@@ -50,8 +50,7 @@ class Guarded(NoiseModel):
       not whitened, and only the guard is used.
     - The guard, `Clustered(10)`: the differences between ten blocks of time. It is used if its
       error is larger than in seven of ten records for which the usual model is right (F test).
-      Without this condition, two correct models differ by chance, and the wider interval is too
-      wide.
+      Without this condition, two correct models differ by chance, and the wider one is too wide.
     - `InputNoise`, for a run whose misfit exceeds the noise of its sensors.
     - `EncoderSteps`, for a run with rounded outputs. It replaces the other models if all outputs
       are rounded and no other model is more than twice as wide.
@@ -65,8 +64,7 @@ class Guarded(NoiseModel):
     The rows of a sweep do not have times. Their errors are taken as white. Other errors are added
     if the rows show them:
 
-    - errors by `Autoregression`, with the rows in order of speed in each direction and in the order
-      of the table;
+    - errors by `Autoregression`, with rows in order of speed in each direction, and in table order;
     - errors with one mean row for each speed, if speeds differ by more than the replicates of one
       speed (F test);
     - errors by the squares of single residuals, for a parameter whose error is then larger than in
@@ -266,9 +264,7 @@ def _half_widths_of_parts(
     directions: Float[np.ndarray, "m q"],
     level: float,
 ) -> Float[np.ndarray, "k m"]:
-    """Return half of the interval for each noise model and direction; 0 if a model does not
-    apply.
-    """
+    """Return half of the interval by noise model and direction; 0 if a model does not apply."""
     applies = ((directions != 0) @ where.T).T
     # The guard applies if it has several blocks and its error is larger than chance explains.
     if guard:
@@ -290,16 +286,13 @@ def _dof_of_widest(
     level: float,
     directions: Float[np.ndarray, "m q"],
 ) -> Float[np.ndarray, " m"]:
-    """Return for each direction the degrees of freedom of the noise model with the widest
-    interval.
-    """
+    """Return by direction the degrees of freedom of the noise model with the widest interval."""
     wins = of_each(directions, level).argmax(axis=0)
     return np.array([part.dof(directions) for part in parts])[wins, np.arange(len(wins))]
 
 
 def _in_order(linear: Linearization) -> list[Linearization]:
-    """Return the rows as series: in order of speed, and also in the order of the table if it is
-    different.
+    """Return the rows as series: in order of speed, and in the order of the table if it differs.
 
     Outliers are removed, because two of them in neighbouring rows look like an autocorrelation.
     """

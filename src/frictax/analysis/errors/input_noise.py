@@ -31,8 +31,7 @@ class InputNoise(LinearNoiseModel):
     """The noise model of white noise in the recorded inputs, whose effect is simulated.
 
     The variance of the noise is estimated from each input. Draws of this noise are added to the
-    inputs, the records are simulated, and the changes of the estimates follow from the linearised
-    fit.
+    inputs, the records are simulated, and the estimates follow from the linearised fit.
 
     In a long run the machine integrates this noise, and impacts or breakaways amplify it. The
     result is a few slow oscillations in the residuals, which an autoregression cannot separate from
@@ -150,9 +149,7 @@ def _rounded_outputs(
 def _rounding_covariance(
     g: Float[np.ndarray, "n p"], s: Float[np.ndarray, " n"], q: float, noise: float
 ) -> Float[np.ndarray, "p p"]:
-    """Return the covariance of the sum over all rows of `g`, each times the error of rounding `s`
-    to multiples of `q`.
-    """
+    """Return the covariance of the sum over rows of `g`, times the error of rounding `s` to `q`."""
     out, rest = np.zeros((g.shape[1],) * 2), noise**2 + q**2 / 12
     for k in range(1, 65):  # terms of the Fourier series of the rounding error
         wave = g.T @ np.exp(2j * np.pi * k * (s / q % 1.0))
@@ -162,9 +159,7 @@ def _rounding_covariance(
 
 
 def input_noise_exceeds_sensors(found: FitResult) -> bool:
-    """Return whether inputs are noisy and the misfit of an output exceeds three times its sensor
-    noise.
-    """
+    """Return whether inputs are noisy and an output's misfit exceeds 3 times its sensor noise."""
     for label, record in found.records.items():
         for name, misfit in found.rms[label].items() if isinstance(record, Record) else ():
             if name not in record.outputs:  # A force of inverse dynamics does not have a sensor.
@@ -204,8 +199,7 @@ class Whitened(LinearNoiseModel):
     """The noise model of residuals that the objective has whitened by a covariance of its own.
     Their variance is 1 or larger.
 
-    The variance is larger than 1 if this covariance is incomplete, for example if the machine lacks
-    a term.
+    The variance is larger than 1 if this covariance is incomplete, for example for a missing term.
     """
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
@@ -270,9 +264,7 @@ def motion_share(found: FitResult) -> float:
 
 
 def without_intervals(found: FitResult, share: float) -> CovarianceEstimate:
-    """Return errors with infinite intervals, for a fit that can only serve as the start of another
-    fit.
-    """
+    """Return errors with infinite intervals, for a fit that can only be the start of another."""
     said = () if share == 0.0 else (Notice("motion-within-noise", "", {"share": share}),)
     dof = SameDegreesOfFreedom(found.dof)
     return _Unbounded(found.full_covariance, dof, "a start only", said)

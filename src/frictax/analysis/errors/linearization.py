@@ -89,9 +89,7 @@ class Samples:
         ]
 
     def spread_out(self, values: list[np.ndarray]) -> Float[np.ndarray, " n"]:
-        """Convert `values`, with one number for each sample of each record, to an array with one
-        number for each residual.
-        """
+        """Convert one number for each sample of each record to one number for each residual."""
         out = np.zeros(self.record.size)
         for rows, x in zip(self.rows, values, strict=True):
             out[np.ravel(rows)] = x[self.sample[np.ravel(rows)]]
@@ -108,7 +106,7 @@ class Linearization:
     - `priors` (k, p): the rows that priors add to the Jacobian, in units of `noise`. `noise`: the
       standard deviation of the residuals under the assumption of white noise.
     - `samples`: which sample each residual belongs to. `counted` (n,): residuals with a weight.
-    - `follow` (q, p): derivatives of all fitted parameters, including starts of windows, by the
+    - `follow` (q, p): derivatives of all fitted parameters, with starts of windows, by the
       estimates.
     - `rows`: for sweeps, the rows as series; `order`: the order of these rows in words.
     """
@@ -131,15 +129,11 @@ class Linearization:
 
     @functools.cached_property
     def axes(self) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
-        """The result of `inverse_root`: root of the covariance, and directions that are not
-        identifiable.
-        """
+        """The result of `inverse_root`: covariance root, and unidentifiable directions."""
         return inverse_root(self.jacobian, self.priors)
 
     def fit_to_record(self, i: int) -> tuple["Linearization", Float[np.ndarray, " p"]]:
-        """Return the linearised fit to record `i` alone, and its estimates minus the common
-        estimates.
-        """
+        """Return the linearised fit to record `i` alone, and its estimates minus the common."""
         mine = self.counted & (self.samples.record == i)
         one = dataclasses.replace(
             self,

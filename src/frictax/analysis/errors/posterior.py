@@ -100,9 +100,8 @@ def run_chains(
     """Draw from the posterior density. Return the values, the statistics of the sampler by name
     (chains, n), and whether Ctrl-C stopped the chains.
 
-    `frame`: the first coordinates; `samples`: number of independent residuals; `counts`: number of
-    chains, number of draws that adapt step size and metric, and number of draws that are kept in
-    each chain.
+    `frame`: the first coordinates; `samples`: number of independent residuals; `counts`: numbers of
+    chains, of draws that adapt step size and metric, and of draws that are kept in each chain.
     """
     number, warmup, draws = counts
     parts = tell.parts({f"chain {k + 1}": 1.0 for k in range(number)})
@@ -310,7 +309,7 @@ def _density(
     problem: Problem, frame: Frame, w: Any, r: Any, jacobian: Any, samples: Any
 ) -> tuple[Array, Array]:
     """Return the log posterior density of the coordinates w, without its constant, and its
-    gradient. They are computed from the residuals r and the Jacobian of r by the coordinates of the
+    gradient. They follow from the residuals r and the Jacobian of r by the coordinates of the
     problem.
     """
     data = sum(int(np.prod(np.shape(p.weight))) for p in problem.prepared)

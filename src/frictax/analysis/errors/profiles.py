@@ -30,8 +30,7 @@ class Profile(Summarised):
     """The profile of one fitted parameter. Print it.
 
     - `values` (n,) of the parameter, sorted [SI]; `ratio` (n,): likelihood ratio 2*(log L_best -
-      log L) at these values, 0 at the best value; `others` (n, q): all fitted parameters at these
-      values.
+      log L) at these values, 0 at the best; `others` (n, q): all fitted parameters at these values.
     - `lower`, `upper`: ends of the interval; `one_sided`: whether the interval begins at the bound
       of the parameter's domain; `threshold`: the value of `ratio` at the ends; `level`.
     - `sentence`: the interval in words.
@@ -115,8 +114,7 @@ def profile_of(
 
     The parameter is fixed at values on both sides of its estimate, and all others are refitted at
     each value. The interval ends where the misfit becomes too large. A pair is fixed on a grid of
-    `points` by `points` over three and a half standard errors in each direction, within the
-    domains.
+    `points` by `points` over 3.5 standard errors in each direction, within the domains.
 
     Unlike a linearised interval, this interval accounts for a misfit that is not a parabola, and
     for the bound of the parameter's domain. If the data do not exclude the bound, the interval
@@ -253,9 +251,7 @@ def _profile(
 def _first_step(
     found: FitResult, i: int, path: str, best: float, bound: float, stretch: float
 ) -> float:
-    """Return the standard error of parameter i, or a replacement if the parameter is at its
-    bound.
-    """
+    """Return the standard error of parameter i, or a replacement for a parameter at its bound."""
     step = np.sqrt(stretch * found.full_covariance[i, i])
     if found.active[i] and np.isfinite(step) and step > 0:
         return step
@@ -345,9 +341,8 @@ def _check_level(found: FitResult, level: float | None) -> float:
 def _variance_ratio(
     found: FitResult, places: list[int], by: NoiseModel | Uncertainty | None
 ) -> tuple[float, float]:
-    """Return the variance of some parameters by the noise model, divided by their variance for
-    white residuals, in the worst direction. Also return the smallest degrees of freedom of the
-    noise model.
+    """Return the variance of some parameters by the noise model, over that for white residuals, in
+    the worst direction. Also return the smallest degrees of freedom of the noise model.
     """
     account = by.by if isinstance(by, Uncertainty) else Guarded() if by is None else by
     if isinstance(account, White):

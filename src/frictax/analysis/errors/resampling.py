@@ -1,7 +1,6 @@
 """Refit parts of the records: block bootstrap and jackknife, and the refits that other methods use.
 
-The refits start at the result of the fit, with other weights of the samples or with some parameters
-fixed.
+The refits start at the result of the fit, with other weights of samples or some parameters fixed.
 """
 
 from typing import Any
@@ -27,9 +26,7 @@ _STEPS = 60  # largest number of steps of each refit
 
 
 def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
-    """Return the problem with the weight of each residual multiplied by the entry of `times` for
-    it.
-    """
+    """Return the problem with the weight of residual j multiplied by `times[j]`."""
     rows = Samples(problem).rows
     parts = [np.asarray(p.weight) * times[r] for p, r in zip(problem.prepared, rows, strict=True)]
     return eqx.tree_at(lambda p: [prepared.weight for prepared in p.prepared], problem, parts)
@@ -45,9 +42,7 @@ def run_search(
 
 
 def method_of(found: FitResult) -> LevenbergMarquardt:
-    """Return the method of the fit if it is Levenberg-Marquardt, otherwise a new
-    Levenberg-Marquardt method.
-    """
+    """Return the method of the fit if it is Levenberg-Marquardt, otherwise a new such method."""
     if isinstance(found.method, LevenbergMarquardt):
         return found.method
     return LevenbergMarquardt(tolerance=1e-3)
@@ -239,9 +234,7 @@ class Jackknife(NoiseModel):
 
 
 def _refuse(problem: Problem, kind: str) -> None:
-    """Raise `ValueError` for a problem whose errors cannot be estimated by refits with other
-    weights.
-    """
+    """Raise `ValueError` if refits with other weights cannot estimate the errors of `problem`."""
     if problem.priors:
         raise ValueError(
             f"`{kind}` cannot resample priors, so its errors are too small for fits with priors."
@@ -252,7 +245,5 @@ def _refuse(problem: Problem, kind: str) -> None:
 
 
 def _ends_at_kinks(settled: np.ndarray) -> str:
-    """Return a text on how many searches ended at a kink of the misfit, where a stop or a
-    breakaway appears or disappears.
-    """
+    """Return a text on how many searches ended at a kink of the misfit, caused by an event."""
     return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"

@@ -144,9 +144,7 @@ class Uncertainty(Summarised, Estimated):
 
 
 def in_words(found: FitResult) -> list[str]:
-    """Return a text on the noise model of the intervals, and on the width of the intervals compared
-    with white noise.
-    """
+    """Return a text on the noise model and on the interval widths relative to white noise."""
     u, white = found.uncertainty(), found.uncertainty(White())
     with np.errstate(divide="ignore", invalid="ignore"):
         wider = u.half_widths / white.half_widths

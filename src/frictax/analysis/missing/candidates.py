@@ -58,9 +58,7 @@ OF_FORCE: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 
 
 def force_of(term: str, xp: Any, t: Any, s: Any, v: Any, vmax: Any) -> Any:
-    """Return the force of a term on a body. Terms of `OF_FORCE` are forces; terms of `LAW_TERMS`
-    act as friction.
-    """
+    """Return the force of a term on a body. Terms of `LAW_TERMS` act as friction."""
     if term == OTHER_WAY:
         return -xp.abs(xp.sign(v))
     if term in OF_LAW:
@@ -268,9 +266,7 @@ class Candidate:
 
     @property
     def rank(self) -> int:
-        """The rank of the candidate among those that a record cannot distinguish; the simplest has
-        0.
-        """
+        """The rank among candidates that a record cannot distinguish; the simplest has 0."""
         if self.term in ("gain", "offset", "drift", "delay") and self.kind == "held":
             return 1
         if self.kind == "held" or "spring" in self.term:
@@ -494,9 +490,7 @@ def _with_forces(
 
 
 def fitted_instruments(found: FitResult) -> dict[str, Any]:
-    """Return the instrument of each channel of a fit's records in a dict. Its keys are paths such
-    as ``"inputs.drive"``.
-    """
+    """Return the instruments of all channels in a dict with keys such as ``"inputs.drive"``."""
     out: dict[str, Any] = {}
     for record in found.records.values():
         for side in ("inputs", "outputs"):
@@ -517,9 +511,7 @@ def term_name(term: str, of: str) -> str:
 
 
 def _of_law(term: str, path: str, unit: str, rotational: bool, has: float = 0.0) -> Candidate:
-    """Return the candidate `term` for the law at `path`; `has`: coefficient that the law already
-    has.
-    """
+    """Return candidate `term` for the law at `path`, which already has the coefficient `has`."""
     speed = "rad" if rotational else "m"
     of = "" if unit == "1" else f"{unit}."
     units = {"viscous": f"{of}s/{speed}", "drag": f"{of}s2/{speed}2"}

@@ -127,9 +127,7 @@ class Likelihood:
         return min(2.0 * min(of_walk, p), 1.0)
 
     def _p_value(self, after: Fitted, k: int, most: float) -> float:
-        """Return the p value of k columns that are fitted in `after`, with at most `most` degrees
-        of freedom.
-        """
+        """Return the p value of k columns, fitted in `after`. `most`: degrees of freedom."""
         assert self.before is not None
         n = sum(one.count for one in self.channels)
         dof = max(min(after.effective - self.p - k, most), 2.0)
@@ -164,9 +162,7 @@ class Likelihood:
 
 
 class _Channel:
-    """Sums of products of the lagged columns of one channel. The columns include the slow
-    components of its random walk.
-    """
+    """Products of the lagged columns of one channel, including those of its random walk."""
 
     def __init__(
         self,
@@ -287,8 +283,7 @@ def window_autoregression(
     restores the variance that window starts and fitted parameters absorbed.
 
     A fitted start absorbs the slowest components of the residuals of its window. If the correlation
-    time is half a window, the residuals then look almost uncorrelated, and any slow term seems
-    significant.
+    time is half a window, the residuals look almost uncorrelated, and slow terms seem significant.
 
     **Arguments:** `columns`: the tried columns are not used; `stretches`: the row numbers of each
     stretch, which may continue from window to window.

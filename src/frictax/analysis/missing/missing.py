@@ -113,7 +113,7 @@ class Evaluation:
 class Trials:
     """The fitted machine with all candidates, of which some are `accepted` and stay in the model.
 
-    - `tried`: the candidates; `first`: index of the first coefficient of each; `point`: the present
+    - `tried`: the candidates; `first`: index of the first coefficient of each; `point`: present
       values.
     - `test`: the score test; `travel` of each body [m or rad].
     """
@@ -140,9 +140,7 @@ class Trials:
         self.other_periods: dict[str, list[float]] = {}
 
     def at_values(self, at: Point, which: int | None = None) -> Evaluation:
-        """Evaluate at a point, with the accepted candidates and the candidate `which` in the
-        model.
-        """
+        """Evaluate at a point, with the accepted candidates and candidate `which` in the model."""
         inside = [*self.accepted, *([] if which is None else [which])]
         waves = [self.tried[i].of for i in inside if self.tried[i].kind == "wave"]
         here = sensitivities(self.problem, self.tried, at, self.ranges)
@@ -161,16 +159,12 @@ class Trials:
         return list(range(self.first[which], self.first[which] + self.tried[which].size))
 
     def tries(self, which: int) -> float:
-        """Return the number of alternatives that a candidate contains: all periods of a ripple,
-        otherwise 1.
-        """
+        """Return the number of alternatives in a candidate: the periods of a ripple, or 1."""
         one = self.tried[which]
         return 1.0 if one.kind != "wave" else _PERIODS * (2.0 + self.turns(one.of))
 
     def with_accepted(self, seen: Evaluation) -> Sensitivities:
-        """Return the sensitivities with the columns of accepted candidates among the fitted
-        ones.
-        """
+        """Return the sensitivities with accepted candidates among the fitted columns."""
         own = [j for i in self.accepted for j in self.places(i)]
         fitted = np.column_stack([seen.at.fitted, seen.at.tried[:, own], seen.by_wave])
         return dataclasses.replace(seen.at, fitted=fitted)
@@ -179,8 +173,7 @@ class Trials:
         """Choose for each ripple the period that explains most, and the two next best for refits.
 
         The grid has 90 frequencies of at least three periods over the travel. For a body that turns
-        several times it also has 1 to 45 periods per turn. A finer grid around the best frequency
-        follows.
+        several times it also has 1 to 45 periods per turn. A finer grid around the best follows.
         """
         for i, one in enumerate(self.tried):
             if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
@@ -248,9 +241,7 @@ class Trials:
             _, self.point, _ = self.refit_from(None, self.point)
 
     def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
-        """Refit as `refit` does, from the point `at`. If `which` is None, no new candidate is
-        added.
-        """
+        """Refit as `refit` does, from the point `at`; None adds no new candidate."""
         inside = [*self.accepted, *([] if which is None else [which])]
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)

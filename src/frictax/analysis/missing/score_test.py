@@ -145,8 +145,7 @@ def whiten(
     model: Callable[[list[np.ndarray]], Autoregressive],
 ) -> tuple[Projected, Stretches]:
     """Filter residuals and columns by the autoregression `model` of each channel, and divide them
-    by the standard deviation of its innovations. Return the result, and the remaining rows of each
-    stretch.
+    by the standard deviation of its innovations. Also return the remaining rows of each stretch.
     """
     table = np.column_stack([columns.residuals, columns.fitted, columns.tried, columns.starts])
     rows, kept = [], []
@@ -176,9 +175,7 @@ def model_of_residuals(
 
 
 def model_on_windows(columns: Sensitivities) -> Callable[[list[np.ndarray]], Autoregressive]:
-    """Return a function that computes the autoregression of a channel on windows, after a fit of
-    all columns.
-    """
+    """Return a function that computes a channel's autoregression on windows, all columns fitted."""
     fitted = np.column_stack([columns.fitted, columns.tried])
     whole = dataclasses.replace(columns, fitted=fitted)
 
@@ -221,9 +218,7 @@ class ScoreTest:
 
     @functools.cached_property
     def doubt(self) -> float:
-        """The factor on the p values of the test by blocks: 10 if input noise may have moved the
-        machine, otherwise 1.
-        """
+        """Factor on p values by blocks: 10 if input noise may have moved the machine, or 1."""
         is_noisy = self.has_noisy_inputs or input_noise_exceeds_sensors(self._found)
         return 10.0 if is_noisy else 1.0
 
@@ -244,9 +239,7 @@ class ScoreTest:
         return CandidateTests(self, seen)
 
     def refit_gain(self, before: Sensitivities, after: Sensitivities) -> RefitGain:
-        """Return the gain of a refit from `before` to `after`. The tried columns of `after` are
-        those of the candidate.
-        """
+        """Return the gain of a refit; `before`, `after`: without and with the candidate."""
         was, then = (
             Projected.from_columns(before, self.counted),
             Projected.from_columns(after, self.counted),
@@ -307,8 +300,7 @@ class CandidateTests:
 
     def leaves_white_noise(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
         """Return whether the residuals of `seen` are white noise after a fit of the columns `at`:
-        uncorrelated, and even over frequencies and blocks of time. `rows`: their numbers by
-        stretch.
+        uncorrelated, and even over frequencies and blocks of time. `rows`: their numbers.
         """
         left = np.zeros(len(self.left))
         left[seen.rows] = seen.without(at)
@@ -344,8 +336,7 @@ class CandidateTests:
         """Return the p value of the columns `at` by likelihood. The models with and without these
         columns have their own autoregressions, random walks and input noise.
 
-        On windows, if the p value `quick` is small, the autoregression is fitted with these
-        columns.
+        On windows, the autoregression is fitted with these columns if the p value `quick` is small.
         """
         if not self.test.has_windows:
             p = self.likelihood.p_value(at)
@@ -465,9 +456,7 @@ def _cosines(n: int, m: int) -> np.ndarray:
 
 
 def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
-    """Return whether noise has equal power at low and high frequencies, and equal variance in all
-    blocks of time.
-    """
+    """Return whether noise has equal power over frequency and equal variance over time."""
     uneven = 0.001  # p value below which noise is not white over frequencies or blocks
     power = _periodogram(left)
     low = [m for m in _LOWEST if 4 * m < len(power)]
@@ -487,8 +476,7 @@ def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool
 
 
 def has_peak(left: Float[np.ndarray, " n"]) -> bool:
-    """Return whether some neighbouring frequencies have more power than the highest peak of white
-    noise.
+    """Return whether neighbouring frequencies have more power than the highest peak of white noise.
 
     A missing term that moves a machine by less than the noise causes such a peak. An autoregression
     does not show the peak.
@@ -538,9 +526,7 @@ def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "
 
 
 def holm(p_values: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
-    """Return p values corrected for multiple tests (Holm, 1979). Each test has `tries`
-    alternatives.
-    """
+    """Return p values corrected for multiple tests, each with `tries` alternatives (Holm, 1979)."""
     p, out, most = np.minimum(p_values * tries, 1.0), np.ones(len(p_values)), 0.0
     for i, j in enumerate(np.argsort(p)):
         most = max(most, min((len(p) - i) * p[j], 1.0))

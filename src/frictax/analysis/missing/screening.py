@@ -87,9 +87,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
         return ()
 
     def moved(changed: Problem, by: float) -> Float[np.ndarray, " n"]:
-        """Return the derivative of the residuals by a change. `changed`: the problem after a change
-        of the size `by`.
-        """
+        """Return the derivative of the residuals by the change, of size `by`, in `changed`."""
         begin = begun(changed, found.z)
         end = advance_search(changed, found.method, begin, 1, found.noise_scale, found.dof)
         return (np.asarray(end.residuals)[: found.n] - r) / by
@@ -163,9 +161,7 @@ def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray
 def _force_columns(
     found: FitResult, drive: str, moved: Moved
 ) -> Iterator[tuple[str, Float[np.ndarray, " n"]]]:
-    """Yield for each force that is tried at the input `drive` its name and the derivative of the
-    residuals by this force.
-    """
+    """Yield each force tried at the input `drive`: its name, and derivatives of the residuals."""
     u = [np.asarray(p.inputs[drive]) for p in _records(found.problem)]
     for name, forces in _forces(found, drive):
         size, usual = (np.sqrt(np.mean(np.concatenate(x) ** 2)) for x in (forces, u))
@@ -208,9 +204,7 @@ def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray]]]:
-    """Yield the name of each force that is tried at the input `drive`, and its values in each
-    record.
-    """
+    """Yield each force tried at the input `drive`: its name, and its values in each record."""
     prepared, machine = _records(found.problem), found.problem.setup.machine
     yield (
         f"delay of input {drive}",

@@ -189,9 +189,7 @@ def _with_outputs(setup: Setup, names: tuple[str, ...]) -> Setup:
 def _of_record(
     problem: Problem, tried: tuple[Candidate, ...], at: _Values, ranges: OperatingRange, i: int
 ) -> tuple[Array, Array]:
-    """Return the residuals of record i, and their derivatives by fitted parameters, coefficients
-    and window starts.
-    """
+    """Return the residuals of record i, and their derivatives in the order of `Sensitivities`."""
     shared = _shared_places(problem)
     p, k = len(shared), at.c.shape[0]
 

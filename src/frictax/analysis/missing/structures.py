@@ -58,8 +58,8 @@ def structures(table: Missing) -> dict[str, Structure]:
     - A dip turns a Coulomb law into a `Stribeck`.
     - Drag of a body in its housing is a `QuadraticSpeedDependentForce` or
       `QuadraticSpeedDependentTorque`.
-    - Drag between two bodies or under a normal force, and a bend, turn a law into a `Table` of
-      seven speeds.
+    - Drag between bodies or under a normal force, and a bend, turn a law into a `Table` of 7
+      speeds.
     - Friction that differs by direction becomes a separate law for backward motion. A constant
       force is a `Force` or `Torque`, and a spring is a `LinearPositionDependentForce`.
     - A ripple is a `PeriodicPositionDependentForce`, whose period is fitted too.
@@ -120,9 +120,7 @@ def _as_fitted(found: FitResult) -> Structure:
 def _with_term(
     found: FitResult, one: Candidate, term: MissingTerm
 ) -> tuple[Mechanism, list[str]] | None:
-    """Return the machine with the candidate `one`, which has the value of `term`, and its free
-    parameters.
-    """
+    """Return the machine with candidate `one` at the value of `term`, and the free parameters."""
     machine, value = found.model, term.value if term.name == one.name else 0.0
     free = list(_as_fitted(found).free or ())
     if one.kind == "held":

@@ -84,9 +84,7 @@ class Remedy:
 
     @classmethod
     def from_errors(cls, says: str, here: float, there: float) -> "Remedy":
-        """Compare the error of a parameter in the record (`here`) and in the experiment
-        (`there`).
-        """
+        """Compare a parameter's error in the record (`here`) and in the experiment (`there`)."""
         return cls(says, float(here / there) if np.isfinite(here) else np.inf)
 
 
@@ -95,8 +93,7 @@ class Outlook(Summarised):
     """Expected accuracy of the free parameters of a fit. Print it.
 
     - `names`, `units`, `values` (p,): the free parameters and their start values [SI].
-    - `errors` (p,): the expected standard errors at these values, from the residuals of a first
-      fit.
+    - `errors` (p,): expected standard errors at these values, from the residuals of a first fit.
     - `relative` (p,): errors divided by the distances of the values from their lower bounds, or by
       the absolute values if there is no such bound.
     - `identifiability`: knowledge of each parameter, singular values, null directions. Its
@@ -265,9 +262,7 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
 
 
 def outlook_of(found: FitResult, by: NoiseModel | None = None) -> Outlook:
-    """Return the outlook for the records of a fit, at the start values and with the residuals of
-    the fit.
-    """
+    """Return the outlook for the records of a fit, from its start values and residuals."""
     setup = found.problem.setup
     shared = [u.path for u in found.problem.unknowns if u.record is None]
     instruments = {
@@ -334,9 +329,7 @@ def _outlook_at_start(
 
 
 def _independent_columns(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
-    """Return a mask of linearly independent columns. One column of each dependent combination is
-    excluded.
-    """
+    """Return a mask of columns, without one column of each linearly dependent combination."""
     norms = np.linalg.norm(jacobian, axis=0)
     kept = norms > 1e-12 * np.max(norms, initial=0.0)
     while kept.any():
@@ -408,8 +401,7 @@ def _weak_notices(
     """Return notices on weak parameters: on at most two combinations of parameters whose relative
     error is above one half, and on the best experiment for each weak parameter.
 
-    `weakest`: estimates, their covariance, and the sizes of their values; `asked`: the weak
-    parameters.
+    `weakest`: estimates, their covariance, and the sizes of their values; `asked`: weak parameters.
     """
     out = list[Notice]()
     if weakest is not None:
@@ -573,9 +565,7 @@ def _errors(
 
 
 def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Remedy, ...]]:
-    """Return a remedy for each weak parameter and each tried sweep: other speeds, the other
-    direction, or breakaway rows.
-    """
+    """Return a remedy for each weak parameter and tried sweep (speeds, direction, breakaway)."""
     sweep, problem, x = found.sweep, found.problem, jnp.asarray(found.x)
     v, way, breakaway = (jnp.asarray(a) for a in (sweep.velocity, sweep.direction, sweep.breakaway))
     unit = "rad/s" if sweep.rotational else "m/s"

@@ -99,9 +99,7 @@ def simulate_beside(
 
 
 def find_record(found: FitResult, record: Any) -> tuple[int | None, Any]:
-    """Return the number and the record that a label names. For a `Record`, return None and this
-    record.
-    """
+    """Return number and record for a label; for a `Record`, None and the record itself."""
     if isinstance(record, str):
         return found.number(record), found.records[record]
     return None, record
@@ -177,8 +175,7 @@ def preview(
 ) -> Preview:
     """Run a machine before it is fitted, with the inputs of a record and the steps of `engine`.
 
-    The run starts from the measurement, or as `objective` (a `FreeRun` or a `ClosedLoop`)
-    specifies.
+    The run starts from the measurement, or as `objective` (`FreeRun` or `ClosedLoop`) specifies.
 
     **Raises:** `ValueError` for a record whose channels the machine does not have.
 
@@ -230,16 +227,14 @@ _FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # fields of laws that scal
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FreeRunScore:
-    """A free run of a fitted machine, compared with a record, and the sensitivity of the run. Print
-    it.
+    """A free run of a fitted machine, compared with a record, and its sensitivity. Print it.
 
     - `label` of the record; `rms`: output -> root mean square of measured - simulated [SI]; `units`
       of the outputs.
     - `sensitivities`: a small change, in words -> output -> rms of the effect on the output [SI].
     - `ranges`: output -> 10, 50 and 90 % quantiles of the rms of machines that differ from the
       fitted one as `says` describes.
-    - `draws` (k, c): the rms of each drawn machine; `failed`: the number of machines whose
-      run failed.
+    - `draws` (k, c): rms of each drawn machine; `failed`: number of machines whose run failed.
     """
 
     label: str
@@ -397,8 +392,8 @@ def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
 
 def _changes(data: Record, machine: Any) -> tuple[list[tuple[str, float, float]], tuple[str, ...]]:
     """Return the changes and the drives. Each change has a text, an additional force [N or N.m],
-    and a factor on friction. The drives are those whose input is a force, or a torque if no input
-    is a force.
+    and a factor on friction. The input of these drives is a force, or a torque if no input is a
+    force.
     """
     out, units = [], {n: data.units[n].si_name for n in data.inputs}
     pushes = "N" if "N" in units.values() else "N.m"

@@ -134,9 +134,7 @@ class LeftOut:
 
     @property
     def rms(self) -> Mapping[str, float]:
-        """Output -> root mean square over the records that contain the output, with equal
-        weights.
-        """
+        """Output -> root mean square over the records that contain it, with equal weights."""
         return _combined_rms(self.records)
 
     def __str__(self) -> str:
@@ -199,8 +197,8 @@ def validate(
     states: Iterable[str] | None = None,
     objective: AbstractObjective | None = None,
 ) -> Validation:
-    """Predict a record by the fitted machine with fixed parameters, from a start that is fitted to
-    the record.
+    """Predict a record by the fitted machine with fixed parameters, from a start fitted to the
+    record.
 
     A wrong start also makes a free run wrong. If a record does not begin at the start values of the
     machine, most of the misfit does not come from errors of the parameters. Therefore the start,
@@ -270,8 +268,7 @@ def validate(
 
 
 def leave_records_out(found: FitResult) -> LeftOut:
-    """Leave out each record in turn: fit the other records, and predict the record that was left
-    out.
+    """Leave out each record in turn: fit the other records, and predict the one left out.
 
     The searches begin at the result of the fit to all records. A parameter that the other records
     do not identify keeps the value of this fit. The prediction uses a start that is fitted to the

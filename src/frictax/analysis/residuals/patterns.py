@@ -112,9 +112,7 @@ def finding_of(
     curves: Iterable[Curve],
     x_label: tuple[str, str],
 ) -> Finding:
-    """Return the finding for a regression; `effect`: size and standard error; `x_label`: x axis of
-    the plot.
-    """
+    """Return the finding for a regression; `effect`: size, standard error; `x_label`: x axis."""
     size, error = (float(value) for value in effect)
     numbers = {**numbers, "independent samples": found.independent}
     return Finding(
@@ -214,9 +212,7 @@ def time_drift(x: Series, c: Columns) -> Finding:
 
 
 def speed_curve(x: Series, c: Columns) -> Finding:
-    """Find a curve over speed that the friction law lacks. It is piecewise linear with six corners
-    for each direction.
-    """
+    """Find a curve over speed that the law lacks, with six corners for each direction."""
     label = ("velocity", f"{x.place}/s")
     if x.v is None:
         return without_information("speed", x, "the record does not contain the speed", label)
@@ -257,9 +253,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
 
 
 def position_curve(x: Series, c: Columns) -> Finding:
-    """Find a slope or a slow curve over position. The curve is piecewise linear with nine corners
-    over the travel.
-    """
+    """Find a slope, or a piecewise linear curve with nine corners, over position."""
     label = ("position" if x.place == "m" else "angle", x.place)
     if x.s is None:
         return without_information("position", x, "the record does not contain the position", label)
@@ -378,8 +372,7 @@ def whiteness(
 
 
 def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
-    """Find the strongest sine and cosine over position. Each direction has its own amplitude and
-    phase.
+    """Find the strongest sine over position. Each direction has its own amplitude and phase.
 
     The longest period of the scan is half of the travel. The shortest is the larger of two
     distances: the travel in four samples (`step` [s] apart), and in one period of the filter's

@@ -118,8 +118,8 @@ class Regressed:
     - `values` (k,), `errors` (k,): coefficients of the columns and their standard errors; nan for a
       column that the other columns explain.
     - `share`: fraction of the residual's mean square that the columns explain in addition to the
-      others; `p`: probability that coloured noise explains as much; `independent`: effective number
-      of samples.
+      others; `p`: probability that noise explains as much; `independent`: effective number of
+      samples.
     - `part`, `rest` (n,): the columns times their values, and the remaining residual.
     """
 
@@ -222,8 +222,7 @@ def bin_means(
     of the means of e.
 
     A standard error follows from the differences between the visits to a bin, because the samples
-    of one visit are correlated. For fewer than three visits it follows from the long-run variance
-    of e.
+    of one visit are correlated. For fewer than 3 visits it follows from the long-run variance of e.
     """
     place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, edges.size - 2)
     count = np.bincount(place, minlength=edges.size - 1)

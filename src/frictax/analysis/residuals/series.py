@@ -52,12 +52,10 @@ class Series:
 
 
 def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """Return the missing force on each body: m*a - (sum of forces), both after the same zero-phase
-    low-pass.
+    """Return the missing force on each body: m*a - (sum of forces), after one zero-phase low-pass.
 
     Samples within 1/cutoff of a standstill are left out, because the filter mixes the friction
-    before and after the standstill. **Raises:** `ValueError` if motion or machine do not determine
-    forces.
+    before and after it. **Raises:** `ValueError` if motion or machine do not determine forces.
     """
     record, number = found.records[label], found.number(label)
     setup = found.problem.setup_at(jnp.asarray(found.x), number)
@@ -103,9 +101,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
 
 
 def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """Return the residuals of the objective in each channel, measured - predicted, with the
-    measured motion.
-    """
+    """Return measured - predicted of the objective in each channel, with the measured motion."""
     record, out = found.records[label], []
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for name, at, e in left(found, label):
@@ -127,9 +123,7 @@ def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
 
 
 def sweep_series(found: FitResult, label: str) -> Series:
-    """Return the residuals of a sweep's rows in their order, measured - predicted, with the
-    speed. `t` counts the rows.
-    """
+    """Return measured - predicted and speed of a sweep's rows in order; `t` counts the rows."""
     sweep = found.records[label]
     e = found.residuals[Samples(found.problem).record == found.number(label)]
     force, place = ("N.m", "rad") if sweep.rotational else ("N", "m")
@@ -236,9 +230,7 @@ def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Ser
 def _axis_forces(
     setup: Setup, prepared: PreparedRecord, y: Float[Numbers, "n k"]
 ) -> tuple[Array, Array]:
-    """Return the inertia, and the force by the model, at each sample. The direction of
-    sliding is that of the velocity.
-    """
+    """Return inertia and model force at each sample; sliding has the direction of the velocity."""
     machine = setup.machine
     system: Any = driven(
         machine,

@@ -53,8 +53,7 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     are not white and no other finding is strong, the notice `no-pattern-found` refers to `missing`,
     which also tests delays, compliance and small forces.
 
-    - `findings`: all findings, strongest first; ``study["speed"]``: the strongest finding of that
-      name.
+    - `findings`: all findings, strongest first; ``study["speed"]``: the strongest of that name.
     - `series`: the residuals that were studied; `notices`, and their sentences `notes`.
 
     The model of this sledge lacks a ripple of its screw, 0.2 N every 0.1 m:

@@ -41,8 +41,7 @@ class ComparedLaw:
     """One law of a comparison.
 
     - `left_out`: root mean square error [N or N.m] of the predictions of rows. Each row is
-      predicted by a fit to the other rows, without neighbours whose errors are correlated with its
-      error.
+      predicted by a fit to the other rows, without neighbours with correlated errors.
     - `aicc`, `bic`: criteria for white noise, or for autocorrelated errors if the comparison found
       an autocorrelation.
     - `remark`: why the law was not chosen although its criterion is good; otherwise empty.
@@ -70,8 +69,7 @@ class Comparison(Summarised):
 
     `best` has the smallest small-sample AIC among the laws whose terms are all identifiable.
     `reason` explains the choice in words; it also names a law that predicts rows left out better.
-    `autocorrelation` of the errors of neighbouring rows, 0 if white noise explains the sweep
-    equally well.
+    `autocorrelation` of the errors of neighbouring rows, 0 for white noise.
 
     **Example:** at `compare`.
     """
@@ -95,9 +93,8 @@ class Comparison(Summarised):
     ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return the header of the table, and its rows.
 
-        **Arguments:** `unit`: format of the unit of the force in the header; `figures`: number of
-        digits of forces; `chosen`: the remark on the best law; `unknown`: the text for an unknown
-        error.
+        **Arguments:** `unit`: format of the unit of the force in the header; `figures`: digits of
+        forces; `chosen`: the remark on the best law; `unknown`: the text for an unknown error.
         """
         force = self.best.found.shown_force
         name = unit.format(force.name)
@@ -253,9 +250,7 @@ def _compare_laws(
 
 
 def _refuse(options: Mapping[str, Any], known: Iterable[str], of: str, here: str) -> None:
-    """Raise `ValueError` for an option that belongs to the other kind of comparison (laws or
-    structures).
-    """
+    """Raise `ValueError` for an option that belongs to the other kind of comparison."""
     for name, value in options.items():
         if name not in known and value is not None:
             raise ValueError(

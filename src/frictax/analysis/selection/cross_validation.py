@@ -1,6 +1,4 @@
-"""Cross-validation of a structure: folds of the records, refits without each fold, and errors of
-the predictions.
-"""
+"""Cross-validation of a structure: folds of the records, refits without each, and errors."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -69,9 +67,7 @@ class Folds:
         return _number_folds(self.record, lambda f: labels[f])
 
     def bands(self, count: int) -> Fold:
-        """Return folds that leave out bands of speed. The limits of the bands are between clusters
-        of speeds.
-        """
+        """Return folds that leave out bands of speed, divided between clusters of speeds."""
         band = natural_classes(self.speed, count)
 
         def name(b: int) -> str:
@@ -165,8 +161,7 @@ class HeldOut:
 
     - `folds`: names of the folds; `unfinished`: number of refits that did not converge.
     - `trajectory` (k,): root mean square residual of the objective in each fold, in the unit of the
-      outputs. `force` (k,): root mean square residual of inverse dynamics in each fold [N or N.m],
-      or NaN.
+      outputs. `force` (k,): the same of inverse dynamics [N or N.m], or NaN.
     - `trajectory_squares`, `force_squares` (u,): contribution of each piece of the records to the
       mean square. The mean of the contributions is the mean square of all samples.
     """
@@ -194,9 +189,7 @@ class HeldOut:
 
 
 def unfinished_refits(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
-    """Return a sentence on the refits that were stopped before convergence, in a tuple; empty if
-    there are none.
-    """
+    """Return a tuple with a sentence on refits that did not converge; empty without such refits."""
     some = {by: held for by, held in held_out.items() if held.unfinished}
     counts = ", ".join(
         f"{held.unfinished} of {len(held.folds)} fits without {_LEFT_OUT[by]}"
@@ -242,9 +235,7 @@ class Refits:
     def _errors(
         self, problem: Any, pieces: Any, number: np.ndarray, ends: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the root mean square of each fold, and the contribution of each piece to the mean
-        square of all data.
-        """
+        """Return the root mean square of each fold, and the mean-square share of each piece."""
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
             return each, total
@@ -286,9 +277,7 @@ class Refits:
         return np.asarray(end.x) if known else np.full(x.size, np.nan), done and bool(end.done)
 
     def residuals(self, problem: Problem, x: np.ndarray) -> np.ndarray:
-        """Return the residuals of `problem` at the values x, without priors. The first step of a
-        search computes them.
-        """
+        """Return the residuals of `problem` at the values x, without priors."""
         rows = weights(problem).size
         if not np.all(np.isfinite(x)):
             return np.full(rows, np.inf)

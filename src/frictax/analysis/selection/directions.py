@@ -68,7 +68,7 @@ def restricted_likelihood(
 
 
 def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
-    """Return AICc and BIC of the fit for errors with the autocorrelation `rho`, which counts as one
+    """Return AICc and BIC of the fit for errors with the autocorrelation `rho`, which is one
     parameter.
 
     The law is fitted again by generalised least squares, to first order about the fit. This is
@@ -130,8 +130,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
     the model cannot be fitted, or if it does not contain a difference.
 
     The returned difference is that of the parameter which differs most clearly. If no parameter
-    differs clearly, the friction forces are compared at the speed at which they differ most
-    clearly.
+    differs clearly, the friction forces are compared at the speed where they differ most clearly.
     """
     try:
         call, better = _fit_kind(found, kind)
@@ -163,9 +162,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
 
 @dataclasses.dataclass(frozen=True)
 class _SizedDifference:
-    """A difference: its `size`, half the width of its interval, and the words that precede them in
-    a sentence.
-    """
+    """A difference `size`, half the width of its interval, and the words that precede it."""
 
     what: str
     size: float
@@ -173,9 +170,7 @@ class _SizedDifference:
     unit: str
 
     def clearness(self) -> float:
-        """Return the size divided by half the width of the interval. The result is 1 if the
-        interval ends at 0.
-        """
+        """Return the size over half of the interval width; 1 if the interval ends at 0."""
         return abs(self.size) / max(self.half, 1e-300)
 
 
@@ -257,8 +252,7 @@ def direction_notices(found: FitResult) -> tuple[Notice, ...]:
 
 
 def _different(found: FitResult) -> str:
-    """Return the kind of extension that the fit lacks: an offset, a law for each direction, or none
-    ("").
+    """Return the extension that the fit lacks: an offset, a law for each direction, or none ("").
 
     The F tests use generalised least squares. The largest p value over the likely autocorrelations
     of neighbouring rows counts. Outliers are excluded.

@@ -1,6 +1,4 @@
-"""Nested models: a second search of the larger model, which starts from the fit of the model that
-it contains.
-"""
+"""Nested models: search the larger model a second time from the fit of the smaller one."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,7 +21,7 @@ def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
     Return the better fits.
 
     A model contains another one if it has the same misfit at trial values: the estimates of the
-    other model, with further parameters at their bound, at 0, or equal to those of the other
+    other model, with further parameters at their bound, 0, or equal to those of the other
     direction.
     """
     out: dict[str, FitResult] = {}

@@ -40,8 +40,7 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
     3. Structures within 5 % of the smallest ratio are equal. Among them the one with the fewest
        parameters is chosen; with equal numbers the one with the smaller ratio, then the first.
 
-    Therefore a structure is rated by its worst prediction, and the simplest of equal structures is
-    chosen.
+    So a structure is rated by its worst prediction, and the simplest of equal structures is chosen.
 
     **Source:** L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone, *Classification and
     Regression Trees* (1984), section 3.4.3 (one standard error); the largest ratio after L. J.
@@ -96,9 +95,7 @@ def _reason(
 
 
 def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> str:
-    """Return a sentence on the prediction in which `row` is worst relative to the chosen
-    structure.
-    """
+    """Return a sentence on the prediction in which `row` is worst relative to `best`."""
     worst, says = 0.0, ""
     for by, held in row.held_out.items():
         for what in ("trajectory", "force"):
@@ -113,9 +110,7 @@ def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> st
 
 
 def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
-    """Return for each structure the largest ratio of a held-out error to the smallest error of the
-    same kind.
-    """
+    """Return each structure's largest ratio of a held-out error to the smallest of its kind."""
     out = np.ones(len(rows))
     for by in rows[0].held_out:
         for kind in ("trajectory_squares", "force_squares"):
@@ -169,9 +164,7 @@ def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
 
 
 def _count_bristles(row: ComparedStructure) -> tuple[int, int]:
-    """Return the number of bristles, and the number of their springs with sliders (0 for other
-    bristles).
-    """
+    """Return the numbers of bristles and of their springs with sliders (0 for other bristles)."""
     machine = row.found.problem.setup.machine
     parts = machine.parts if isinstance(machine, Mechanism) else ()
     found = [b for part in parts if (b := getattr(part, "bristle", None)) is not None]
@@ -236,8 +229,7 @@ def visited_laws(
     found: FitResult, cutoff: float
 ) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, tuple[str, str, str]]]:
     """Yield for each contact and direction: its name, the direction (1 or -1), speeds, friction,
-    and the units of friction, slope and speed. The speeds begin at a hundredth of the highest
-    speed.
+    and the units of friction, slope and speed. The speeds begin at 1 % of the highest speed.
     """
     seen: dict[tuple[str, int], Any] = {}
     for label, record in found.records.items():

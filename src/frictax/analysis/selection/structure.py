@@ -1,6 +1,4 @@
-"""A structure (hypothesis on a machine), the usual structures of a machine, and the result of a
-comparison.
-"""
+"""Structures (hypotheses on a machine), the usual ones, and the result of a comparison."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -107,8 +105,7 @@ class ComparedStructure:
     - `aic`, `bic`: criteria for `StructureComparison.n_eff` independent residuals.
     - `held_out`: errors in data left out of the fit, by ``"repeats"``, ``"speeds"`` and, for
       several records, ``"records"``.
-    - `implausible`: reasons why the structure cannot describe the machine; `doubts`: further
-      remarks.
+    - `implausible`: reasons why it cannot describe the machine; `doubts`: further remarks.
 
     **Example:** at `Structure`.
     """
@@ -155,9 +152,8 @@ class StructureComparison(Summarised, StructureComparisonVerbs):
     Print it, or draw it by `plot()`.
 
     `best`: the structure chosen by `frictax.analysis.selection.selection_rule.choose_structure`.
-    `reason`: why it is chosen, and why structures with smaller residuals are not. `n_eff`:
-    effective number of independent residuals. `unit`, `force_unit`: units of trajectory and force
-    errors.
+    `reason`: why this one is chosen, not those with smaller residuals. `n_eff`: effective number of
+    independent residuals. `unit`, `force_unit`: units of trajectory and force errors.
 
     **Example:** at `Structure`.
     """
@@ -233,9 +229,7 @@ def structures_title(made: StructureComparison, records: str) -> str:
 
 
 def _handy(unit: str, values: list[float]) -> tuple[str, float]:
-    """Return the unit with a prefix that suits the smallest value, and the size of this unit in
-    `unit`.
-    """
+    """Return `unit` with a prefix that suits the smallest value, and the size of this prefix."""
     if unit == "sd":
         return "x sd", 1.0
     known = [v for v in values if np.isfinite(v) and v > 0]
@@ -260,8 +254,7 @@ def default_structures(
     2. Coulomb friction by direction and one further force, if the machine has such a part:
        `LinearPositionDependentForce`, `PeriodicPositionDependentForce`,
        `QuadraticSpeedDependentForce` or `QuadraticSpeedDependentTorque`.
-    3. Laws by direction: Stribeck with exponent 1 and 2, and a table, without and with a smoothness
-       prior.
+    3. By direction: Stribeck with exponents 1 and 2, and a table without and with smoothness prior.
 
     **Arguments:**
 

@@ -52,9 +52,7 @@ class StructureOptions(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Criteria:
-    """The options of a comparison of structures with their defaults. `compare_structures` describes
-    them.
-    """
+    """The options of a comparison of structures, with defaults. See `compare_structures`."""
 
     objective: Checked[AbstractObjective | None] = None
     start: Checked[AbstractObjective | None] = None
@@ -233,9 +231,7 @@ def _units_of(records: Mapping[str, Record]) -> tuple[str, str]:
 
 
 def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
-    """Return the root mean square residual of runs over whole records, each from its measured
-    start.
-    """
+    """Return the root mean square residual of runs over whole records from measured starts."""
     found = refits.found
     problem, objective = found.problem, found.problem.objective
     machine = problem.setup.machine
