@@ -29,8 +29,7 @@ class Examination:
     - `study` of the residuals, and `outlook` at the start values of the fit. Each is None if it
       cannot be computed; `notices` then contains the reason.
     - `motions`: record -> the free run that is compared with the record.
-    - `missing`: the missing terms; None if no notice of the fit says that the residuals contain
-      more than noise.
+    - `missing`: the missing terms; None if no notice reports that the residuals exceed noise.
     """
 
     study: ResidualStudy | None

@@ -384,8 +384,7 @@ def _wanted_indices(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _output_weights(request: DesignRequest) -> np.ndarray:
-    """Return for each output the information per second about a parameter by which the output has
-    the derivative 1.
+    """Return the information per second of each output about a parameter with derivative 1.
 
     Autocorrelated noise multiplies the information by the fraction of samples that are independent.
     This factor is exact for motions that are slow compared with the correlation time `memory` [s].

@@ -499,9 +499,8 @@ def design(
       of 200 drawn machines keep the limits.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
     - `beside`: an existing record under the same drive, for comparison.
-    - `size`: name -> the error that counts as a relative error of 1, by default the value.
-      `margins`: distances from changes of the event sequence. `hold`: whether the drive is held
-      between samples.
+    - `size`: name -> error that counts as a relative error of 1, by default the value. `margins`: a
+      `Margins`. `hold`: whether the drive is held between samples.
     - `engine`: an `OnSamples`. `starts`, `steps`: number of searches and of steps; `seed`: of the
       random starts. `progress`: as in `fit`.
 

@@ -61,10 +61,8 @@ def information(
     - `machine`, `free`, `instruments`: as for `fit`; a hybrid system of your own must define its
       start and its `variables`.
     - `ts` (n,): times [s]; `outputs`: variable -> standard deviation of the noise of a sample.
-    - `inputs`: part -> (n,), drives at the times `ts`; `hold`: whether they are held between
-      samples.
-    - `windows`: length [s] of the windows of the fit, which start at the true state; None for one
-      run.
+    - `inputs`: part -> (n,), drives at the times `ts`; `hold`: whether drives are held in between.
+    - `windows`: length [s] of the windows of the fit, which start at the true state, or None.
     - `engine`: by default `OnSamples()` with inputs, and `Adaptive()` without.
 
     **Returns:** the information (p, p), with the parameters in the order of
@@ -130,8 +128,7 @@ def information(
 class MachineUnderTest(AbstractFamily):
     """A machine with instruments and inputs (tables or signals) as a function of its parameters.
 
-    `paths`: the parameters by path; `outputs`: the measured variables; `hold`: whether inputs are
-    held between samples.
+    `paths`: the parameters by path; `outputs`: measured variables; `hold`: whether to hold inputs.
     """
 
     setup: Setup

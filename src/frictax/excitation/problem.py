@@ -85,8 +85,7 @@ class VariableLimit:
 class DesignProblem:
     """An experiment without its excitation.
 
-    - `machine`: the given machine; `under_test`: the machine with its instruments as a function of
-      the parameters.
+    - `machine`: the given machine; `under_test`: its `MachineUnderTest`.
     - `names`, `units`, `lower` (p,): names, units and lower bounds of the parameters; `size` (p,):
       the error of each parameter that counts as a relative error of 1; `wanted`: indices of the
       parameters whose errors are minimised.

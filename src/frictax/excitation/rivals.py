@@ -118,8 +118,7 @@ def largest_within_limits(
 ) -> tuple[np.ndarray, ExperimentRun] | None:
     """Return the largest drive within all limits, and its run.
 
-    Bisection finds the scale of the drive, at most 1. If a drive of the scale `least` still exceeds
-    a limit, return None.
+    Bisection finds the scale of the drive, at most 1. If it is below `least`, return None.
     """
     x, best, low, high = problem.under_test.values(), None, 0.0, 1.0
     for k in range(8):  # Eight steps give the scale with an accuracy of 1 %.

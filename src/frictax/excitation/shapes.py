@@ -33,8 +33,7 @@ class AbstractShape(abc.ABC):
         """Return a matrix that is common to all excitations of the family."""
 
     def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
-        """Return the curve for the parameters `c`. Its values are between about -1 and 1, exactly
-        so if `bounded`.
+        """Return the curve for the parameters `c`, between about -1 and 1 (exactly if `bounded`).
 
         The default is linear in `c`. If `c` is a NumPy array, so is the result, because compiling
         takes longer than evaluating many curves.

@@ -439,8 +439,7 @@ def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
     - breakaway: `peak` times the sliding friction at speed 0; under a normal force, at `fn_max`;
     - Stribeck velocity: 1/fexp, the speed at which the dip has decreased to 1/e, for any exponent;
     - time constant: inertia divided by viscous friction, for a body that slides on a fixed support
-      and on which no other part except drives acts. Without dry friction its speed decays with this
-      time constant.
+      and on which no other part except drives acts. It is that of the speed without dry friction.
     """
     if sweep is not None:
         yield from _of_sweep(model, sweep)

@@ -410,7 +410,7 @@ class _Waves:
 
 
 def slowest_waves(n: int) -> Float[np.ndarray, "n w"]:
-    """Return the slowest components of a random walk of `n` steps with variance 1."""
+    """Return the slowest components of a random walk of `n` unit steps, scaled to their size."""
     waves = _walk_waves(n)
     return waves.sines * np.sqrt(waves.size)
 

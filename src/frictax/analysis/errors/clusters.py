@@ -45,8 +45,7 @@ class Clustered(LinearNoiseModel):
     follow from the number of windows that determine a parameter. A window that begins where the
     previous one ended belongs to the same cluster. Each row of a sweep is a cluster.
 
-    An error that lasts for many windows, such as a drift, is not visible to this model. Use
-    `Jackknife` then.
+    This model does not detect errors over many windows, such as a drift. Use `Jackknife` then.
 
     **Arguments:** `blocks`: number of blocks of equal length that are compared instead of windows,
     for any objective. All records together have `blocks` blocks. If parameters differ by record,

@@ -65,8 +65,7 @@ class Guarded(NoiseModel):
     if the rows show them:
 
     - errors by `Autoregression`, with rows in order of speed in each direction, and in table order;
-    - errors with one mean row for each speed, if speeds differ by more than the replicates of one
-      speed (F test);
+    - errors of one mean row by speed, if speeds differ by more than their replicates (F test);
     - errors by the squares of single residuals, for a parameter whose error is then larger than in
       four of five draws of white noise.
 
@@ -148,11 +147,9 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     """Return the widest errors of a fit to sweeps: of white noise, and of further noise models if
     the rows show such noise.
 
-    - An autoregression of the rows, in the order of the table and in order of speed in each
-      direction. If the replicates of a speed are closer to each other than to the curve, they
-      become one row.
-    - Rows with unequal variances, for the parameters whose errors they increase by more than white
-      noise usually does.
+    - An autoregression of the rows, in table order and in order of speed in each direction. If the
+      replicates of a speed are closer to each other than to the curve, they become one row.
+    - Rows with unequal variances, for parameters with errors larger than for most white noise.
     """
     found = linear.found
     parts, where = [White().spread(found)], [np.ones(len(found.x), bool)]
@@ -210,8 +207,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
 class _Widest(CovarianceEstimate):
     """The widest interval of several noise models.
 
-    `of_each`: function of directions (m, q) and level, which returns half of the interval of each
-    model, (parts, m).
+    `of_each`: function of directions (m, q) and level, returns half of each interval (parts, m).
     """
 
     of_each: Callable[[np.ndarray, float], np.ndarray] = dataclasses.field(kw_only=True)

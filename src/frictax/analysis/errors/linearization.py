@@ -106,8 +106,7 @@ class Linearization:
     - `priors` (k, p): the rows that priors add to the Jacobian, in units of `noise`. `noise`: the
       standard deviation of the residuals under the assumption of white noise.
     - `samples`: which sample each residual belongs to. `counted` (n,): residuals with a weight.
-    - `follow` (q, p): derivatives of all fitted parameters, with starts of windows, by the
-      estimates.
+    - `follow` (q, p): derivatives of all fitted parameters and window starts by the estimates.
     - `rows`: for sweeps, the rows as series; `order`: the order of these rows in words.
     """
 
@@ -133,7 +132,7 @@ class Linearization:
         return inverse_root(self.jacobian, self.priors)
 
     def fit_to_record(self, i: int) -> tuple["Linearization", Float[np.ndarray, " p"]]:
-        """Return the linearised fit to record `i` alone, and its estimates minus the common."""
+        """Return the linearised fit to record `i`, and its estimates minus the common ones."""
         mine = self.counted & (self.samples.record == i)
         one = dataclasses.replace(
             self,

@@ -58,9 +58,7 @@ class Frame(eqx.Module):
     root: Float[np.ndarray, "q q"]
 
     def values(self, w: Any) -> Array:
-        """Return the values for the coordinates w: a softplus function with one bound, a logistic
-        curve between two bounds.
-        """
+        """Return values for the coordinates w: softplus for one bound, logistic curve for two."""
         lower, upper = (jnp.isfinite(b) for b in (self.lower, self.upper))
         low, high = jnp.where(lower, self.lower, 0.0), jnp.where(upper, self.upper, 0.0)
         wide = jnp.where(lower & upper, high - low, 1.0)
@@ -252,8 +250,7 @@ def _draw_block(
     step_size: tuple[Any, Any],
     span: tuple[Any, Any],
 ) -> tuple[Any, Any, dict[str, Array]]:
-    """Continue the chain from `state`. Compute the draws `span` (first, end) of the `_BLOCK` draws
-    of one random key.
+    """Continue from `state`, with the draws `span` (first, end) of the `_BLOCK` draws of one key.
 
     `step_size`: whether dual averaging adapts the step size, and the step size if it is fixed.
     """
@@ -309,8 +306,7 @@ def _density(
     problem: Problem, frame: Frame, w: Any, r: Any, jacobian: Any, samples: Any
 ) -> tuple[Array, Array]:
     """Return the log posterior density of the coordinates w, without its constant, and its
-    gradient. They follow from the residuals r and the Jacobian of r by the coordinates of the
-    problem.
+    gradient. They follow from the residuals r and their Jacobian by the coordinates of the problem.
     """
     data = sum(int(np.prod(np.shape(p.weight))) for p in problem.prepared)
     size = jnp.maximum(r[:data] @ r[:data], jnp.finfo(r.dtype).tiny)
@@ -427,8 +423,7 @@ def posterior(
     seed: int = 0,
     progress: Checked[bool | Progress] = False,
 ) -> Posterior:
-    """Draw from the posterior density of all fitted parameters, on the objective of the fit, by the
-    No-U-Turn sampler.
+    """Draw from the posterior density of all fitted parameters by the No-U-Turn sampler.
 
     Within the bounds, density(x) ~ S(x)**(-n/2) * prior(x). S is the sum of squared weighted
     residuals, and n the number of independent residuals. This is a normal likelihood whose unknown

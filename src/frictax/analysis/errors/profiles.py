@@ -373,8 +373,7 @@ def _variance_ratio(
 def interval_end(
     at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float
 ) -> float:
-    """Return the value at which the ratio `at` reaches the threshold, starting from `best` in the
-    direction of `step`.
+    """Return where the ratio `at` reaches the threshold, from `best` in the direction of `step`.
 
     The square root of the ratio is nearly a straight line, so a regula falsi is applied to it.
     """

@@ -113,8 +113,7 @@ class Evaluation:
 class Trials:
     """The fitted machine with all candidates, of which some are `accepted` and stay in the model.
 
-    - `tried`: the candidates; `first`: index of the first coefficient of each; `point`: present
-      values.
+    - `tried`: the candidates; `first`: index of each first coefficient; `point`: present values.
     - `test`: the score test; `travel` of each body [m or rad].
     """
 
@@ -241,7 +240,7 @@ class Trials:
             _, self.point, _ = self.refit_from(None, self.point)
 
     def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
-        """Refit as `refit` does, from the point `at`; None adds no new candidate."""
+        """Refit like `refit` from the point `at`; if `which` is None, without a new candidate."""
         inside = [*self.accepted, *([] if which is None else [which])]
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)
@@ -469,9 +468,7 @@ class _Search(Trials):
         return row if row.own == 0 else dataclasses.replace(row, covariance=gain.covariance)
 
     def table_of(self, one: _Round) -> tuple[tuple[MissingTerm, ...], tuple[str, ...]]:
-        """Return the terms of a round, the smallest misfit first, and the names of the candidates
-        that could not be tested.
-        """
+        """Return the terms, smallest misfit first, and the names of untestable candidates."""
         terms = [
             one.refits[i][2]
             if i in one.refits

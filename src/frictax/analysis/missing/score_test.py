@@ -175,7 +175,7 @@ def model_of_residuals(
 
 
 def model_on_windows(columns: Sensitivities) -> Callable[[list[np.ndarray]], Autoregressive]:
-    """Return a function that computes a channel's autoregression on windows, all columns fitted."""
+    """Return a function that computes a channel's autoregression on windows after a fit."""
     fitted = np.column_stack([columns.fitted, columns.tried])
     whole = dataclasses.replace(columns, fitted=fitted)
 

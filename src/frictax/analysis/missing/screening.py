@@ -227,9 +227,7 @@ def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray
 
 
 def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
-    """Return a dict with the motion of each body in record i. The motion is simulated; for a fit on
-    windows it is measured.
-    """
+    """Return the motion of each body in record i: measured for windows, otherwise simulated."""
     problem, machine = found.problem, found.problem.setup.machine
     prepared: Any = problem.prepared[i]
     if prepared.rows is not None:

@@ -58,8 +58,7 @@ def structures(table: Missing) -> dict[str, Structure]:
     - A dip turns a Coulomb law into a `Stribeck`.
     - Drag of a body in its housing is a `QuadraticSpeedDependentForce` or
       `QuadraticSpeedDependentTorque`.
-    - Drag between bodies or under a normal force, and a bend, turn a law into a `Table` of 7
-      speeds.
+    - Drag between bodies or under a normal force, or a bend, makes a law a `Table` of 7 speeds.
     - Friction that differs by direction becomes a separate law for backward motion. A constant
       force is a `Force` or `Torque`, and a spring is a `LinearPositionDependentForce`.
     - A ripple is a `PeriodicPositionDependentForce`, whose period is fitted too.

@@ -69,8 +69,7 @@ class Missing(Summarised, MissingVerbs):
     tests must show this:
 
     - by an F test after an autoregression whitens the residuals (1 %);
-    - by a t test with the spread of the score (0.1 %; on windows 1 %, spread without the
-      candidate);
+    - by a t test with the spread of the score (0.1 %; on windows 1 %, without the candidate);
     - by the differences between 16 blocks of time. This test is left out if the residuals with the
       term are white and the p values of the first two tests are very small.
 

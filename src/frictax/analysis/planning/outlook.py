@@ -351,8 +351,7 @@ def _assess_parameters(
     said: tuple[Notice, ...],
     unknown: Sequence[str] = (),
 ) -> Outlook:
-    """Decide which parameters of `found` are identifiable at the values `x` (p,), and find remedies
-    for weak ones.
+    """Decide which parameters of `found` are identifiable at values `x` (p,), and find remedies.
 
     - `jacobian` (n, p) of the weighted residuals, `covariance` (p, p) of the expected errors.
     - `cures`: function from weak parameters to experiments; `said`: earlier notices, which come
@@ -449,8 +448,7 @@ def better_motions(
     tied: Any = None,
     work: Work = SILENT,
 ) -> dict[str, tuple[Remedy, ...]]:
-    """Return a remedy for each weak parameter and each tried motion. All motions are variations of
-    the first record.
+    """Return a remedy for each weak parameter and tried motion, a variation of the first record.
 
     Sliding does not identify a parameter `peak`; the remedy for it is a breakaway.
     """

@@ -197,7 +197,7 @@ def validate(
     states: Iterable[str] | None = None,
     objective: AbstractObjective | None = None,
 ) -> Validation:
-    """Predict a record by the fitted machine with fixed parameters, from a start fitted to the
+    """Predict a record by a fitted machine with fixed parameters, from a start fitted to the
     record.
 
     A wrong start also makes a free run wrong. If a record does not begin at the start values of the

@@ -34,9 +34,7 @@ _SAMPLES, _ROWS = 20, 2
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of each pattern to which a residual is fitted, one row for each sample. `ways`:
-    the directions of motion.
-    """
+    """The columns of each pattern, one row for each sample. `ways`: directions of motion."""
 
     ways: tuple[int, ...]
     level: Float[np.ndarray, "n a"]

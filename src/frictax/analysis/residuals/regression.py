@@ -118,8 +118,7 @@ class Regressed:
     - `values` (k,), `errors` (k,): coefficients of the columns and their standard errors; nan for a
       column that the other columns explain.
     - `share`: fraction of the residual's mean square that the columns explain in addition to the
-      others; `p`: probability that noise explains as much; `independent`: effective number of
-      samples.
+      others; `p`: probability that noise explains as much; `independent`: effective sample size.
     - `part`, `rest` (n,): the columns times their values, and the remaining residual.
     """
 

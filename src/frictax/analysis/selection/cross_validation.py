@@ -235,7 +235,9 @@ class Refits:
     def _errors(
         self, problem: Any, pieces: Any, number: np.ndarray, ends: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the root mean square of each fold, and the mean-square share of each piece."""
+        """Return the root mean square of each fold, and the mean-square contribution of each
+        piece.
+        """
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
             return each, total

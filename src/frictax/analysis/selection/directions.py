@@ -68,8 +68,7 @@ def restricted_likelihood(
 
 
 def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
-    """Return AICc and BIC of the fit for errors with the autocorrelation `rho`, which is one
-    parameter.
+    """Return AICc and BIC of the fit for errors with autocorrelation `rho`, one more parameter.
 
     The law is fitted again by generalised least squares, to first order about the fit. This is
     exact for laws that are linear in their parameters.
