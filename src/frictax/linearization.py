@@ -16,13 +16,14 @@ from frictax.signals import AbstractSignal
 
 
 class Linearization(eqx.Module):
-    """d(dy)/dt = A dy + B du about a state, valid as long as no contact changes its mode.
+    """The linearisation d(dy)/dt = A dy + B du about a state. It is valid until a contact changes
+    its mode.
 
     - `A`, shape (n, n): derivative of the state rates by the states. The relative acceleration of a
       stuck contact is 0, so two bodies that are stuck together accelerate as one.
     - `B`, shape (n, k): derivative of the state rates by the drives named in `inputs`, each in the
       unit of its drive.
-    - `states`, `inputs`: the names of the rows and of B's columns.
+    - `states`: names of the rows of A and B; `inputs`: names of the columns of B.
 
     **Example:** at `linearize`.
     """
@@ -45,15 +46,16 @@ def linearize(
     run.ys[i], run.modes[i]``.
 
     **Arguments:** `y`, shape (n,), `mode`, shape (m,); `inputs`: names of forces, torques, brakes
-    or clutches of a `Mechanism` whose drive is an input; `args`: arguments of an own system.
+    or clutches of a `Mechanism` whose drive is an input; `args`: arguments of a hybrid system of
+    your own.
 
-    **Returns:** a `Linearization`. It can be differentiated, and batched by `jax.vmap`.
+    **Returns:** a `Linearization`. The result can be differentiated, and batched by `jax.vmap`.
 
-    **Raises:** `ValueError` for an input without a drive, an input that prescribes a motion, inputs
-    of an own system, and a state of another length.
+    **Raises:** `ValueError` for an input without a drive or with a prescribed motion, for `inputs`
+    of a hybrid system, and for a `y` of wrong length.
 
-    A mass of 2 kg at a spring of 8 N/m, while friction holds it and while it slides with a slope of
-    3 N.s/m:
+    A mass of 2 kg on a spring of 8 N/m is linearised twice: while friction holds it, and while it
+    slides with viscous friction of 3 N.s/m:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> machine = fx.Mechanism(
@@ -77,7 +79,7 @@ def linearize(
     places: dict[str, tuple[int, str]] = {}  # index of the part and its field, for each drive
 
     def system(u: Array) -> Any:
-        """Return the system with u added to its inputs."""
+        """Return the system with the values u added to its inputs."""
         raised: Any = machine
         for name, by in zip(names, u, strict=True):
             part, field = places[name]

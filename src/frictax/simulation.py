@@ -27,9 +27,10 @@ from frictax.trajectory import OverTime, Trajectory, law_field
 
 
 class SimulationError(RuntimeError):
-    """A run that did not reach its end.
+    """The error of a simulation that stopped before its end.
 
-    The message gives the reason and the remedy; `run` is the part of the run before it ended.
+    The message gives the reason and the remedy. `run`: the `Trajectory`, with NaN after the time at
+    which the simulation stopped.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> shaken = fx.Mechanism(
@@ -60,8 +61,8 @@ def simulate(
 ) -> Trajectory:
     """Simulate `mechanism` from its start values at ts[0] to ts[-1] through all mode changes.
 
-    The run is differentiable in forward and reverse mode by every parameter of the mechanism, start
-    values, switching times of drives and `ts`. It works under `jax.jit` and `jax.vmap`.
+    The run has forward and reverse derivatives by all parameters of the mechanism, start values,
+    switching times of drives, and `ts`. It works under `jax.jit` and `jax.vmap`.
 
     **Arguments:**
 
@@ -75,15 +76,16 @@ def simulate(
 
     **Returns:** a `Trajectory`.
 
-    With `OnSamples` the run is repeated with 1/16 of its tolerance, except under `jit` and `vmap`.
-    If this changes a state by more than 3e-5 of its range, up to two smaller tolerances follow.
+    With `OnSamples`, a run whose estimated error exceeds 1e-8 is repeated with 1/16 of the
+    tolerance, except under `jit` and `vmap`. If the repetition changes a state by more than 3e-5 of
+    its range, up to two runs with smaller tolerances follow.
 
-    **Warns:** the sentences of `run.notices` on tables that the motion leaves and on laws below 0.
-    Also warns if the last smaller tolerance changed a state by more than 1e-4 of its range.
+    **Warns:** if the motion leaves a table, or if a friction law is below 0 (`run.notices`). Also
+    warns if the smallest tolerance changed a state by more than 1e-4 of its range.
 
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
-    `SimulationError` if the run does not reach its end. Under `jit` and `vmap` nothing can be
-    raised. Check `run.result` there. States that the run did not reach are NaN, and so are their
+    `SimulationError` if the run does not reach its end. Under `jit` and `vmap` no error is raised,
+    so check `run.result` there. States that the run did not reach are NaN, and so are their
     derivatives.
 
     >>> import frictax as fx, jax.numpy as jnp
@@ -148,14 +150,14 @@ def simulate(
 def _refine_run(
     mechanism: Mechanism, ts: OverTime, engine: OnSamples, energy: bool, run: Trajectory
 ) -> tuple[Trajectory, Notice | None]:
-    """Return `run`, or a run with a smaller tolerance if that moves a state by more than a little.
+    """Return `run` if it is accurate, otherwise a run with a smaller tolerance.
 
-    Return also a notice if the last smaller tolerance moved a state by more than 1e-4 of its range,
-    or if no other run reached its end.
+    Also return a notice if the smallest tolerance changed a state by over 1e-4 of its range, or if
+    no other run reached its end.
 
-    The stated error is a sum over all steps. A motion may damp its errors or amplify them, so the
-    difference between two runs decides. If no run with a smaller tolerance reaches its end, the
-    difference from a run with a larger tolerance is used.
+    `run.error` is a sum over all steps, but a motion may damp or amplify errors. Therefore the
+    difference between runs with two tolerances decides. If no run with a smaller tolerance reaches
+    its end, `run` is compared with a run with a larger tolerance.
     """
     tolerance = engine.tolerance
     assert tolerance is not None
@@ -199,7 +201,7 @@ def _refine_run(
 
 
 def _table_ended(run: Trajectory) -> str:
-    """Return a sentence on the table whose end stopped the run; empty if no table did."""
+    """Return a sentence on the friction table whose end stopped the run, or ""."""
     path, mechanism = run.path, run.system.mechanism
     events = int(path.count)
     mode = np.asarray(path.after[events - 1] if events else path.modes[0])
@@ -225,7 +227,7 @@ def _table_ended(run: Trajectory) -> str:
 def simulate_once(
     mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool = False
 ) -> Trajectory:
-    """Return one run, without checks of the mechanism, the result and the accuracy."""
+    """Simulate once, without checks of the mechanism, the result and the accuracy."""
     arrays = _walk_arrays(structure_only(mechanism), ts, engine, energy)
     walked = dict(zip(_PATH, arrays, strict=True))
     how = jax.tree.unflatten(jax.tree.structure(Result.successful), [walked["result"]])
@@ -238,19 +240,19 @@ _PATH = [field.name for field in dataclasses.fields(Path)]
 
 @cached_primitive(SECOND, jax.tree.structure([0] * len(_PATH)))
 def _walk_arrays(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> list[Array]:
-    """Return the arrays of a `Path`."""
+    """Simulate, and return the arrays of the `Path`."""
     system = MechanicalSystem(mechanism, energy)
     y0, mode0 = system.start(ts[0])
     return jax.tree.leaves(walk(system, y0, mode0, ts, options=engine))
 
 
 def _is(run: Trajectory, how: PyTree) -> bool:
-    """Return whether the run ended with the result `how`. This does not compile a program."""
+    """Return whether the run ended with the result `how`, without compiling a program."""
     return jax.tree.map(int, jax.tree.leaves(run.result)) == jax.tree.map(int, jax.tree.leaves(how))
 
 
 def _default(mechanism: Mechanism, ts: OverTime) -> Engine:
-    """Return `OnSamples` for a record on its own grid, otherwise `Adaptive`.
+    """Return `OnSamples` if a drive has as many samples as `ts`, otherwise `Adaptive`.
 
     The choice depends only on the number of samples, so it is the same under `jit`.
     """

@@ -30,11 +30,11 @@ OverTime = Float[Array, " T"]
 class Events(eqx.Module):
     """The mode changes of a run in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
 
-    A contact that is at rest at the start, and whose friction is too small to stay at rest, has an
-    event at ts[0] from stuck to sliding.
+    A contact may be at rest at the start with friction that is too small to hold it. Its first
+    event is then at ts[0], from stuck to sliding.
 
     - `time` [s], differentiable; `part`: the index of the contact in `names`; `mode_before`,
-      `mode_after`: a `Mode`.
+      `mode_after`: the `Mode` before and after the event.
     - `count`: the number of events.
     """
 
@@ -51,12 +51,13 @@ class Energy(eqx.Module):
     damper + impact.
 
     - `drive`: work of the drives since the start.
-    - `kinetic`, `elastic`: stored energy. Elastic energy includes that of bristles and of forces
-      that depend on position: 0 at `s0` of a `LinearPositionDependentForce`, mean 0 over the period
-      of a `PeriodicPositionDependentForce`, so it may be negative.
-    - `friction`, `damper`, `impact`: losses since the start by friction, by dampers and drag, and
-      at stops.
-    - `balance`: the difference of both sides, which is the error of the integration.
+    - `kinetic`, `elastic`: stored energy. Elastic energy includes the energy of bristles and of
+      forces that depend on position. The energy of a `LinearPositionDependentForce` is 0 at `s0`;
+      that of a `PeriodicPositionDependentForce` has the mean 0 over a period, so it may be
+      negative.
+    - `friction`, `damper`, `impact`: energy lost since the start by friction, by dampers and drag,
+      and at stops.
+    - `balance`: left side minus right side of the equation, which is the error of the integration.
 
     Machines with thermal nodes also have `heated`, the losses that heat them; `heat`, the increase
     of their stored heat since the start; `cooled`, the heat lost to the surroundings; and
@@ -88,13 +89,15 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     ``run.plot()``.
 
     - `ts`: the given times [s]; `ys`, `modes`: state vectors and mode vectors at these times (see
-      `MechanicalSystem`), after the event if there is one. States that the run did not reach are
-      NaN, and so are their derivatives and the variables of all parts.
+      `MechanicalSystem`). If an event happens at such a time, they are those after the event.
+      States that the run did not reach are NaN, and so are their derivatives and the variables of
+      all parts.
     - `result`: a `Result`, the reason why the run ended; `steps`: number of solver steps.
-    - `error`: an upper estimate of the sum of the errors of all steps, relative to the range of
-      each state, for the worst state. It does not include amplification by the motion. It is NaN
-      for a solver without error control.
-    - `finest`: largest number of parts of a step between two samples; 1 for `Adaptive`.
+    - `error`: an upper estimate of the sum of the errors of all steps, divided by the range of the
+      state, for the worst state. It does not include the amplification of errors by the motion. It
+      is NaN for a solver without error control.
+    - `finest`: largest number of parts into which a step between two samples was divided; 1 for
+      `Adaptive`.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -170,8 +173,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """Notices of friction laws at the times `ts`: tables that the motion leaves by more than a
-        tenth of their range, and own laws that are below 0.
+        """Notices on friction laws at the times `ts`: motion beyond the range of a table by more
+        than a tenth of this range, and laws of the user below 0.
 
         Empty for a batch of runs and under `jit`.
         """
@@ -211,7 +214,9 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         return f"Trajectory({', '.join(self.names)}: {self._summary()})"
 
     def _summary(self) -> str:
-        """Return the length of the run, and its result if it is known and not successful."""
+        """Return the number of times and the first and last time as text. If the run is known to
+        have failed, add its result.
+        """
         ts, result, shape = self.ts, self.result, self.path.ys.shape
         if len(shape) != 2:
             return f"a batch of shape {shape[:-2]}"
@@ -225,14 +230,14 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
 
 def law_field(part: Any, direction: int) -> str:
-    """Return the name of the field with the law of a direction."""
+    """Return the name of the field of `part` that contains the law for `direction` (1 or -1)."""
     forward = getattr(part, "forward", "f_pos")
     backward = forward.replace("_pos", "_neg")
     return backward if direction < 0 and getattr(part, backward, None) is not None else forward
 
 
 def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str) -> Notice | None:
-    """Return the notice of a table that a motion between these speeds leaves."""
+    """Return a notice if a motion between these speeds leaves the table of `law`."""
     table: Table | None = table_of(law)
     if table is None or (reached := table.left_at(slowest, fastest)) is None:
         return None
@@ -243,9 +248,11 @@ def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str)
 
 @cached_primitive(SECOND, jax.tree.structure((0,)))
 def _law_use(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array]:
-    """Return the lowest and highest speed, the least value of the law, and the speed of that value.
+    """Return for each contact and direction four numbers: lowest and highest speed, smallest value
+    of the law, and the speed at which the law has this value.
 
-    Axes: contacts (those with a bristle last), and the directions 0 (unused), 1 and -1.
+    Axes: contacts (those with a bristle last), directions 0 (unused), 1 and -1, and the four
+    numbers.
     """
 
     def at(t: Array, y: Array, mode: Array) -> Array:

@@ -1,6 +1,6 @@
 """Judge a fit: standard errors, residuals, missing terms and choice of models.
 
-- `errors`: standard errors and intervals; `derived`: derived quantities.
+- `errors`: standard errors and intervals; `derived`: quantities derived from parameters.
 - `residuals`: patterns in residuals; `missing`: score tests for missing terms.
 - `selection`: laws and structures; `planning`: expected accuracy before a fit.
 - `replay`: simulations compared with the record.

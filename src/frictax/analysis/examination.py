@@ -26,10 +26,10 @@ _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 class Examination:
     """The results that the report of a fit adds to the fit.
 
-    - `study` of the residuals, and `outlook` at the start values of the fit; None if a computation
-      was refused, and `notices` says why.
-    - `motions`: record -> the free run that is compared with it.
-    - `missing`: the missing terms; None if the residuals are noise, or without a simulation.
+    - `study` of the residuals, and `outlook` at the start values of the fit. Each is None if it
+      cannot be computed; `notices` then contains the reason.
+    - `motions`: record -> the free run that is compared with the record.
+    - `missing`: the missing terms; None if no notice reports that the residuals exceed noise.
     """
 
     study: ResidualStudy | None
@@ -40,7 +40,7 @@ class Examination:
 
 
 def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examination:
-    """Return the additional results for the fit `found`, computed by the threads of `pool`."""
+    """Compute the additional results for the fit `found` in the threads of `pool`."""
     objective = found.problem.objective
     free = objective if isinstance(objective, FreeRun) else None
     records = [label for label, record in found.records.items() if isinstance(record, Record)]
@@ -67,7 +67,7 @@ def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examina
 
 
 def _unless_refused(job: Future[Any], code: str) -> tuple[Any, tuple[Notice, ...]]:
-    """Return the result of a job, or a notice why it was refused."""
+    """Return the result of a job. If it raised `ValueError`, return None and a notice."""
     try:
         return result_of(job), ()
     except ValueError as why:

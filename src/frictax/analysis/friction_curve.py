@@ -21,12 +21,12 @@ from frictax.programs import interruptible_jit
 def predict(
     found: FitResult, velocity: Any, contact: str | None = None, label: str | None = None
 ) -> Float[np.ndarray, " n"]:
-    """Return the sliding friction [N or N.m] at each velocity [m/s or rad/s]; at 0, the limit from
-    forward motion.
+    """Return the sliding friction [N or N.m] at each velocity [m/s or rad/s]. At velocity 0 it is
+    the limit for slow forward motion.
 
-    It includes the constant force of a sweep, if it was fitted. `contact` of a machine; `label` of
-    the record, if records have values of their own. For a contact under a normal force, the result
-    is the coefficient.
+    The friction of a sweep includes a constant force if one was fitted. `contact`: name of a
+    contact of a machine; `label`: name of a record, if parameters differ by record. For a contact
+    under a normal force, the result is the friction coefficient.
     """
     v = np.asarray(velocity, dtype=float)
     at = friction_at(found.problem, contact, np.ravel(v), label, list(found.records))
@@ -56,7 +56,7 @@ def friction_band(
     spread: CovarianceEstimate,
     level: float,
 ) -> Band:
-    """Return the friction with its band by the covariance `spread`."""
+    """Return the friction, and its confidence band for the covariance `spread`."""
     v = np.atleast_1d(np.asarray(velocity, dtype=float))
     at = friction_at(found.problem, contact, v, label, list(found.records))
     f, g = (
@@ -77,8 +77,8 @@ def friction_at(
     """Return a function from all fitted parameters to the friction of `contact` at each
     velocity, in the record `label`, one of `labels`.
 
-    **Raises:** `KeyError` for an unknown contact or record; `ValueError` if each record has
-    values of its own and none is named.
+    **Raises:** `KeyError` for an unknown contact or record; `ValueError` if parameters of the
+    contact differ by record and no record is named.
     """
     if problem.is_steady:
         return lambda x: as_steady(problem.setup_at(x, None).machine).predict(jnp.asarray(velocity))
@@ -113,9 +113,9 @@ def friction_at(
 
 
 def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Return a law at many speeds >= 0 [m/s or rad/s], (n,): its friction, or a coefficient [1].
+    """Return the friction, or friction coefficient [1], of a law at speeds >= 0 [m/s or rad/s].
 
-    It is compiled once for all laws of a kind.
+    The program is compiled once for all laws of the same type.
     """
     return np.asarray(_law_values(law, jnp.asarray(velocity)))
 

@@ -78,7 +78,7 @@ class DesignOptions(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class DesignSettings:
-    """The options of `design` with their defaults; see there for their meaning."""
+    """The options of `design`, which describes them, with their defaults."""
 
     drive: Checked[str | None] = None
     free: Checked[str | Iterable[str] | None] = None
@@ -141,7 +141,7 @@ class DesignRequest(DesignSettings):
 
     @property
     def band(self) -> tuple[float, float]:
-        """The given band of frequencies [Hz], or five octaves from 1/duration on."""
+        """The given frequency band [Hz], or five octaves upwards from 1/duration."""
         low = 1.0 / self.duration
         band = self.limits.band or (low, min(2**5 * low, 0.2 * self.rate))
         if band[1] > 0.5 * self.rate:
@@ -153,7 +153,7 @@ class DesignRequest(DesignSettings):
 
 
 def build_problem(request: DesignRequest) -> DesignProblem:
-    """Build the problem.
+    """Build the `DesignProblem` of a request.
 
     **Raises:** `ValueError` if the arguments do not define a problem.
     """
@@ -268,8 +268,10 @@ def _machine_under_test(
 
 
 def _drive_and_body(machine: Any, request: DesignRequest) -> tuple[str, str]:
-    """Return the excited part, by default the only controller or the only force, and the body whose
-    motion is limited; "" is the first body of a system of the user's own.
+    """Return the names of the excited part and of the body whose motion is limited.
+
+    The excited part is by default the only controller or the only force. The body "" is the first
+    body of a system of the user's own.
     """
     drive, limits = request.drive, request.limits
     if not isinstance(machine, Mechanism):
@@ -306,7 +308,7 @@ def _limits_and_scale(
     limits: Limits,
     band: tuple[float, float],
 ) -> tuple[tuple[VariableLimit, ...], float, float, bool]:
-    """Return the limits on variables, and the centre, scale and boundedness of the drive."""
+    """Return the limits on variables, and the drive's centre, scale, and whether it is bounded."""
     system, machine = under_test.system(under_test.values()), under_test.setup.machine
     quantities, moving = ("travel", "speed", "acceleration"), ()
     states = system.states()
@@ -382,10 +384,10 @@ def _wanted_indices(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _output_weights(request: DesignRequest) -> np.ndarray:
-    """Return the information per second of each output with derivative 1.
+    """Return the information per second of each output about a parameter with derivative 1.
 
-    Autocorrelated noise reduces it to the share of independent samples. The share is exact for
-    motions that are slow compared with the correlation time `memory` [s].
+    Autocorrelated noise multiplies the information by the fraction of samples that are independent.
+    This factor is exact for motions that are slow compared with the correlation time `memory` [s].
     """
     memory, weights = request.memory or {}, []
     for name, sd in request.outputs.items():
@@ -410,7 +412,7 @@ def draw_machines(
     count: int,
     seed: int,
 ) -> list[np.ndarray]:
-    """Return the values (p,) of the given machine, and of `count` machines drawn from `over`."""
+    """Return the parameter values of the given machine, and of `count` machines from `over`."""
     x = np.asarray(under_test.values())
     if over is None:
         return [x]
@@ -442,7 +444,7 @@ def draw_machines(
 def prior_information(
     names: tuple[str, ...], size: np.ndarray, after: FitResult | None, priors: Any, x: np.ndarray
 ) -> Float[np.ndarray, "p p"]:
-    """Return the relative information (p, p) of an earlier fit and of priors."""
+    """Return the information of an earlier fit and priors on parameters divided by `size`."""
     known = np.zeros((len(names), len(names)))
     if after is not None:
         mine, theirs = _common_indices(names, after.names)

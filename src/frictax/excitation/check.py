@@ -21,11 +21,11 @@ class Check(Summarised):
     """Fits of `draws` simulated records of one designed experiment. Print it.
 
     - `names`; `values` (k, p): estimates; `truth` (p,): true values.
-    - `spread` (p,): standard deviation of the estimates over the predicted error, for fits that
-      converged to the right minimum; `covered` (p,): share of their 95 % intervals, by the default
-      noise model, that contain the truth.
-    - `converged`: share of the fits that converged; `astray`: share that converged to another
-      minimum, with a cost that noise has in fewer than one of a million records.
+    - `spread` (p,): standard deviation of the estimates divided by the predicted error, for fits
+      that converged to the right minimum; `covered` (p,): fraction of these fits whose 95 %
+      interval, by the default noise model, contains the true value.
+    - `converged`: fraction of the fits that converged; `astray`: fraction that converged to another
+      minimum, where the cost is higher than noise causes in one of a million records.
 
     **Example:** at `Design.check`.
     """
@@ -44,7 +44,7 @@ class Check(Summarised):
 
     @property
     def ended(self) -> str:
-        """How the searches ended, as text."""
+        """Text on how many searches converged, and how many ended in another minimum."""
         astray = f", {100 * self.astray:.2g} % in another minimum" if self.astray else ""
         return f"{100 * self.converged:.0f} % of the searches ended{astray}"
 
@@ -76,13 +76,13 @@ def check_design(
     estimates with the predicted errors.
 
     Each record is fitted from two starts, and the better fit counts, because one start may lead to
-    another minimum. Two more starts follow if the cost is larger than that of 39 of 40 records, or
-    if an estimate is at its bound.
+    another minimum. Two more starts follow if the cost is larger than noise causes in 39 of 40
+    records, or if an estimate is at its bound.
 
     **Arguments:** `off`: relative standard deviation of the starts from the truth; `seed`;
     `progress`: as in `fit`.
 
-    **Raises:** `ValueError` for fewer than 10 draws, for imperfect instruments.
+    **Raises:** `ValueError` for fewer than 10 draws, and for instruments that are not ideal.
     """
     check_count("`check`: `draws`", draws, 10)
     if any(name.startswith(("inputs.", "outputs.")) for name in design.names):
@@ -104,7 +104,7 @@ def check_design(
     freedom = sum(y[0].size for y in measured.values()) - truth.size
 
     def excess(cost: np.ndarray) -> np.ndarray:
-        """Return the excess of a sum of squares over its mean [standard deviations]."""
+        """Return how far the sum of squares, 2*cost, exceeds its mean [standard deviations]."""
         return (2 * cost - freedom) / np.sqrt(2 * freedom)
 
     def fit_draws(some: np.ndarray) -> list[np.ndarray]:

@@ -43,17 +43,18 @@ from .rivals import Rival, best_rivals, largest_within_limits
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Design(Summarised, DesignVerbs):
-    """A designed excitation, and the errors that a record with it will have. Print it.
+    """A designed excitation, and the expected errors of a fit to its record. Print it.
 
     - `t`, `excitation` (n,): times [s] and values of the drive [N, N.m; m, rad for a reference];
       `drive`, `unit`: name and unit of the drive.
     - `names`, `units`, `values` (p,): the parameters and their assumed values; `errors` (p,): the
-      expected standard errors; `relative` (p,): the same over the sizes.
+      expected standard errors; `relative` (p,): `errors` divided by the option `size`.
     - `beside`: conventional experiment within the same limits -> its relative errors (p,).
     - `asked`: limited quantity -> (largest value in the run, limit); `events`: number of events.
-    - `drawn` (k): values (p,) of the machines of `over`; `kept`: share of these machines that keep
-      all limits, 1 without machines.
-    - `slip`, `miss`: the shortest slip [samples] and the nearest miss of an event.
+    - `drawn` (k): parameter values (p,) of each machine drawn from `over`; `kept`: fraction of
+      these machines that keep all limits, 1 without machines.
+    - `slip`: duration of the shortest slip [samples]; `miss`: distance from an event that does not
+      happen, as in `Margins`.
 
     **Example:** at `design`.
     """
@@ -102,7 +103,7 @@ class Design(Summarised, DesignVerbs):
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """Names of the parameters that count."""
+        """Names of the parameters whose errors are minimised."""
         return tuple(self.names[i] for i in self.problem.wanted)
 
     @functools.cached_property
@@ -130,14 +131,14 @@ class Design(Summarised, DesignVerbs):
         return int(self.run.events)
 
     def worst(self, says: str | None = None) -> float:
-        """Return the largest relative error of a wanted parameter; with `says`, that of the
-        experiment of this name in `beside`.
+        """Return the largest relative error of a `wanted` parameter. `says`: name of an experiment
+        in `beside` that is evaluated instead of the design.
         """
         relative = self.relative if says is None else self.beside[says]
         return float(np.max(relative[self.problem.wanted]))
 
     def worst_of_drawn(self, says: str | None = None) -> Float[np.ndarray, " k"]:
-        """Return `worst` for each of the machines `drawn` (k,); infinite if its run failed."""
+        """Return `worst` for each of the machines `drawn` (k,); infinite after a failed run."""
         others = {rival.description: rival.drawn_runs for rival in self.rivals}
         runs = self.drawn_runs if says is None else others[says]
         wanted = self.problem.wanted
@@ -156,7 +157,7 @@ class Design(Summarised, DesignVerbs):
         return share_within_limits(self.drawn_runs)
 
     def record(self, seed: int = 0, name: str = "designed") -> Record:
-        """Simulate the record of the given machine with white noise."""
+        """Simulate a record of the given machine, with white noise."""
         problem = self.problem
         clean = self.clean()
         draws = np.random.default_rng(seed)
@@ -222,7 +223,7 @@ class Design(Summarised, DesignVerbs):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The use of the limits, the conventional experiments, and the machines drawn."""
+        """Lines on the use of the limits, the conventional experiments, and the drawn machines."""
         loads = [
             f"{what} {figures(amount, 3)} of {figures(limit, 3)}"
             for what, (amount, limit) in self.asked.items()
@@ -298,16 +299,14 @@ _PENALTY_WEIGHT = 5.0
 
 @dataclasses.dataclass
 class Candidate:
-    """The numbers `c` of an excitation, its `cost` at the full penalty, and its largest relative
-    excess over a limit.
-    """
+    """Parameters `c` of an excitation, `cost` with full penalty, and largest relative `excess`."""
 
     c: Float[np.ndarray, " k"]
     cost: float
     excess: float
 
     def is_better_than(self, other: "Candidate | None") -> bool:
-        """Compare the limits first, then the costs."""
+        """Return whether this excitation is better: limits are compared first, then costs."""
         if other is None:
             return True
         if (self.excess <= 0) != (other.excess <= 0):
@@ -332,7 +331,7 @@ class Descent:
         self.done, self.steps = 0, steps
 
     def step(self) -> None:
-        """Evaluate the current excitation, and make a step."""
+        """Evaluate the current excitation, and make a step of Adam."""
         # During the search the weight of the penalty increases from a hundredth to its full value.
         weight = _PENALTY_WEIGHT * 0.01 ** (1.0 - self.done / self.steps)
         u = self.problem.compiled_excitation(self.c)
@@ -371,8 +370,8 @@ def mean_cost(
 ) -> tuple[float, np.ndarray, float, bool]:
     """Average the cost of the drive u over the machines.
 
-    **Returns:** the cost at the full penalty, its gradient by the drive at the given penalty
-    weight, the largest excess over a limit, and whether all simulations succeeded.
+    **Returns:** the cost with the full penalty, the gradient by the drive with the penalty weight
+    `weight`, the largest excess over a limit, and whether all runs succeeded.
     """
     cost, gradient, excess, succeeded = 0.0, np.zeros(np.shape(u)), -np.inf, True
     for x in machines:
@@ -395,8 +394,8 @@ def search_excitation(
     seed: int,
     work: Work,
 ) -> Candidate:
-    """Search from `starts` starts for a quarter of the steps, continue the better half of them for
-    a third, and half of these to the end.
+    """Search in three stages, and return the best excitation. All starts get a quarter of the
+    steps, the better half of them get a third more, and half of these get the rest.
     """
     draws = np.random.default_rng(seed)
     with nested_work():
@@ -438,9 +437,9 @@ def search_excitation(
 def _reduced_start(problem: DesignProblem, nominal: np.ndarray, c: np.ndarray) -> np.ndarray | None:
     """Reduce an excitation until it exceeds the limits by less than a factor of 11.
 
-    Return None if the simulation fails, or if the experiment has no information: a machine at rest
-    gives no gradient. The excitation is not reduced further. Large motions have many events, and
-    these events remain when the search makes the motions smaller.
+    Return None if the simulation fails, or if the experiment contains no information: a machine at
+    rest gives no gradient. The excitation is not reduced to the limits. Large motions have many
+    events, and these events remain when the search makes the motions smaller.
     """
     without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
     for _ in range(8):
@@ -469,48 +468,50 @@ def design(
 
     A search minimises the expected errors of the parameters from a record of `outputs`. Its
     gradients are exact through breakaway, sticking and stops, because the Fisher information is a
-    state of the run (`information`). A sum over samples would jump where an event passes a sample,
-    and its derivative would be wrong.
+    state of the run (`information`). A sum over samples jumps where an event passes a sample, so
+    its derivative is wrong.
 
     **Arguments:**
 
-    - `machine`: a `Mechanism`, or a hybrid system of your own, with assumed values.
+    - `machine`: a `Mechanism`, or a hybrid system of your own, with assumed parameter values.
     - `outputs`: measured variable -> standard deviation of its noise [SI].
-    - `duration` [s], `rate` [Hz]: of the record and of the drive.
+    - `duration` [s] and sampling `rate` [Hz] of the record and of the drive.
     - `limits`: limits of the machine and its drive.
     - `drive`: the excited part: a force, a torque, or a `PositionController`, whose reference is
-      then designed. By default the only controller, or the only force.
-    - `free`: the unknown parameters, as for `fit`; `wanted`: those whose errors count, all by
-      default. The errors of the others are taken into account.
+      then designed. The default is the only controller, or the only force.
+    - `free`: the unknown parameters, as for `fit`; `wanted`: the free parameters whose errors are
+      minimised, all by default. The other free parameters are also treated as unknown.
     - `shape`: `FourierSeries()` by default, `Multisine()`, `CubicSpline()`, `Ramps()` or, for a
       reference, `Staircase()`.
-    - `criterion` of relative errors: "E", the worst combination of parameters; "minimax", the worst
-      parameter; "A", the mean square; "D", the product along the principal axes. "A" and "E" stay
-      farther away from changes of the event sequence than "minimax".
+    - `criterion`: which relative error is minimised. "E": that of the worst combination of
+      parameters; "minimax": that of the worst parameter; "A": the mean square; "D": the product
+      along the principal axes. "A" and "E" stay farther away from changes of the event sequence
+      than "minimax".
     - `objective` of the later fit: `FreeRun()`, `Windows(...)` or `ClosedLoop(...)`.
-    - `inputs`: other driven part -> its samples. `instruments`: as for `fit`; name for example
-      ``"outputs.mass.v.gain"`` in `free` if the gain is unknown.
-    - `memory`: output -> correlation time of its noise [s]. One sample then counts as
-      (1 - r)/(1 + r) independent samples with r = exp(-1/(rate*memory)), which is accurate for
-      motions that are slow compared with this time.
-    - `over`: distribution of the machines if values are uncertain: a relative scatter, one for each
-      path, a fit with its covariance, or a `Posterior`. The criterion is then the mean over this
-      number of `machines`, and all experiments are reduced so that 97 % of 200 machines keep the
-      limits.
+    - `inputs`: other driven part -> its samples. `instruments`: as for `fit`. If a gain is unknown,
+      add for example ``"outputs.mass.v.gain"`` to `free`.
+    - `memory`: output -> correlation time of its noise [s]. One sample then counts as (1 - r)/(1 +
+      r) independent samples with r = exp(-1/(rate*memory)). This is accurate for motions that are
+      slow compared with the correlation time.
+    - `over`: distribution of the machines if parameter values are uncertain: a relative scatter, a
+      dict path -> scatter, a fit (its covariance), or a `Posterior`. The criterion is then the mean
+      over the given machine and `machines` drawn machines. All experiments are reduced until 97 %
+      of 200 drawn machines keep the limits.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
     - `beside`: an existing record under the same drive, for comparison.
-    - `size`: name -> the error that counts as 1, by default the value. `margins`: distances from
-      changes of the event sequence. `hold`: whether the drive is held between samples.
-    - `engine`: an `OnSamples`. `starts`, `steps`, `seed`: of the search. `progress`: as in `fit`.
+    - `size`: name -> error that counts as a relative error of 1, by default the value. `margins`: a
+      `Margins`. `hold`: whether the drive is held between samples.
+    - `engine`: an `OnSamples`. `starts`, `steps`: number of searches and of steps; `seed`: of the
+      random starts. `progress`: as in `fit`.
 
     **Returns:** a `Design`.
 
-    **Raises:** `ValueError` with one sentence for arguments that do not fit.
+    **Raises:** `ValueError` for invalid arguments.
 
     **Source:** J. Swevers et al., IEEE Transactions on Robotics and Automation 13(5), 1997, for the
-    excitation; the information through events as in `Sensitive`.
+    excitation; the derivatives through events are those of `Sensitive`.
 
-    A block, of which only the speed is measured:
+    Only the speed of this block is measured:
 
     >>> import frictax as fx
     >>> block = fx.Mechanism(
@@ -625,7 +626,7 @@ def _runs(
 
 
 def share_within_limits(runs: Sequence[ExperimentRun]) -> float:
-    """Return the share of runs within all limits; 1 without runs."""
+    """Return the fraction of runs within all limits; 1 without runs."""
     return float(np.mean([run.within_limits for run in runs])) if runs else 1.0
 
 

@@ -24,7 +24,7 @@ from frictax.signals import AbstractSignal
 
 
 class InformationOptions(TypedDict, total=False):
-    """The options of `information`; see there for their meaning."""
+    """The options of `information`, which describes them."""
 
     free: str | Iterable[str] | None
     inputs: Mapping[str, ArrayLike] | None
@@ -46,28 +46,30 @@ def information(
 ) -> Float[Array, "p p"]:
     """Return the Fisher information of a record of `outputs` on the parameters `free`.
 
-    It is the integral of ``rate/sd**2 * S' S`` over the run, where S are the derivatives of an
-    output by the parameters. The information is a state of the run. Therefore its derivatives by
-    inputs and by values of the machine, forward and reverse, are exact through all events.
+    The information is the integral of ``rate/sd**2 * S' S`` over the run, summed over the outputs.
+    S are the derivatives of an output by the parameters. The information is computed as a state of
+    the run. Therefore its forward and reverse derivatives by inputs and machine values are exact
+    through all events.
 
-    The sum over samples, ``J' J`` of the derivatives of a simulation, has nearly the same value for
-    dense samples, but it must not be differentiated. The sum jumps where an event passes a sample.
-    Between the jumps its derivative omits the contribution of the events, which is half or more.
+    A sum over samples, ``J' J`` with the derivatives J of a simulation, has nearly the same value
+    for dense samples. But it must not be differentiated, because the sum jumps where an event
+    passes a sample. Between the jumps its derivative omits the contribution of the events, which is
+    half of the derivative or more.
 
     **Arguments:**
 
-    - `machine`, `free`, `instruments`: as for `fit`; a hybrid system of your own defines its start
-      and its `variables`.
+    - `machine`, `free`, `instruments`: as for `fit`; a hybrid system of your own must define its
+      start and its `variables`.
     - `ts` (n,): times [s]; `outputs`: variable -> standard deviation of the noise of a sample.
-    - `inputs`: part -> (n,), drives at the times `ts`; `hold`: whether they are held between.
-    - `windows`: length [s] of the windows of the fit, each of which starts at the true state; None
-      for one run.
+    - `inputs`: part -> (n,), drives at the times `ts`; `hold`: whether drives are held in between.
+    - `windows`: length [s] of the windows of the fit, which start at the true state, or None.
     - `engine`: by default `OnSamples()` with inputs, and `Adaptive()` without.
 
-    **Returns:** (p, p), in the order of ``fx.parameters.select(machine, free)``, with one row for
-    each entry of a table; NaN if the run does not reach its end.
+    **Returns:** the information (p, p), with the parameters in the order of
+    ``fx.parameters.select(machine, free)`` and one row for each entry of a table. It is NaN if the
+    run does not reach its end.
 
-    A mass that slides to rest identifies its friction by the time of its stop:
+    A mass slides to rest, and the time at which it stops identifies its friction:
 
     >>> import frictax as fx, jax, jax.numpy as jnp, numpy as np
     >>> def slide_information(v):
@@ -126,8 +128,7 @@ def information(
 class MachineUnderTest(AbstractFamily):
     """A machine with instruments and inputs (tables or signals) as a function of its parameters.
 
-    `paths`: of the parameters; `outputs`: the measured variables; `hold`: whether inputs are held
-    between samples.
+    `paths`: the parameters by path; `outputs`: measured variables; `hold`: whether to hold inputs.
     """
 
     setup: Setup
@@ -144,7 +145,7 @@ class MachineUnderTest(AbstractFamily):
         )
 
     def with_values(self, x: Float[Array, " p"]) -> Setup:
-        """Return the setup with these values of the parameters."""
+        """Return the setup with the parameter values x."""
         values, first = {}, 0
         for path in self.paths:
             shape = jnp.shape(get(self.setup, path))
@@ -203,11 +204,11 @@ class InformationSystem(AbstractHybridSystem):
     """A `Sensitive` system with the Fisher information F of its sensors as a further state.
 
     F grows at the rate ``sum of w_o S_o S_o'`` over the outputs o, where S_o are the derivatives of
-    the output by the parameters. The state is that of `Sensitive`, then the lower triangle of F by
-    rows.
+    the output by the parameters. The state vector is that of `Sensitive`, followed by the lower
+    triangle of F, row by row.
 
-    - `weight` (c,): information per second of an output with derivative 1, rate/sd**2.
-    - `restarts` (k,): times at which the derivatives S are set to 0, as at the windows of a record.
+    - `weight` (c,): rate/sd**2 of each output, its information per second for a derivative of 1.
+    - `restarts` (k,): times at which S is set to 0, because a window of the fit begins.
     """
 
     sensitive: Sensitive
@@ -219,7 +220,7 @@ class InformationSystem(AbstractHybridSystem):
         return self.sensitive.family  # pyright: ignore[reportReturnType]
 
     def matrix(self, y: State) -> Float[Array, "p p"]:
-        """Return F from a state."""
+        """Return the matrix F that the state vector y contains."""
         p = self.sensitive.x.shape[0]
         lower = jnp.zeros((p, p), y.dtype).at[np.tril_indices(p)].set(y[self.sensitive.size :])
         return lower + jnp.tril(lower, -1).T
@@ -301,7 +302,7 @@ class InformationSystem(AbstractHybridSystem):
     def _step_with_information(
         self, step: Callable[..., Any], t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree
     ) -> State:
-        """Make a step of the motion, and add the information by the trapezoidal rule."""
+        """Compute the motion by `step`, and integrate the information by the trapezoidal rule."""
         size, own = self.sensitive.size, self._own(mode)[0]
         after = step(t0, t1, y0[:size], own, args)
         rates = self.information_rates(t0, y0[:size], own) + self.information_rates(t1, after, own)
@@ -331,7 +332,7 @@ class InformationSystem(AbstractHybridSystem):
 def build_information_system(
     under_test: MachineUnderTest, x: Float[Array, " p"], weight: Any, restarts: Any
 ) -> InformationSystem:
-    """Return the machine with the values x, with its information as a state."""
+    """Return the system of the machine with parameter values x and its information as a state."""
     n = under_test.system(x).start(jnp.asarray(under_test.t[0]))[0].shape[0]
     return InformationSystem(
         Sensitive(under_test, x, n), jnp.asarray(weight), jnp.asarray(restarts)

@@ -1,4 +1,4 @@
-"""Limits of an excitation: of the machine, and distances from changes of the event sequence."""
+"""`Limits` of the machine in an experiment, and `Margins` from changes of the event sequence."""
 
 import dataclasses
 
@@ -19,8 +19,7 @@ class Limits:
     - `band`: lowest and highest frequency [Hz] of the excitation.
     - `body`: the body whose motion is limited; by default the body that the drive acts on.
 
-    **Raises:** `ValueError` for a value that is not a number > 0, and for a band that does not
-    rise.
+    **Raises:** `ValueError` for a value that is not > 0, and for a band that does not rise.
 
     >>> import frictax as fx
     >>> fx.Limits(travel=0.2, force=3.0, band=(0.1, 3.0)).travel
@@ -55,16 +54,16 @@ class Limits:
 class Margins:
     """Distances of an experiment from changes of the event sequence.
 
-    Near such a change the cost of a later fit has edges. A search may stop at an edge, and the
-    errors differ from the predicted errors.
+    Near such a change the cost of a later fit has jumps or kinks. A search may stop there, and then
+    the errors differ from the predicted errors.
 
     **Arguments:**
 
-    - `slip` >= 0: smallest number of samples from breakaway to standstill.
-    - `miss` >= 0: smallest value of the margin of a mode that does not end, as a share of the
-      largest value of this margin in the run. The margin is for example the reserve of a stuck
-      contact against breakaway, or the speed before a reversal. The same holds for the distance of
-      the load from breakaway, on either side, when a contact comes to rest.
+    - `slip` >= 0: smallest duration of a slip, from breakaway to standstill [samples].
+    - `miss` >= 0: smallest value of the event function of an event that does not happen, divided by
+      the largest value of this function in the run. The event function is for example the force
+      that is missing for breakaway, or the speed before a reversal. When a contact comes to rest,
+      the load must have the same relative distance from breakaway, above or below.
 
     >>> import frictax as fx
     >>> fx.Margins(slip=8.0).miss

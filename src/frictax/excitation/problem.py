@@ -1,6 +1,6 @@
-"""The problem of a design: information, limits and margins of an experiment by its excitation.
+"""The design problem: information, limits and margins as functions of the excitation.
 
-`DesignProblem.run` simulates one experiment. `DesignProblem.cost` is what the search minimises.
+`DesignProblem.run` simulates one experiment. The search minimises `DesignProblem.cost`.
 """
 
 import dataclasses
@@ -35,10 +35,11 @@ ROUNDING = 1e-6  # relative amount by which an experiment may exceed a limit bec
 class ExperimentRun:
     """Results of one simulated experiment.
 
-    - `information` (p, p): integral over the run, in units of the parameters; `sampled` (p, p):
-      sum over the samples.
-    - `loads` (k,): travel, speed, ... over their limits.
-    - `slip`: duration of the shortest slip [samples]; `miss`: nearest miss of an event.
+    - `information` (p, p): Fisher information as an integral over the run, in units of the
+      parameters; `sampled` (p, p): the information as a sum over the samples.
+    - `loads` (k,): travel, speed, ... divided by their limits.
+    - `slip`: duration of the shortest slip [samples]; `miss`: distance from an event that does not
+      happen, as in `Margins`.
     - `reached_end`: whether the simulation succeeded; `events`: number of events.
     """
 
@@ -68,14 +69,14 @@ class ExperimentRun:
 
 @dataclasses.dataclass(frozen=True)
 class VariableLimit:
-    """A limit `limit` of the quantity `what` (travel, speed, ...) on a `variable`."""
+    """The limit of the quantity `what` (travel, speed, ...) of a `variable`."""
 
     what: str
     variable: str
     limit: float
 
     def load(self, x: Array) -> Array:
-        """Return how much of the limit the values x (n,) of the variable use, as a share."""
+        """Return the quantity for the values x (n,) of the variable, divided by the limit."""
         most = -least(-x) - least(x) if self.what == "travel" else -least(-jnp.abs(x))
         return most / self.limit
 
@@ -84,12 +85,12 @@ class VariableLimit:
 class DesignProblem:
     """An experiment without its excitation.
 
-    - `machine`: the given machine; `under_test`: the machine with its instruments as a function of
-      the parameters.
+    - `machine`: the given machine; `under_test`: its `MachineUnderTest`.
     - `names`, `units`, `lower` (p,): names, units and lower bounds of the parameters; `size` (p,):
-      the error of each that counts as 1; `wanted`: indices of the parameters that count.
-    - `drive`: the excited part, whose values are `scale` times a curve about `centre`, saturated if
-      `bounded`; `body`: whose motion is limited.
+      the error of each parameter that counts as a relative error of 1; `wanted`: indices of the
+      parameters whose errors are minimised.
+    - `drive`: the excited part. Its values are `centre` plus `scale` times a curve, which is
+      saturated if `bounded`. `body`: the body whose motion is limited.
     - `weight` (c,), `restarts`: as in `InformationSystem`; `known` (p, p): relative information
       from an earlier fit and from priors.
     """
@@ -142,7 +143,9 @@ class DesignProblem:
         return np.asarray(self.under_test.t)
 
     def excitation(self, c: Float[Numbers, " k"]) -> Float[Numbers, " n"]:
-        """Return the drive (n,) of the numbers c, as NumPy or JAX array like c."""
+        """Return the drive (n,) for the parameters c of the excitation. It is a NumPy array if c is
+        one, otherwise a JAX array.
+        """
         raw = self.shape.curve(self.basis, c)
         if self.bounded and not self.shape.bounded:
             raw = namespace(c).tanh(raw)
@@ -150,18 +153,18 @@ class DesignProblem:
 
     @functools.cached_property
     def compiled_excitation(self) -> Any:
-        """`excitation`, compiled."""
+        """The compiled function `excitation`."""
         return interruptible_jit(self.excitation)
 
     @functools.cached_property
     def pull_back(self) -> Any:
-        """Function from c and the gradient of a cost by the drive to that by c, compiled."""
+        """Compiled function that converts the gradient by the drive to the gradient by c."""
         return interruptible_jit(lambda c, gradient: jax.vjp(self.excitation, c)[1](gradient)[0])
 
     @functools.cached_property
     def _outputs(self) -> Any:
-        """Function from the drive u and the values x to the outputs (n, c) without noise and
-        whether the simulation succeeded, compiled.
+        """Compiled function of the drive u and the parameter values x. It returns the outputs (n,
+        c) without noise, and whether the simulation succeeded.
         """
 
         def simulate(u: Float[Array, " n"], x: Float[Array, " p"]) -> tuple[Array, Array]:
@@ -176,7 +179,7 @@ class DesignProblem:
     def outputs(
         self, u: Float[np.ndarray, " n"], x: Float[np.ndarray, " p"] | None = None
     ) -> dict[str, Float[np.ndarray, " n"]]:
-        """Return the outputs without noise under the drive u, of the machine with the values x.
+        """Return the outputs without noise for the drive u and the parameter values x.
 
         **Raises:** `RuntimeError` if the simulation fails.
         """
@@ -191,11 +194,11 @@ class DesignProblem:
         return dataclasses.replace(self.under_test, inputs=inputs)
 
     def information_system(self, u: Float[Array, " n"], x: Float[Array, " p"]) -> InformationSystem:
-        """Return the machine with the values x under the drive u, with its information."""
+        """Return the `InformationSystem` for the drive u and the parameter values x."""
         return build_information_system(self._with_drive(u), x, self.weight, self.restarts)
 
     def run(self, u: Float[Array, " n"], x: Float[Array, " p"]) -> ExperimentRun:
-        """Simulate the experiment with the drive u on the machine with the values x."""
+        """Simulate the experiment for the drive u and the parameter values x."""
         system, t = self.information_system(u, x), jnp.asarray(self.t)
         path = walk(system, *system.start(t[0]), t, options=self.engine)
         sensitive = system.sensitive
@@ -238,7 +241,7 @@ class DesignProblem:
         )
 
     def drive_exceeds_limit(self, u: Float[np.ndarray, " n"]) -> bool:
-        """Return whether the drive itself exceeds a limit, which needs no simulation."""
+        """Return whether the drive itself exceeds a limit. This check needs no simulation."""
         most = [limit.limit for limit in self.limits if limit.variable == self.drive]
         return bool(np.max(np.abs(u - self.centre)) > (1.0 + ROUNDING) * min(most, default=np.inf))
 
@@ -250,20 +253,20 @@ class DesignProblem:
         return jnp.linalg.inv(relative + bound * jnp.eye(size.size))
 
     def criterion_at(self, information: Float[Array, "p p"]) -> Float[Array, ""]:
-        """Return the criterion of the wanted parameters; smaller is better."""
+        """Return the criterion of the `wanted` parameters; smaller is better."""
         covariance = self.covariance(information)
         return design_criterion(self.criterion, covariance[np.ix_(self.wanted, self.wanted)])
 
     @functools.cached_property
     def compiled_criterion(self) -> Any:
-        """`criterion_at`, compiled."""
+        """The compiled function `criterion_at`."""
         return interruptible_jit(self.criterion_at)
 
     def cost(
         self, u: Float[Array, " n"], x: Float[Array, " p"], penalty_weight: Any
     ) -> tuple[Float[Array, ""], tuple[ExperimentRun, Array]]:
-        """Return the criterion plus the weighted penalty of limits and margins; the run and the
-        penalty.
+        """Return the cost, and the pair of run and penalty. The cost is the criterion plus the
+        weighted penalty for violated limits and margins.
         """
         run = self.run(u, x)
         aim = 0.99  # The search aims at 99 % of each limit, so that it ends within the limit.
@@ -276,17 +279,17 @@ class DesignProblem:
 
     @functools.cached_property
     def cost_and_gradient(self) -> Any:
-        """`cost` with its gradient by the drive, compiled and interruptible."""
+        """Compiled, interruptible function that returns `cost` and its gradient by the drive."""
         program = interruptible_jit(jax.value_and_grad(self.cost, has_aux=True))
         return lambda u, x, weight: program(u, x, jnp.asarray(weight))
 
     def run_once(self, u: Float[Numbers, " n"], x: Float[Numbers, " p"]) -> ExperimentRun:
-        """`run` by the compiled program of the search: a new program would take longer."""
+        """Return `run` by the compiled program of the search, which saves a compilation."""
         return self.cost_and_gradient(u, x, 1.0)[0][1][0]
 
     @functools.cached_property
     def run_repeatedly(self) -> Any:
-        """`run` by its own compiled program, for many runs; interruptible."""
+        """The function `run`, compiled by itself for many runs; it can be interrupted."""
         return interruptible_jit(lambda u, x: self.run(u, x))
 
     def _contact_modes(self, modes: int) -> int:
@@ -297,10 +300,10 @@ class DesignProblem:
 
 
 def design_criterion(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[Array, ""]:
-    """Return the logarithm of the size of relative errors with this covariance.
+    """Return the logarithm of the criterion `kind` for relative errors with this covariance.
 
-    E: error of the worst combination of parameters; minimax: of the worst parameter; A: root mean
-    square; D: geometric mean along the principal axes.
+    E: error of the worst combination of parameters; minimax: error of the worst parameter; A: root
+    mean square error; D: geometric mean of the errors along the principal axes.
     """
     if kind == "D":
         return 0.5 * jnp.linalg.slogdet(covariance)[1] / covariance.shape[0]
@@ -325,12 +328,13 @@ def is_position_controller(machine: Any, drive: str) -> bool:
 def _slip_and_miss(
     guards: Callable[[Array], Array], modes: Array, path: Any, count: int, t: Array
 ) -> tuple[Array, Array]:
-    """Return the duration of the shortest slip [samples], and the nearest miss of an event.
+    """Return the duration of the shortest slip [samples], and the distance from an absent event.
 
-    A miss is a local minimum of a margin over the largest value of that margin.
+    This distance is the smallest local minimum of an event function, divided by its largest value.
+    It also includes `_standstill_reserve`.
 
-    **Arguments:** `guards`: function from modes at the samples to the margins there; `modes`,
-    `path`: of the run; `count`: number of contacts.
+    **Arguments:** `guards`: function from modes at the samples to the event functions there;
+    `modes` and `path` of the run; `count`: number of contacts.
     """
     step, margins = t[1] - t[0], guards(modes)
     big = jnp.asarray(1e3)
@@ -371,14 +375,13 @@ def _slip_and_miss(
 def _standstill_reserve(
     rests: Array, margins: Array, stuck: Array, times: Array, t: Array
 ) -> Array:
-    """Return for each of the `times` how near a contact is to the boundary between standstill and
-    reversal.
+    """Return how far a contact is from the boundary between standstill and reversal at `times`.
 
-    The reserve is the smallest margin against breakaway, of either sign, as a share of the largest
-    value of this margin while the contact sticks.
+    The reserve is the smallest absolute value of the event functions of breakaway, relative to half
+    of their largest value while the contact sticks.
 
-    **Arguments:** `rests`: the margins at the samples if the contact stuck; `margins`: in the
-    actual modes; `stuck`: where the contact sticks.
+    **Arguments:** `rests`: event functions at the samples for a stuck contact; `margins`: event
+    functions in the actual modes; `stuck`: at which samples the contact sticks.
     """
     finite = jnp.isfinite(rests)
     g = jnp.where(finite, rests, 0.0)

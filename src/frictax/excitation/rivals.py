@@ -19,9 +19,7 @@ from .shapes import Chirp, Staircase
 
 @dataclasses.dataclass(frozen=True)
 class Rival:
-    """A conventional experiment with drive `u`: its run on the given machine, and on each of the
-    drawn machines.
-    """
+    """A conventional experiment with the drive `u`, run on the given and the drawn machines."""
 
     description: str
     u: Float[np.ndarray, " n"]
@@ -30,7 +28,7 @@ class Rival:
 
 
 def best_rivals(problem: DesignProblem) -> list[Rival]:
-    """Return the best chirp of three and the best staircase of many, as large as limits allow."""
+    """Return the best of three chirps and the best of many staircases, scaled to the limits."""
     low, high = problem.band
     middle, chirps = np.sqrt(low * high), []
     for band in ((low, high), (low, middle), (middle, high)):
@@ -79,7 +77,9 @@ def _best_staircase(problem: DesignProblem) -> Rival | None:
 
 
 def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray | None] | None:
-    """Return the function from a motion between -1 and 1 to the drive that makes it, or None."""
+    """Return a function that converts a motion between -1 and 1 to the drive which produces it, or
+    None if there is no such function.
+    """
     machine = problem.under_test.setup.machine
     if problem.excites_reference:
         return lambda curve: problem.centre + problem.scale * curve
@@ -116,9 +116,9 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
 def largest_within_limits(
     problem: DesignProblem, drive_of: Callable[[float], np.ndarray | None], least: float = 1e-3
 ) -> tuple[np.ndarray, ExperimentRun] | None:
-    """Return the largest drive within all limits, by bisection of its scale, and its run.
+    """Return the largest drive within all limits, and its run.
 
-    If a drive of the scale `least` still exceeds a limit, return None.
+    Bisection finds the scale of the drive, at most 1. If it is below `least`, return None.
     """
     x, best, low, high = problem.under_test.values(), None, 0.0, 1.0
     for k in range(8):  # Eight steps give the scale with an accuracy of 1 %.

@@ -1,4 +1,4 @@
-"""Shapes of excitations: curves of about -1 to 1 as functions of a vector of numbers."""
+"""Shapes of excitations: curves between about -1 and 1 as functions of a parameter vector."""
 
 import abc
 import dataclasses
@@ -26,22 +26,22 @@ class AbstractShape(abc.ABC):
 
     @abc.abstractmethod
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
-        """Return the numbers of a random excitation."""
+        """Return the parameter vector of a random excitation."""
 
     @abc.abstractmethod
     def basis(self, t: Times, band: Band) -> Basis:
         """Return a matrix that is common to all excitations of the family."""
 
     def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
-        """Return the curve of the numbers `c`, within about -1 to 1, or exactly if `bounded`.
+        """Return the curve for the parameters `c`, between about -1 and 1 (exactly if `bounded`).
 
-        The default is linear in `c`. NumPy arrays give NumPy arrays, because compiling takes longer
-        than many curves.
+        The default is linear in `c`. If `c` is a NumPy array, so is the result, because compiling
+        takes longer than evaluating many curves.
         """
         return namespace(c).asarray(basis) @ c
 
     def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
-        """Return the numbers of the curve scaled by `factor`."""
+        """Return the parameters of the curve scaled by `factor`."""
         return factor * c
 
     @property
@@ -102,7 +102,7 @@ class Multisine(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class CubicSpline(AbstractShape):
-    """A cubic spline through points half a period of the highest frequency apart.
+    """A cubic spline with a point in every half period of the highest frequency.
 
     >>> import frictax as fx, numpy as np
     >>> fx.CubicSpline().basis(np.linspace(0.0, 10.0, 101), (0.1, 0.5)).shape
@@ -123,7 +123,7 @@ class CubicSpline(AbstractShape):
 @dataclasses.dataclass(frozen=True)
 class Staircase(AbstractShape):
     """Strokes in both directions, each pair at its own speed: the usual measurement of friction
-    over speed. For the reference of a position.
+    over speed. Only the reference of a position can have this shape.
 
     **Arguments:** `speeds`: number of speeds; `turn`: duration of a reversal [s], by default a
     quarter of a period of the highest frequency.
@@ -167,7 +167,7 @@ class Staircase(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class Ramps(AbstractShape):
-    """Ramps from level to level with a rest at each, which show the force of breakaway.
+    """Ramps from level to level with a rest at each level, to identify the breakaway force.
 
     **Arguments:** `levels`: number of levels.
 
@@ -239,15 +239,15 @@ def _points(t: Times, band: Band) -> int:
 
 
 def _fade(t: Times) -> np.ndarray:
-    """Return a window of 1 that rises from 0 and falls to 0 at the ends, twice differentiable."""
+    """Return a smooth window that rises from 0 to 1 at the start and falls to 0 at the end."""
     share = (t - t[0]) / (t[-1] - t[0])
     s = np.clip(np.minimum(share, 1.0 - share) / _REST, 0.0, 1.0)
     return s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
 
 
 def _smoothing(t: Times, corner: float) -> np.ndarray:
-    """Return the times as shares of the duration, and the weights of a moving average that rounds
-    a corner over `corner` [s].
+    """Return two columns: the times as fractions of the duration, and the weights of a moving
+    average that rounds a corner over `corner` [s].
     """
     width = min(max(int(round(0.5 * corner / (t[1] - t[0]))), 1), t.size // 4)
     kernel = np.hanning(2 * width + 1)
@@ -258,7 +258,9 @@ def _smoothing(t: Times, corner: float) -> np.ndarray:
 
 
 def _smooth_polyline(basis: Basis, times: Numbers, heights: Numbers) -> Numbers:
-    """Return a smoothed polyline from 0 over heights at shares of the time between the rests."""
+    """Return a smoothed polyline that starts at 0 and has the `heights` at `times`. Times are
+    fractions of the time between the rests at both ends.
+    """
     share, xp = (basis[:, 0] - _REST) / (1.0 - 2.0 * _REST), namespace(times)
     zero = np.zeros(1)
     line = xp.interp(share, xp.append(zero, times), xp.append(zero, heights))
@@ -267,18 +269,18 @@ def _smooth_polyline(basis: Basis, times: Numbers, heights: Numbers) -> Numbers:
 
 
 def _normalized_shares(logarithms: Numbers) -> Numbers:
-    """Return numbers > 0 with these logarithms, scaled to the sum 1."""
+    """Return the exponentials of `logarithms`, scaled to the sum 1."""
     xp = namespace(logarithms)
     parts = xp.exp(logarithms - xp.max(logarithms))
     return parts / xp.sum(parts)
 
 
 def namespace(x: Numbers) -> Any:
-    """Return `numpy` or `jax.numpy`, by the type of x."""
+    """Return `numpy` if x is a NumPy array, otherwise `jax.numpy`."""
     return np if isinstance(x, np.ndarray) else jnp
 
 
 def _scaled_heights(c: np.ndarray, first: int, factor: float) -> np.ndarray:
-    """Scale the heights, which are the numbers from index `first` on."""
+    """Return `c` with scaled heights, which its entries from index `first` on describe."""
     heights = np.clip(factor * np.tanh(c[first:]), -0.999, 0.999)
     return np.concatenate([c[:first], np.arctanh(heights)])

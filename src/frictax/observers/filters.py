@@ -21,10 +21,10 @@ from frictax.programs import interruptible_jit
 class Uncertainties(eqx.Module):
     """The uncertain parameters and inputs of a machine.
 
-    - `names` (p): parameters that are estimated with the state; `q` (p,): their drift per root of a
-      second; `low`, `high` (p,): bounds of their domains.
-    - `noisy` (w): inputs and parameters with white noise about their values; `r` (w,): its size
-      times the root of a second; `noisy_low`, `noisy_high` (w,): bounds of their domains.
+    - `names` (p): parameters that are estimated with the state; `q` (p,): standard deviations of
+      their random walks, per root of a second; `low`, `high` (p,): bounds of their domains.
+    - `noisy` (w): inputs and parameters with white noise; `r` (w,): root of the spectral density of
+      this noise; `noisy_low`, `noisy_high` (w,): bounds of their domains.
     """
 
     q: Float[Array, " p"]
@@ -38,15 +38,16 @@ class Uncertainties(eqx.Module):
 
     @property
     def size(self) -> int:
-        """Number of standard normal variables of an interval."""
+        """Number of standard normal variables that describe the noise in one interval."""
         return len(self.noisy) + len(self.names)
 
 
 class Interval(eqx.Module):
     """A machine during one interval of a record.
 
-    The vector x has the state of the machine, then the parameters of `uncertain`. `t` and `inputs`
-    have the two ends of the interval; `contacts`: number of contacts among the modes.
+    The vector x contains the state of the machine, then the parameters of `uncertain`. `t`,
+    `inputs`: values at the two ends of the interval; `contacts`: number of modes that belong to
+    contacts.
     """
 
     machine: Any
@@ -58,7 +59,7 @@ class Interval(eqx.Module):
     contacts: int = eqx.field(static=True)
 
     def system(self, x: Array, draw: Array | None = None) -> AbstractHybridSystem:
-        """Return the machine with the parameters of x, under the noise `draw`."""
+        """Return the machine with the parameters in x and the noise `draw` added."""
         w = self.uncertain
         values = {
             name: _clip(x[len(self.states) + i], w.low[i], w.high[i])
@@ -78,7 +79,7 @@ class Interval(eqx.Module):
     def start(self, x: Array, draw: Array | None = None) -> tuple[Any, State, Modes]:
         """Return the machine, its state and its mode at the start of the interval.
 
-        Stuck bodies have no velocity, also if x is perturbed.
+        The velocity of stuck bodies is 0, even if x is perturbed.
         """
         system, y = self.system(x, draw), x[: len(self.states)]
         if isinstance(system, MechanicalSystem):
@@ -87,8 +88,8 @@ class Interval(eqx.Module):
         return system, *system.begin(self.t[0], y)
 
     def end(self, x: Array, draw: Array, engine: Engine) -> tuple[Array, PyTree]:
-        """Return x at the end of the interval, by the exact run through its events, and the result
-        code of the run. `draw`: standard normal variables for the uncertainties.
+        """Return x at the end of the interval, computed by the exact run through all events, and
+        the result code of the run. `draw`: standard normal variables for the noise.
         """
         x, draw = self._add_drift(x, draw)
         system, y, mode = self.start(x, draw)
@@ -96,7 +97,7 @@ class Interval(eqx.Module):
         return self._join(path.ys[-1], x), path.result
 
     def end_in_mode(self, x: Array, draw: Array) -> Array:
-        """Return x at the end of the interval in the mode of its start, by one Runge-Kutta step."""
+        """Return x at the end for the constant mode of the start, by one Runge-Kutta step."""
         y = x[: len(self.states)]
         x, draw = self._add_drift(x, draw)
         system, mode, (t0, t1) = self.system(x, draw), constant(self.start(x, draw)[2]), self.t
@@ -114,11 +115,11 @@ class Interval(eqx.Module):
         return jnp.stack([variable_at(system, name, self.t[0], y, mode) for name in names])
 
     def margins(self, x: Array, mode: Modes) -> Float[Array, " g"]:
-        """Return the margins of the mode at the start of the interval."""
+        """Return the event functions of the mode at the start of the interval."""
         return self.system(x).guard(self.t[0], x[: len(self.states)], mode, None)
 
     def margin_change(self, x: Array, mode: Modes) -> Float[Array, " g"]:
-        """Return the change of the margins over the interval if the mode lasts."""
+        """Return the change of the event functions over the interval in a constant mode."""
         system, (t0, t1), y = self.system(x), self.t, x[: len(self.states)]
         after = y + (t1 - t0) * system.flow(t0, y, mode, None)
         return system.guard(t1, after, mode, None) - system.guard(t0, y, mode, None)
@@ -140,7 +141,7 @@ class Interval(eqx.Module):
 
 
 def _clip(value: Array, low: Array, high: Array) -> Array:
-    """Clip a value to its domain. The derivative is 1, so the value can leave the boundary."""
+    """Clip a value to its domain, with derivative 1 so that updates can move it back."""
     return value + constant(jnp.clip(value, low, high) - value)
 
 
@@ -152,7 +153,7 @@ class FilterProblem(eqx.Module):
     """A machine, a record as arrays, and their uncertainties.
 
     `x`, `sd` (k,): mean and standard deviation of the estimated vector before the first sample;
-    `variance` (n, c) of the sensors.
+    `variance` (n, c): variance of the noise of each sensor.
     """
 
     machine: Any
@@ -184,7 +185,7 @@ class FilterProblem(eqx.Module):
 
 
 class FilterOutput(eqx.Module):
-    """The estimates at one sample or at all samples; `result`: code of the run to the sample."""
+    """The estimates at one sample or all samples; `result`: code of the run up to the sample."""
 
     x: Float[Array, "... k"]
     P: Float[Array, "... k k"]
@@ -205,8 +206,8 @@ class Measurement(eqx.Module):
 
 
 class FilterUpdate(eqx.Module):
-    """One filter after a sample: mean and covariance, innovation and its covariance, logarithm of
-    the density of the sample, mode.
+    """One filter after the update by a sample: mean and covariance, innovation and its covariance,
+    log of the probability density of the sample, and mode.
     """
 
     x: Float[Array, "... k"]
@@ -222,8 +223,9 @@ def predict(
 ) -> tuple[Mean, Covariance, PyTree]:
     """Return mean and covariance at the end of the interval, and the result code of the run.
 
-    The mean comes from the exact run. The covariance comes from the derivatives of this run, which
-    include the saltation matrices of all events, or from those of the mode at the start.
+    The mean comes from the exact run. With `saltation`, the covariance comes from the derivatives
+    of this run, which include the saltation matrices of all events. Otherwise it comes from the
+    derivatives of one step in the mode at the start.
     """
     draw = jnp.zeros(interval.uncertain.size)
 
@@ -277,11 +279,11 @@ def apply_rest(
 def draw_member(
     interval: Interval, x: Mean, P: Covariance, mode: Modes, z: Number
 ) -> tuple[Mean, Covariance]:
-    """Draw a member of a mixture that is equal to the given Gaussian.
+    """Draw one Gaussian of a mixture that is equal to the given Gaussian.
 
-    If an event is near, the standard deviation of a member's margin is its change during the
-    interval. Therefore the event is approximately linear for each member. The means of the members
-    differ by the standard normal variable `z`.
+    If an event is near, the event function of the member has a smaller standard deviation: its
+    change during the interval. The event function is approximately linear in this range. `z`:
+    standard normal variable by which the means of the members differ.
     """
 
     def margins(x: Array) -> tuple[Array, Array]:
@@ -308,7 +310,7 @@ def squared_distance(innovation: Float[Array, " c"], S: Float[Array, "c c"]) -> 
 
 
 def symmetrize(P: Covariance) -> Covariance:
-    """Remove the asymmetry by rounding."""
+    """Return P without the asymmetry that rounding causes."""
     return 0.5 * (P + P.T)
 
 

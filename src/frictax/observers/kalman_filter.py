@@ -34,14 +34,14 @@ class Filtered:
     """Estimates of states and drifting parameters at each sample, from `kalman_filter`.
 
     - `t` (n,) [s]; `names` (k,): the states, then the estimated parameters; `outputs` (c,).
-    - `mean` (n, k), `covariance` (n, k, k): after the sample. ``found["mass.v"]`` is one column,
-      ``found.sd["mass.v"]`` its standard deviation.
+    - `mean` (n, k), `covariance` (n, k, k) of the estimates after the update by each sample.
+      ``found["mass.v"]`` is one column of `mean`, ``found.sd["mass.v"]`` its standard deviation.
     - `innovation` (n, c), `innovation_covariance` (n, c, c): measured minus predicted values,
       before the update by the sample.
     - `nis` (n,): normalised innovations squared. Their mean is c if the covariances are right, and
-      larger if they are too small.
-    - `log_likelihood`: of all samples.
-    - `stuck`: contact -> (n,), probability that it sticks; 0 or 1 for a single filter.
+      larger if the covariances are too small.
+    - `log_likelihood`: log of the likelihood of all samples.
+    - `stuck`: contact -> (n,), probability that the contact sticks; 0 or 1 for a single filter.
 
     **Example:** at `kalman_filter`.
     """
@@ -73,7 +73,7 @@ class Filtered:
 
     @property
     def consistent(self) -> bool:
-        """True if the mean of `nis` is in the range of 95 % of the records of a right model."""
+        """True if the mean of `nis` is in the 95 % range of records of a correct model."""
         return bool(abs(float(np.mean(self.nis)) - len(self.outputs)) <= self._half)
 
     @property
@@ -83,9 +83,10 @@ class Filtered:
         return 1.96 * float(np.sqrt(2.0 * len(self.outputs) / self.t.size))
 
     def within(self, name: str, truth: Float[Numbers, " n"], sds: float) -> Bool[np.ndarray, " n"]:
-        """Return where a known `truth` lies within `sds` standard deviations of the estimate.
+        """Return for each sample whether the known `truth` is within `sds` standard deviations of
+        the estimate.
 
-        A rounding error is allowed, because the velocity of a stuck body has no variance.
+        A rounding error is allowed, because the velocity of a stuck body has the variance 0.
         """
         error = np.abs(np.asarray(truth) - self[name])
         return error <= sds * self.sd[name] + 1e-12 * (1.0 + np.abs(self[name]))
@@ -108,7 +109,7 @@ class Filtered:
 
 
 class FilterOptions(TypedDict, total=False):
-    """The options of `kalman_filter`; see there for their meaning."""
+    """The options of `kalman_filter`, which describes them."""
 
     drift: Mapping[str, float] | None
     noise: Mapping[str, float] | None
@@ -136,8 +137,8 @@ def kalman_filter(
     start_sd: Checked[Mapping[str, float]],
     **options: Unpack[FilterOptions],
 ) -> Filtered:
-    """Estimate states and slowly changing parameters of a machine at each sample of a record, by a
-    bank of extended Kalman filters through stick and slip.
+    """Estimate states and slowly changing parameters of a machine at each sample of a record. A
+    bank of extended Kalman filters follows stick and slip.
 
     Between samples, the mean of each filter follows the exact run through its events. The
     covariance follows the exact derivatives of this run, which include the saltation matrix of each
@@ -145,31 +146,33 @@ def kalman_filter(
     of the velocity becomes an uncertainty of the position.
 
     A derivative cannot show *whether* an event has happened. If a single filter (``members=1``)
-    assumes that a contact sticks while it slides, it has no velocity to correct. Therefore the
-    filters differ in the distance from the next event when an event is near. The innovations weight
-    the filters, and `stuck` is a probability.
+    assumes that a contact sticks while it slides, it has no velocity to correct. Therefore, when an
+    event is near, the filters of the bank have different distances from it. The filters are
+    weighted by their innovations. `stuck` is the sum of the weights of the filters in which the
+    contact sticks.
 
     **Arguments:**
 
     - `model`: a `Mechanism`, or a hybrid system of your own that names its `states`. The mean
-      starts at the model's start.
-    - `record`: with `sd` of each output, the standard deviation of its white noise.
+      begins at the start values of the model.
+    - `record`: a record with `sd`, the standard deviation of the white noise of each output.
     - `start_sd`: state or parameter -> standard deviation at the start; 0 for other states. A
       parameter without drift is an unknown constant. If a machine sticks, let its parameters drift
       slightly; otherwise an error at the first event cannot be corrected later.
-    - `drift`: parameter -> standard deviation of its random walk, in its unit per root of a second.
-      Model an unknown load as a ``fx.Force("mass", 0.0)`` that drifts.
+    - `drift`: parameter -> standard deviation of its random walk, in the unit of the parameter per
+      root of a second. Model an unknown load as a ``fx.Force("mass", 0.0)`` that drifts.
     - `noise`: input of the record, or parameter -> white noise about its value, in its unit times
-      the root of a second. With white noise of a force, breakaway depends on the sampling interval,
-      which a derivative does not show. If a contact sticks, let a load or friction drift instead.
+      the root of a second. With white noise on a force, the time of breakaway depends on the
+      sampling interval, and derivatives do not show this. If a contact sticks, let a load or
+      friction drift instead.
     - `members`: number of filters; 1 is enough if no contact sticks.
-    - `saltation`: False propagates the covariance of a single filter by the mode at the start of an
-      interval, as an observer without events does, for comparison.
-    - `seed`: of the differences between the filters. `engine`: by default `OnSamples()`, with steps
-      short enough for the longest gap of the record.
+    - `saltation`: False, for comparison: the covariance of a single filter is propagated in the
+      mode at the start of an interval, like in an observer without events.
+    - `seed` of the random differences between the filters. `engine`: by default `OnSamples()`, with
+      steps short enough for the longest gap of the record.
 
-    **Returns:** a `Filtered`. Its likelihood has no derivative by parameters, because this would be
-    a second derivative of a run; use `fit` for constant parameters.
+    **Returns:** a `Filtered`. Its likelihood cannot be differentiated by parameters, because this
+    requires second derivatives of a run. Use `fit` for constant parameters.
 
     **Raises:** `ValueError` or `KeyError` for an unknown name, for an invalid standard deviation,
     and for a record without `sd`; `RuntimeError` if a run fails.
@@ -177,8 +180,8 @@ def kalman_filter(
     **Source:** N. J. Kong, J. J. Payne, G. Council, A. M. Johnson, "The Salted Kalman Filter:
     Kalman filtering on hybrid dynamical systems", Automatica 131, 109752, 2021.
 
-    A block slides until friction stops it. The friction is known to 0.2 N at first, and the
-    distance identifies it:
+    A block slides until friction stops it. The friction has a standard deviation of 0.2 N at first,
+    and the sliding distance identifies it:
 
     >>> import frictax as fx, numpy as np
     >>> def block(F):

@@ -16,7 +16,7 @@ _DRAWS, _LEAST = 4000, 400  # numbers of draws, and of valid draws that are suff
 
 
 def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarray, " q"]:
-    """Return whether each fitted parameter is at a bound or within three standard errors of one."""
+    """Return which fitted parameters are at a bound or within three standard errors of it."""
     unknowns = found.problem.unknowns
     error = np.sqrt(np.maximum(np.diag(spread.covariance), 0.0))
     away = np.fmin(found.x - bounds(unknowns), upper_bounds(unknowns) - found.x)
@@ -24,7 +24,7 @@ def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarr
 
 
 def is_on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
-    """Return whether each fitted parameter without an error is at its lower bound."""
+    """Return which fitted parameters are at their lower bound and have no standard error."""
     x, low = np.asarray(found.x, float), bounds(found.problem.unknowns)
     start = np.abs(np.asarray(found.problem.x0) - low)
     # A parameter is at its bound if its distance from the bound is at most 1 % of its value or of
@@ -39,19 +39,19 @@ def draws_within_bounds(
     by: Any,
     hardly: bool,
 ) -> Float[np.ndarray, "n q"] | None:
-    """Return draws (n, q) of all fitted parameters [SI] that are within all bounds, for a
-    quantity with the derivatives `gradient` by these parameters.
+    """Return draws (n, q) of all fitted parameters [SI] that are within all bounds. The draws are
+    for a quantity with the derivatives `gradient` by these parameters.
 
-    Return None if hardly any draw is within all bounds. `hardly`: the quantity depends on a
-    parameter at its bound whose first derivative vanishes. Then the result is also None if the
-    profile of that parameter is open.
+    Return None if hardly any draw is within all bounds. `hardly`: whether the quantity depends on a
+    parameter at its bound by which the first derivative of the residuals may vanish. Then the
+    result is also None if the profile of this parameter is open.
 
     - The parameter near its bound that changes the quantity most is drawn from its profile
-      likelihood. The profile gives the values of the other parameters for each of its values.
-    - To these, errors are added by Student's t with the covariance of `spread`.
-    - Each further parameter at a bound has the density exp(-(g d + s d^2/2)) of its distance d from
-      the bound. g and s are slope and curvature of half the linearised misfit, at its minimum over
-      the other parameters. Both are divided by the ratio of the variances of `spread` to those of
+      likelihood. The profile also gives the other parameters for each value of this parameter.
+    - Errors with the covariance of `spread` (Student's t) are added to the other parameters.
+    - The distance d of each further parameter from its bound has the density exp(-(g d + s d^2/2)).
+      g and s are slope and curvature of half the linearised misfit, minimised over the other
+      parameters. Both are divided by the ratio of the variances of `spread` to the variances for
       white residuals.
     """
     rng = np.random.default_rng(0)
@@ -126,9 +126,9 @@ def _profile_near_bound(
     wider: float,
     by: Any,
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return the profile of the parameter near its bound that changes the quantity most: its place,
-    values (m,), sorted, the root of the likelihood ratio there (m,), and all parameters (m, q).
-    Return None if it does not have a profile.
+    """Return the profile of the parameter near its bound that changes the quantity most: index of
+    the parameter, its sorted values (m,), root of the likelihood ratio (m,) and all parameters (m,
+    q) at these values. Return None if the parameter does not have a profile.
     """
     near = is_near_bound(found, spread) & found.shown & (found.active | moved | is_on_bound(found))
     norms = np.linalg.norm(found.full_jacobian, axis=0)
@@ -177,8 +177,8 @@ def _profile_near_bound(
 
 
 def ends_about(value: float, draws: Float[np.ndarray, " n"], level: float) -> tuple[float, float]:
-    """Return the interval of that level that contains `value`: the share of the draws below
-    `value` is also the share of the draws outside of the interval that are below it.
+    """Return the interval of probability `level` that contains `value`. If a fraction of all draws
+    is below `value`, the same fraction of the draws outside the interval is below the interval.
     """
     ordered = np.sort(draws[~np.isnan(draws)])
     below = (1.0 - level) * np.mean(ordered < value)

@@ -45,15 +45,14 @@ EXACT = 1e-13  # [value of the quantity] largest standard error of a quantity th
 class Derived(Estimated, DerivedVerbs):
     """Quantities derived from fitted parameters. Print it.
 
-    - `estimates`: one for each, with standard error, interval and degrees of freedom; `covariance`
-      (k, k) of all; `level` of the intervals.
-    - `value`, `standard_error`, `interval`: numbers for one quantity, otherwise arrays (k,) and
-      (k, 2).
-    - `gradient` (k, q): derivatives by all fitted parameters, 0 for those at their bounds,
-      which are taken as fixed.
-    - `draws` (chains, n, k), of a `Posterior`: the quantities for each draw, for the probability of
-      any event, ``(derived.draws > 6.0).mean()``, and for `plot()`; None for a fit. `fitted` (k,),
-      with draws: the values at the fit.
+    - `estimates`: one for each quantity, with standard error, interval and degrees of freedom;
+      `covariance` (k, k) of all quantities; `level` of the intervals.
+    - `value`, `standard_error`, `interval`: numbers for one quantity, or arrays (k,) and (k, 2).
+    - `gradient` (k, q): derivatives by all fitted parameters. Parameters at their bounds are taken
+      as fixed, so their derivatives are 0.
+    - `draws` (chains, n, k): the quantities for each draw of a `Posterior`, None for a fit. They
+      give the probability of any event, for example ``(derived.draws > 6.0).mean()``. `fitted`
+      (k,): for a `Posterior`, the quantities at the fitted values.
 
     **Example:** at `FitResult.derived`.
     """
@@ -102,20 +101,22 @@ def derive_from_fit(
 
     The standard error of a function g of the fitted parameters x with covariance S is the root of
     (dg/dx) S (dg/dx)'. Intervals are by Student's t at the fit's level, from the same noise model
-    as those of the estimates. This is valid to first order. For a strongly nonlinear function, or
-    one that cannot be negative, use the draws, ``found.posterior().derived(...)``.
+    as those of the estimates. The method is valid to first order. For a strongly nonlinear
+    function, or for a quantity that cannot be negative, use draws:
+    ``found.posterior().derived(...)``.
 
     If a parameter is within three standard errors of its bound, error and interval come from draws
-    within the bounds, by the profile likelihood of that parameter. Such an interval is not
-    symmetric, and does not contain impossible values.
+    within the bounds. The profile likelihood of that parameter determines these draws. Such an
+    interval is not symmetric, and does not contain impossible values.
 
     **Arguments:**
 
-    - `function`: maps all parameters by path to one or several numbers, by operations that JAX
-      differentiates. Text can replace it: a formula such as ``"rotor.J / bearing.tau_pos.F_prop"``,
-      or the name of a common quantity. The default is all common quantities that are defined for
-      the machine: breakaway force or torque, Stribeck velocity, time constant.
-    - `name`, `unit` (SI): of the quantity, or of each of several.
+    - `function`: computes one or several numbers from all parameters by path, with operations that
+      JAX differentiates. It can also be text: a formula such as ``"rotor.J /
+      bearing.tau_pos.F_prop"``, or the name of a common quantity. The default is all common
+      quantities that are defined for the machine: breakaway force or torque, Stribeck velocity,
+      time constant.
+    - `name`, `unit` (SI) of the quantity, or a list of them for several quantities.
     - `by`: another noise model, as for `FitResult.uncertainty`, or an `Uncertainty`.
     - `label` of a record, if parameters differ by record.
 
@@ -123,7 +124,7 @@ def derive_from_fit(
 
     **Raises:** `ValueError` for a value that is not finite, `KeyError` for an unknown path.
 
-    A mass and its viscous friction, of which the record identifies the ratio:
+    The record identifies the ratio of a mass and its viscous friction:
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 4.0, 401)
@@ -189,8 +190,8 @@ def requested_quantities(
     unit: str | Sequence[str],
     record: int | None,
 ) -> tuple[Callable[[Any], Array], list[str], list[str], bool]:
-    """Return the requested quantities as a function of the setup to numbers (k,), their names
-    and units, and whether it is one number.
+    """Return a function that computes the requested quantities (k,) from the setup, their names,
+    their units, and whether the result is a single number.
     """
     known = {title: (of, si) for title, of, si in _common(found)}
     if function is None:  # Infinite quantities such as 1/fexp at fexp = 0 are left out.
@@ -236,7 +237,7 @@ def requested_quantities(
 
 
 def is_title(text: str) -> bool:
-    """Return whether a text has the form of the name of a common quantity, not of arithmetic."""
+    """Return whether a text has the form of a name of a common quantity, not of arithmetic."""
     return re.fullmatch(r"[\w.]+: [\w ]+", text) is not None
 
 
@@ -269,9 +270,9 @@ def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
 class DerivedValues:
     """Values (k,) of derived quantities, and their derivatives.
 
-    `gradient` (k, q): by the parameters that have errors; `slopes` (k, q): by all parameters;
-    `held`: the knowledge of each quantity that depends on none with an error; `spread`: the
-    covariance.
+    `gradient` (k, q): derivatives by the parameters that have errors; `slopes` (k, q): derivatives
+    by all parameters; `held`: the `Knowledge` of each quantity if it depends only on parameters
+    without errors; `spread`: the covariance of the parameters.
     """
 
     value: Float[np.ndarray, " k"]
@@ -320,7 +321,7 @@ def differentiate_quantity(
     record: int | None,
     spread: CovarianceEstimate,
 ) -> DerivedValues:
-    """Evaluate and differentiate `function` of the setup of a record, or of the shared setup."""
+    """Evaluate and differentiate `function` for the setup of a record (None: common setup)."""
 
     def at(x: Array) -> tuple[Array, Array]:
         value = function(found.problem.setup_at(x, record))
@@ -347,7 +348,7 @@ def differentiate_quantity(
 def tied_estimates(
     found: FitResult, spread: CovarianceEstimate | None = None
 ) -> tuple[Estimate, ...]:
-    """Return the tied quantities, with the errors of the parameters that they are tied to. A
+    """Return the tied quantities. Their errors follow from the parameters that they are tied to. A
     quantity that differs by record has one entry for each record.
     """
     problem, out = found.problem, list[Estimate]()
@@ -396,11 +397,11 @@ def derive_from_draws(
     unit: str | Sequence[str] = "",
     label: Checked[str] | None = None,
 ) -> Derived:
-    """Derive quantities from the draws of a posterior: medians, standard deviations and intervals
-    of equal tails, for any nonlinear function.
+    """Derive quantities from the draws of a posterior: medians, standard deviations and
+    equal-tailed intervals, for any nonlinear function.
 
-    Arguments as for `FitResult.derived`. The result contains the quantities of each draw in
-    `draws`. Print it, or draw it by `plot()`.
+    The arguments are those of `FitResult.derived`. The result contains the quantities of each draw
+    in `draws`. Print it, or draw it by `plot()`.
     """
     found = drawn.found
     record = None if label is None else found.number(label)
@@ -435,10 +436,10 @@ def derive_from_draws(
 def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
     """Return the common quantities of a machine, or of the friction that a sweep measures.
 
-    - breakaway: peak times sliding friction at rest; under a normal force, at `fn_max`;
+    - breakaway: `peak` times the sliding friction at speed 0; under a normal force, at `fn_max`;
     - Stribeck velocity: 1/fexp, the speed at which the dip has decreased to 1/e, for any exponent;
-    - time constant: inertia over viscous friction, for a body that slides on a fixed support and on
-      which no other part except drives acts. It is that of the decay without dry friction.
+    - time constant: inertia divided by viscous friction, for a body that slides on a fixed support
+      and on which no other part except drives acts. It is that of the speed without dry friction.
     """
     if sweep is not None:
         yield from _of_sweep(model, sweep)
@@ -501,10 +502,10 @@ def _of_sweep(model: Any, sweep: Sweep) -> Iterator[Quantity]:
 
 
 def _carried_body(model: Mechanism, name: str, part: Any) -> str | None:
-    """Return the body whose speed is that of the contact.
+    """Return the name of the body whose speed is the sliding speed of the contact.
 
-    Return None without such a body, if the support moves too, or if a normal force scales the
-    friction.
+    Return None if there is no such body, or if other parts than drives act on it. Also return None
+    if the support moves, or if a normal force scales the friction.
     """
     if isinstance(part, AbstractPressed) or isinstance(part, MassWithStopAndFriction):
         return None
@@ -531,7 +532,7 @@ _TWO: Mapping[type, Callable[[Any, Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Expression:
-    """Arithmetic as a function of all parameters by path; `paths`: the paths in it."""
+    """An arithmetic expression as a function of parameters by path; `paths`: its paths."""
 
     function: Callable[[Mapping[str, Any]], Any]
     paths: tuple[str, ...]
@@ -541,11 +542,10 @@ class Expression:
 
 
 def expression(text: str) -> Expression:
-    """Return `text` as a function of all parameters by path.
+    """Convert `text` to a function of all parameters by path.
 
-    It can contain numbers, paths, an entry of a table by its number
-    (``friction.f_pos.f[2]``), ``+ - * / **`` and parentheses, and nothing else. No code of a
-    file is run.
+    The text can contain numbers, paths, an entry of a table by its index (``friction.f_pos.f[2]``),
+    ``+ - * / **`` and parentheses, and nothing else. It is never run as Python code.
 
     >>> expression("2 * (rotor.J + load.J) / rotor.d**2")({"rotor.J": 3, "load.J": 1, "rotor.d": 2})
     2.0

@@ -1,6 +1,6 @@
 """Autocorrelated residuals of a run: autoregression by restricted likelihood, with a random walk.
 
-`Series` holds the residuals of one output of one record. `random_walk_noise` adds a random walk
+`Series` contains the residuals of one output of one record. `random_walk_noise` adds a random walk
 to its noise. `Autoregression` is the noise model that computes standard errors from all series.
 """
 
@@ -42,7 +42,7 @@ class AutoregressiveModel:
 
     @functools.cached_property
     def rows(self) -> float:
-        """The number of rows after which the correlation has decreased to 1/e."""
+        """The correlation time in rows, after which the autocorrelation has decreased to 1/e."""
         roots = np.abs(np.roots(np.concatenate([[1.0], -self.phi])))
         return float(1.0 / -np.log(np.clip(np.max(roots, initial=0.0), 1e-9, 1 - 1e-9)))
 
@@ -52,8 +52,8 @@ def select_autoregression(
 ) -> AutoregressiveModel:
     """Return the autoregression with the best order by Schwarz's criterion.
 
-    `g`: sums of products of `count` samples at two lags. White noise of `floor` times the variance
-    is added.
+    `g`: sums over `count` samples of the products at each pair of lags. White noise with `floor`
+    times the variance is added.
     """
     g = g + (floor * np.trace(g) / len(g) + 1e-200) * np.eye(len(g))
     # One Cholesky factor contains the fits of all orders, so each fit is a triangular solution.
@@ -67,12 +67,12 @@ def select_autoregression(
 
 
 class Series:
-    """The residuals of one output of one record, averaged to the frequencies that matter for the
-    estimates, and the autoregression that fits them.
+    """The residuals of one output of one record, and their autoregression. Successive residuals are
+    averaged if the estimates depend on low frequencies only.
 
-    The columns are the sensitivities along `root`, in which white residuals of size 1 give errors
-    of size 1. `stretches`: the numbers of the rows of each stretch without a gap. `step`: the time
-    step between rows.
+    The columns are the derivatives of the residuals in the directions `root`. In these directions,
+    white residuals with variance 1 give estimates with variance 1. `stretches`: numbers of the
+    residuals in each stretch without a gap. `step`: time step between residuals.
     """
 
     def __init__(
@@ -126,11 +126,10 @@ class Series:
     def fit_noise(
         self, moved: np.ndarray, taken: np.ndarray, floor: float = _FLOOR
     ) -> Float[np.ndarray, "c c"]:
-        """Fit the autoregression to the residuals of estimates that are `moved` from the fitted
-        ones. Return the Gram matrix of residual and columns, whitened.
+        """Fit the autoregression to the residuals for estimates that differ by `moved` from the
+        fitted ones. Return the Gram matrix of the whitened residuals and columns.
 
-        `taken`: covariance of the estimates. It restores the variance that the fit took from the
-        residuals.
+        `taken`: covariance of the estimates, which restores the variance that the fit removed.
         """
         v = np.concatenate([[1.0], -moved])
         weight = np.outer(v, v)
@@ -145,9 +144,9 @@ class Series:
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the covariance of the estimates from this series, and its changes by one standard
-        deviation along each axis of the coefficients. The third result is the number of rows that
-        determine its size.
+        """Return the covariance of the estimates that the noise of this series causes. Also return
+        its changes for a change of the autoregressive coefficients by one standard deviation along
+        each principal axis. The third result is the number of rows that determine this covariance.
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))
@@ -175,7 +174,7 @@ class Series:
 
     @property
     def memory(self) -> float:
-        """The correlation time of the residuals, to 1/e, at most the length of the record [s]."""
+        """Time after which the autocorrelation is 1/e, at most the length of the record [s]."""
         return min(self.step * self.model.rows, self.length)
 
 
@@ -207,7 +206,7 @@ class Walk:
     """A random walk that is added to the noise of a series.
 
     `step`: variance of one step; `spread`: standard deviation of `step`, both in squares of
-    weighted residuals; `gain`: decrease of -2 log likelihood by the walk.
+    weighted residuals; `gain`: decrease of -2 log likelihood if the walk is added.
     """
 
     step: float
@@ -215,9 +214,7 @@ class Walk:
     gain: float = np.inf
 
     def covariances(self, series: Series) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the covariance of the estimates that the random walk causes, in the form of
-        `Series.covariances`.
-        """
+        """Return the covariance due to the random walk, in the form of `Series.covariances`."""
         columns = np.concatenate([x for _, x in series.parts]) * series.each
         steps = np.cumsum(columns[::-1], axis=0)  # a step of the walk changes all later samples
         size = steps.T @ steps
@@ -230,20 +227,21 @@ def random_walk_noise(
     taken: Float[np.ndarray, "c c"],
     others: Float[np.ndarray, "c c"],
 ) -> Walk | None:
-    """Return the random walk in the noise of `series` and refit its autoregression, or return
-    `None` if noise without a walk explains the residuals as well.
+    """Return the random walk in the noise of `series`, and refit the autoregression of the series.
+    Return None if noise without a random walk explains the residuals equally well.
 
-    A walk with small steps has the spectrum of white noise, except for its slowest waves. These
-    are few, so Schwarz's criterion does not select an autoregression for them. But slow parameters
-    (a constant force, an initial value) depend on them. The method maximises the restricted
-    likelihood over the size of the walk, with white noise and alternately with the autoregression
-    of the rest. It compares the result with the likelihood of the autoregression without a walk.
+    White noise hides a random walk with small steps, except for its slowest components. These are
+    few, so Schwarz's criterion does not select an autoregression for them. But slow parameters (a
+    constant force, an initial value) depend on them. The method maximises the restricted likelihood
+    over the variance of the random walk. The other noise is first white, and then an autoregression
+    of the residuals without the random walk. The maximum is compared with the likelihood of an
+    autoregression alone.
 
     **Arguments:** `moved`, `taken`: the estimates and their covariance as in `Series.fit_noise`;
     `others`: the information about the estimates from the other series and from priors.
 
     **Source:** local level: A. C. Harvey, *Forecasting, Structural Time Series Models and the
-    Kalman Filter* (1989), chapter 2; waves of a walk: the Karhunen-Loève expansion.
+    Kalman Filter* (1989), chapter 2; components of a random walk: the Karhunen-Loève expansion.
     """
     if series.rows < 16:  # Fewer rows do not distinguish a walk from noise.
         return None
@@ -271,7 +269,9 @@ def random_walk_noise(
 
 
 class _CenteredSeries:
-    """A series minus the effect of `moved`, and the waves of a walk over it."""
+    """A series for estimates that differ by `moved` from the fitted ones, and the slow components
+    of a random walk of the same length.
+    """
 
     def __init__(self, series: Series, moved: np.ndarray, others: np.ndarray) -> None:
         y = np.concatenate([y for y, _ in series.parts])
@@ -300,8 +300,9 @@ class _WalkLikelihood:
     """Restricted likelihood (REML) of a random walk of unknown variance added to the noise `model`,
     on a grid of variances.
 
-    `score`: the smallest -2 log likelihood, plus the cost of the coefficients by Schwarz's
-    criterion. `alone`: the same without a walk. `noise`: the remaining share of the noise variance.
+    `score`: the smallest -2 log likelihood, plus the penalty of Schwarz's criterion for the
+    coefficients. `alone`: the same without a random walk. `noise`: remaining noise variance,
+    divided by that of `model`.
     """
 
     def __init__(self, about: _CenteredSeries, model: AutoregressiveModel) -> None:
@@ -327,7 +328,7 @@ class _WalkLikelihood:
         self._turn, self._taken = turn, share[self._k] * (of_y - of_x @ self._moved)
 
     def walk(self, alone: float) -> Walk:
-        """Return the most likely walk; `alone`: the score without a walk."""
+        """Return the most likely random walk; `alone`: the score without a random walk."""
         likely = np.exp(-0.5 * (self._value - self.score))[1:]
         steps = (self._steps * self._rest)[1:]
         mean = likely @ steps / np.sum(likely)
@@ -336,7 +337,7 @@ class _WalkLikelihood:
 
     @property
     def rest(self) -> Float[np.ndarray, " n"]:
-        """The series without the effect of the estimates and without the walk."""
+        """The series without the effect of the estimates and without the random walk."""
         both, waves = self.about.both, self.about.waves
         return both[:, 0] - both[:, 1:] @ self._moved - waves.sines @ (self._turn @ self._taken)
 
@@ -356,8 +357,9 @@ class _WalkLikelihood:
         return out, float(shape)
 
     def _waves(self, both: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the products of residuals and columns with the whitened waves of a walk whose
-        steps have variance 1, turned until they are orthogonal; the sines of each; and its square.
+        """Whiten the slow components of a random walk whose steps have variance 1, and rotate them
+        until they are orthogonal. Return their products with residuals and columns, the sines of
+        each component, and its squared norm.
         """
         about, phi, noise = self.about, self.model.phi, self.model.noise
         waves = about.waves
@@ -392,10 +394,10 @@ class _WalkLikelihood:
 
 @dataclasses.dataclass(frozen=True)
 class _Waves:
-    """The slowest waves of a random walk that begins at 0.
+    """The slowest components of a random walk that begins at 0; each component is a sine.
 
-    `sines` of norm 1; `cosines` a quarter of a period ahead; `phase` from row to row; `size`: the
-    variances; `ss`, `sc`, `cc`: products of the waves.
+    `sines`: the components with norm 1; `cosines`: the same, a quarter of a period ahead; `phase`:
+    phase from row to row; `size`: variances; `ss`, `sc`, `cc`: products of sines and cosines.
     """
 
     sines: Float[np.ndarray, "n w"]
@@ -408,7 +410,7 @@ class _Waves:
 
 
 def slowest_waves(n: int) -> Float[np.ndarray, "n w"]:
-    """Return the slowest waves of a random walk of `n` steps of variance 1, each times its size."""
+    """Return the slowest components of a random walk of `n` unit steps, scaled to their size."""
     waves = _walk_waves(n)
     return waves.sines * np.sqrt(waves.size)
 
@@ -434,23 +436,23 @@ _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 
 @pytree_dataclass
 class Autoregression(LinearNoiseModel):
-    """Residuals of one run as autoregressive noise: r[i] = phi[1] r[i-1] + ... + phi[m] r[i-m] +
-    e[i].
+    """Model of autoregressive residuals: r[i] = phi[1] r[i-1] + ... + phi[m] r[i-m] + e[i].
 
     There is one autoregression for each record and output. Schwarz's criterion selects its order,
     at most 20, on samples averaged to the frequencies that matter for the estimates. Restricted
-    maximum likelihood corrects for the part of the residuals that the fit absorbed, which
-    otherwise shortens the correlation. covariance = W' S W, with S the covariance of this noise and
-    W = J inv(J'J). If residuals are larger where their weight in W is larger, the covariance is
-    increased accordingly. The degrees of freedom of Student's t follow from the accuracy of the
-    coefficients.
+    maximum likelihood corrects for the part of the residuals that the fit absorbed, which otherwise
+    shortens the correlation. The covariance of the estimates is W' S W, where S is the covariance
+    of this noise and W = J inv(J'J). If residuals are larger where their weight in W is larger, the
+    covariance is increased accordingly. The degrees of freedom of Student's t follow from the
+    accuracy of the coefficients.
 
-    In addition, the zero of the sensor may drift by a random walk. White noise can hide its steps,
-    but slow parameters (a constant force, an initial value) depend on its slowest waves. The walk
-    is included if Akaike's criterion of the restricted likelihood prefers it.
+    In addition, the zero of the sensor may drift by a random walk. White noise can hide the steps
+    of the random walk, but slow parameters (a constant force, an initial value) depend on its
+    slowest components. The random walk is included if Akaike's criterion of the restricted
+    likelihood prefers it.
 
-    The model is right for a stationary error whose correlation time is a tenth of the record or
-    less, and for a drift by a random walk.
+    The model is valid for a stationary error whose correlation time is at most a tenth of the
+    record, and for a random walk.
 
     **Source:** restricted likelihood: D. A. Harville, Journal of the American Statistical
     Association 72 (1977); for autocorrelated errors W.-K. Cheang, G. C. Reinsel, ibid. 95 (2000);
@@ -531,8 +533,8 @@ def _degrees_of_freedom(
 ) -> Float[np.ndarray, " m"]:
     """Return the degrees of freedom of each row of `directions` times the estimates.
 
-    `parts` of the covariance `size`: each with its slopes by the coefficients of the noise, and its
-    number of rows. `times`: length of the records over the correlation time.
+    `parts`: parts of the covariance `size`, each with its changes by the coefficients of the noise,
+    and its number of rows. `times`: length of the records divided by the correlation time.
     """
     along = directions @ root
     form = lambda v: np.einsum("mi,ij,mj->m", along, v, along)  # noqa: E731
@@ -550,7 +552,7 @@ def _degrees_of_freedom(
 
 def _fit_all(series: list[Series], information: np.ndarray, *, wander: bool) -> list[Walk | None]:
     """Fit all autoregressions by restricted likelihood, until the covariance of the estimates
-    settles. Return the random walk of each series, or None for each unless they may `wander`.
+    converges. Return for each series its random walk or None; without `wander` always None.
 
     `information`: other information about the estimates.
     """
@@ -579,9 +581,10 @@ def random_walks(
     jacobian: Float[np.ndarray, "n p"],
     channels: list[list[np.ndarray]],
 ) -> list[Walk | None]:
-    """Return the random walk from residual to residual of each channel, or `None`.
+    """Return the random walk of each channel, with one step from residual to residual, or None.
 
-    `channels`: the numbers of the residuals in order of time, in stretches; `jacobian` of the fit.
+    `channels`: for each channel the numbers of its residuals in order of time, in stretches without
+    a gap; `jacobian` of the fit.
     """
     root, _ = inverse_root(jacobian, jacobian[:0])
     columns = jacobian @ root
@@ -594,7 +597,7 @@ def random_walks(
 
 
 def _record_over_correlation_time(series: list[Series]) -> float:
-    """Return the length of the records over their correlation time, summed over the records."""
+    """Return the sum over the records of (length / longest correlation time)."""
     least: dict[int, float] = {}
     for one in series:
         least[one.record] = min(least.get(one.record, np.inf), one.length / one.memory)

@@ -37,23 +37,23 @@ _ALONE = 1 - 1e-6
 
 @pytree_dataclass
 class Clustered(LinearNoiseModel):
-    """Windows, or blocks of time, that are independent of each other.
+    """The noise model of windows, or blocks of time, that are independent of each other.
 
-    Each window is a run of its own that starts at the measurement. An error of its start or of its
+    Each window is a separate run that starts at the measurement. An error of its start or of its
     input changes all later residuals of this window, but not those of another window. The errors
-    follow from the differences between windows ("CR2"). Student's t has as many degrees of freedom
-    as there are windows that determine a parameter. A window that begins where the previous one
-    ended belongs to the same cluster. Each row of a sweep is a cluster.
+    follow from the differences between windows ("CR2"). The degrees of freedom of Student's t
+    follow from the number of windows that determine a parameter. A window that begins where the
+    previous one ended belongs to the same cluster. Each row of a sweep is a cluster.
 
-    An error that lasts for many windows, such as a drift, is not visible: take `Jackknife`.
+    This model does not detect errors over many windows, such as a drift. Use `Jackknife` then.
 
-    **Arguments:** `blocks`: compare this number of blocks of equal length instead, for any
-    objective. Each record is cut into as many blocks as it takes, or into `blocks` blocks if
-    records have values of their own.
+    **Arguments:** `blocks`: number of blocks of equal length that are compared instead of windows,
+    for any objective. All records together have `blocks` blocks. If parameters differ by record,
+    each record has `blocks` blocks.
 
     **Source:** R. M. Bell, D. F. McCaffrey, "Bias reduction in standard errors for linear
-    regression with multi-stage samples", Survey Methodology 28 (2002); clusters that determine a
-    direction alone: J. E. Pustejovsky, E. Tipton, Journal of Business & Economic Statistics 36
+    regression with multi-stage samples", Survey Methodology 28 (2002); directions that a single
+    cluster determines: J. E. Pustejovsky, E. Tipton, Journal of Business & Economic Statistics 36
     (2018).
 
     **Example:** all noise models side by side, at `FitResult.uncertainty`.
@@ -112,7 +112,7 @@ def has_windows(problem: Problem) -> bool:
 def cluster_covariance(
     linear: Linearization, cluster: Int[np.ndarray, " n"], says: str
 ) -> CovarianceEstimate:
-    """Return the covariance "CR2" of a linearised fit, see `bias_reduced`."""
+    """Return the covariance "CR2" of a linearised fit (see `bias_reduced`)."""
     covariance, dof = bias_reduced(
         linear.jacobian,
         linear.residuals,
@@ -136,15 +136,15 @@ def bias_reduced(
     """Return the covariance "CR2" of least squares, and a function that returns Satterthwaite's
     degrees of freedom of each row (m, p) times the estimates.
 
-    With Z = J inv(J'J)^(1/2), M_g = Z_g'Z_g of each cluster g and b = inv(J'J)^(1/2) c:
-    variance of c'x = sum over g of (b'(1 - M_g)^(-1/2) Z_g'r_g)**2. For white residuals its mean is
-    right. If one cluster alone determines a direction, its residual there is 0. The `noise` then
-    replaces it, with 1 degree of freedom.
+    Let Z = J inv(J'J)^(1/2), b = inv(J'J)^(1/2) c, and M_g = Z_g'Z_g for each cluster g. Then the
+    variance of c'x is the sum over g of (b'(1 - M_g)^(-1/2) Z_g'r_g)**2. For white residuals the
+    mean of this estimate is exact. If one cluster alone determines a direction, its residual in
+    this direction is 0. Then `noise` replaces the residual, with 1 degree of freedom.
 
-    **Arguments:** `jacobian`, `residuals`, and the number of the `cluster` of each row; the rows of
-    a cluster are neighbours. A column of zeros has no variance. `noise`: standard deviation of
-    white residuals; `priors`: rows that priors add to the Jacobian, in units of `noise`; `axes`:
-    the result of `inverse_root`, if it is known.
+    **Arguments:** `jacobian`; `residuals`; `cluster`: the number of the cluster of each row. The
+    rows of a cluster must be neighbours. A column of zeros has no variance. `noise`: standard
+    deviation of white residuals; `priors`: rows that priors add to the Jacobian, in units of
+    `noise`; `axes`: the result of `inverse_root`, if it is known.
 
     **Source:** Bell and McCaffrey, see `Clustered`, equations 8 to 13.
     """
@@ -176,8 +176,8 @@ def _satterthwaite(
     of_data: Float[np.ndarray, "p p"],
     directions: Float[np.ndarray, "m p"],
 ) -> Float[np.ndarray, " m"]:
-    """Return the degrees of freedom of each row of `directions` times the estimates. `share` and
-    `lifted` belong to each cluster, see `bias_reduced`.
+    """Return the degrees of freedom of each row of `directions` times the estimates. `share`,
+    `lifted`: matrices of each cluster, computed in `bias_reduced`.
     """
     out = [np.zeros(0)]
     for c in np.array_split(directions, len(directions) // 500 + 1):
@@ -219,10 +219,10 @@ def time_blocks(linear: Linearization, count: int) -> tuple[Int[np.ndarray, " n"
 def compare_records(
     linear: Linearization, model: LinearNoiseModel
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
-    """Return in which estimates the records differ by more than their errors by `model`, and a
-    notice for each.
+    """Return for each estimate whether the records differ by more than their errors in the noise
+    `model`, and a notice for each such estimate.
 
-    The values of one record are those of the linearised fit to this record.
+    The estimates of one record are those of the linearised fit to this record.
     """
     found = linear.found
     shared = _is_shared(found)
@@ -251,8 +251,8 @@ def _find_differences(
     dof: Float[np.ndarray, "k p"],
     known: Bool[np.ndarray, "k p"],
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
-    """Return in which estimates the `values` of k records differ, and a notice for each. `known`:
-    whether a record identifies an estimate.
+    """Return for each estimate whether the `values` of k records differ, and a notice for each such
+    estimate. `known`: whether a record identifies an estimate.
     """
     differ, notices = np.zeros(known.shape[1], bool), []
     tests = max(int(np.sum(known.sum(axis=0) > 1)), 1)
@@ -276,11 +276,12 @@ def _find_differences(
 
 
 def records_apart(found: FitResult) -> tuple[Notice, ...]:
-    """Return notices of the parameters in which fits to each record alone differ. They are returned
-    if the common fit leaves more than noise, and two fits to one record alone leave noise only.
+    """Return notices on the parameters that differ between fits to single records. There are
+    notices only if the residuals of the common fit exceed the noise. In addition, at least two fits
+    to a single record must reach the noise.
 
-    The values of each record alone are found by a search, not by the linearised common fit: if
-    records differ much, the common fit is far from them. Each search begins at the start of the
+    A search finds the values for each single record. The linearised common fit is not used, because
+    it is far from these values if records differ much. Each search begins at the start of the
     common fit. If it does not reach the noise, a second search begins at the end of the common fit.
     """
     whole, problem = found.certificate, found.problem
@@ -318,7 +319,7 @@ def welch_test(
 
     F = sum w (x - m)**2 / (k - 1) / (1 + 2 (k - 2)/(k**2 - 1) L).
 
-    Here w = 1/variance, m is the weighted mean, and L = sum (1 - w/sum w)**2 / dof with the degrees
+    Here w = 1/variance, and m is the weighted mean. L = sum (1 - w/sum w)**2 / dof with the degrees
     of freedom `dof` of each variance. F has k - 1 and (k**2 - 1)/(3 L) degrees of freedom.
 
     **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951).
@@ -334,8 +335,7 @@ def welch_test(
 
 
 def paule_mandel(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]) -> float:
-    """Return the standard deviation of the true values of `x`, which were measured with these
-    variances.
+    """Return the standard deviation of the true values, measured as `x` with these variances.
 
     **Source:** R. C. Paule, J. Mandel, "Consensus values and weighting factors", Journal of
     Research of the National Bureau of Standards 87 (1982).

@@ -1,7 +1,7 @@
-"""The default noise model: the model that the records support, with a guard and other sources.
+"""The default noise model: the model of the objective, a guard, and known sources of errors.
 
-The rows of sweeps have tests of their own: whether rows are autocorrelated, in which order, or of
-unequal variance.
+For sweeps, tests decide whether the rows are autocorrelated, in which order, and whether their
+variances are unequal.
 """
 
 import dataclasses
@@ -42,32 +42,32 @@ from .linearization import Linearization, LinearNoiseModel, NoiseModel, White, l
 
 @pytree_dataclass
 class Guarded(NoiseModel):
-    """The default of `fit`: of several noise models the widest interval for each parameter, each
-    with its own Student's t.
+    """The default noise model of `fit`. Each parameter gets the widest of the intervals of several
+    noise models, each with its own degrees of freedom of Student's t.
 
     - The usual model: `Clustered()` on `Windows`, and `Autoregression()` for a run. Residuals of
-      `InverseDynamics` are whitened, so the covariance is `inv(X'X)`; at samples there is only the
-      guard.
-    - The guard, `Clustered(10)`: the differences between ten blocks of time. It counts if its error
-      is larger than in seven of ten records for which the usual model is right (F test). Otherwise
-      two models of the same error would differ by chance, and the wider one would be too wide.
+      `InverseDynamics` are whitened, so the covariance is `inv(X'X)`. With `at_samples` they are
+      not whitened, and only the guard is used.
+    - The guard, `Clustered(10)`: the differences between ten blocks of time. It is used if its
+      error is larger than in seven of ten records for which the usual model is right (F test).
+      Without this condition, two correct models differ by chance, and the wider one is too wide.
     - `InputNoise`, for a run whose misfit exceeds the noise of its sensors.
     - `EncoderSteps`, for a run with rounded outputs. It replaces the other models if all outputs
       are rounded and no other model is more than twice as wide.
 
-    Inputs may have followed straight lines or smooth curves between samples. The difference is
-    added to each model if it matters.
+    Between samples, inputs may follow straight lines or smooth curves. The difference of the
+    estimates between the two assumptions is added to the errors of each model if it matters.
 
-    If several records differ in a parameter by more than their errors (Welch's test), its interval
-    is that of the mean of such records: whole records are compared, and a notice says so.
+    If records differ in a parameter by more than their errors (Welch's test), the interval of this
+    parameter follows from the differences between whole records. A notice reports this.
 
-    The rows of a sweep have no time. They are taken as white unless they show the contrary:
+    The rows of a sweep do not have times. Their errors are taken as white. Other errors are added
+    if the rows show them:
 
-    - as an autoregression (`Autoregression`), in order of speed in each direction and in the order
-      of the table;
-    - speed by speed, if speeds differ by more than the replicates of one speed (F test);
-    - by the squares of single residuals, if these make an error larger than in four of five draws
-      of white noise.
+    - errors by `Autoregression`, with rows in order of speed in each direction, and in table order;
+    - errors of one mean row by speed, if speeds differ by more than their replicates (F test);
+    - errors by the squares of single residuals, for a parameter whose error is then larger than in
+      four of five draws of white noise.
 
     **Arguments:** `blocks`: the number of blocks of all records together.
 
@@ -135,7 +135,7 @@ class Guarded(NoiseModel):
         return _widest(found, parts, where, int(usual is not guard), notices)
 
     def usual_model(self, problem: Problem) -> LinearNoiseModel | None:
-        """Return the noise model of the objective; None if there is only the guard."""
+        """Return the usual noise model for the objective; None if only the guard is used."""
         if has_windows(problem):
             return Clustered()
         if problem.objective.whitens():
@@ -144,13 +144,12 @@ class Guarded(NoiseModel):
 
 
 def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
-    """Return the errors of a fit to sweeps: white noise, and the noise models that the rows support
-    in addition.
+    """Return the widest errors of a fit to sweeps: of white noise, and of further noise models if
+    the rows show such noise.
 
-    - An autoregression of the rows, in the order of the table and in order of speed in each
-      direction. If replicates are closer to each other than to other speeds, speed by speed.
-    - Rows with unequal variances, for the parameters whose errors they increase by more than white
-      noise usually does.
+    - An autoregression of the rows, in table order and in order of speed in each direction. If the
+      replicates of a speed are closer to each other than to the curve, they become one row.
+    - Rows with unequal variances, for parameters with errors larger than for most white noise.
     """
     found = linear.found
     parts, where = [White().spread(found)], [np.ones(len(found.x), bool)]
@@ -208,7 +207,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
 class _Widest(CovarianceEstimate):
     """The widest interval of several noise models.
 
-    `of_each`: half of the interval by each model, (parts, m) for directions (m, q) at a level.
+    `of_each`: function of directions (m, q) and level, returns half of each interval (parts, m).
     """
 
     of_each: Callable[[np.ndarray, float], np.ndarray] = dataclasses.field(kw_only=True)
@@ -226,8 +225,8 @@ def _widest(
     guard: int,
     notices: tuple[Notice, ...],
 ) -> CovarianceEstimate:
-    """Return the widest of `parts`. `where` (parts, q): the parameters for which each part applies;
-    `guard`: the number of the guard in `parts`, 0 without a guard.
+    """Return the widest intervals of the noise models `parts`. `where` (parts, q): whether a model
+    applies to a parameter; `guard`: index of the guard in `parts`, 0 without a guard.
     """
     level = found.level
     of_each = Memoized(functools.partial(_half_widths_of_parts, parts, where, guard))
@@ -261,7 +260,7 @@ def _half_widths_of_parts(
     directions: Float[np.ndarray, "m q"],
     level: float,
 ) -> Float[np.ndarray, "k m"]:
-    """Return half of the interval of each direction by each part; 0 if a part does not apply."""
+    """Return half of the interval by noise model and direction; 0 if a model does not apply."""
     applies = ((directions != 0) @ where.T).T
     # The guard applies if it has several blocks and its error is larger than chance explains.
     if guard:
@@ -283,14 +282,13 @@ def _dof_of_widest(
     level: float,
     directions: Float[np.ndarray, "m q"],
 ) -> Float[np.ndarray, " m"]:
-    """Return the degrees of freedom of the widest of `parts` for each direction."""
+    """Return by direction the degrees of freedom of the noise model with the widest interval."""
     wins = of_each(directions, level).argmax(axis=0)
     return np.array([part.dof(directions) for part in parts])[wins, np.arange(len(wins))]
 
 
 def _in_order(linear: Linearization) -> list[Linearization]:
-    """Return the rows as series: in order of speed, and also in the order of the table if it is
-    different.
+    """Return the rows as series: in order of speed, and in the order of the table if it differs.
 
     Outliers are removed, because two of them in neighbouring rows look like an autocorrelation.
     """
@@ -323,8 +321,8 @@ def _in_order(linear: Linearization) -> list[Linearization]:
 def _average_replicates(
     linear: Linearization, series: list[tuple[int, float, list[np.ndarray]]]
 ) -> Linearization | None:
-    """Return one row for each speed, the weighted mean of its replicates. Return None unless speeds
-    differ by more than the replicates of one speed (F test of lack of fit).
+    """Replace the replicates of each speed by one row, their weighted mean. Return None unless
+    speeds differ by more than the replicates of one speed (F test of lack of fit).
 
     **Source:** N. R. Draper, H. Smith, *Applied Regression Analysis*, 3rd ed. (1998), section 2.1.
     """
@@ -365,8 +363,8 @@ def _average_replicates(
 
 
 def _with_white_draws(linear: Linearization) -> Float[np.ndarray, "n k"]:
-    """Return the residuals, and next to them those of the same fit to 199 draws of white normal
-    noise: probabilities come in steps of 0.5 %.
+    """Return the residuals as first column, then the residuals of the same fit to 199 draws of
+    white normal noise. Probabilities from these columns have a resolution of 0.5 %.
     """
     root, _ = linear.axes
     basis, _ = np.linalg.qr(linear.jacobian @ root)
@@ -381,10 +379,10 @@ def _autocorrelation_not_excluded(
     """Return a notice if the residuals do not exclude an autocorrelation of 0.8 at which the
     intervals of `spread` are too narrow. `allows`: whether `spread` allows for autocorrelation.
 
-    The test compares the sum of squares of generalised least squares at that autocorrelation with
-    the sum of ordinary least squares. Its distribution, and the widths, are those of 999 draws of
-    such errors. Therefore the test wrongly excludes an autocorrelation in 3 % of all
-    sweeps that have it, for any number of rows.
+    The test compares the sum of squares of generalised least squares, for this autocorrelation,
+    with the sum of squares of ordinary least squares. The distribution of their ratio and the
+    widths of the intervals are computed from 999 draws of autocorrelated errors. For any number of
+    rows, the test wrongly excludes the autocorrelation in 3 % of the sweeps that have it.
     """
     found, wider = linear.found, np.zeros(len(linear.acts))
     rows, told = int(np.sum(linear.counted)), linear.acts

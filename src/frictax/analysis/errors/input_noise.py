@@ -28,15 +28,15 @@ from .linearization import CovarianceEstimate, Linearization, LinearNoiseModel
 
 @pytree_dataclass
 class InputNoise(LinearNoiseModel):
-    """White noise of the recorded inputs, simulated through the machine.
+    """The noise model of white noise in the recorded inputs, whose effect is simulated.
 
-    The variance of the noise is read from each input. Each draw is added to the inputs, the
-    records are simulated, and the estimates follow from the linearised fit.
+    The variance of the noise is estimated from each input. Draws of this noise are added to the
+    inputs, the records are simulated, and the estimates follow from the linearised fit.
 
     In a long run the machine integrates this noise, and impacts or breakaways amplify it. The
     result is a few slow oscillations in the residuals, which an autoregression cannot separate from
-    other errors. At most four times the squares of the residuals are attributed to this noise,
-    because an input can be rough by design.
+    other errors. An input can be rough by design. Therefore the mean squared effect of this noise
+    is limited to four times the squared residuals.
     """
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
@@ -52,7 +52,7 @@ class InputNoise(LinearNoiseModel):
 
 
 def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
-    """Return the change of the weighted residuals by each of many draws of input noise."""
+    """Return the change of the weighted residuals for each of many draws of input noise."""
     problem, noise, rng = found.problem, _noises(found), np.random.default_rng(0)
     base, changes = None, []
     # The linearised fit is valid for small changes only. Therefore a tenth of the noise is
@@ -82,19 +82,20 @@ def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
 
 @pytree_dataclass
 class EncoderSteps(LinearNoiseModel):
-    """Rounding of the outputs to the steps of their sensors, with an unknown zero within a step.
+    """The noise model of outputs that are rounded to the steps of their sensors. The position of
+    the zero within a step is unknown.
 
-    The rounding error of a position s with the step q is a sawtooth over s. Its covariance at two
-    positions, averaged over all zeros, is
+    The rounding error of a position s with the step q is a sawtooth over s. The covariance of the
+    errors at two positions, averaged over all positions of the zero, is
 
         q**2 * sum over k of cos(2*pi*k*(s_i - s_j)/q) * exp(-(2*pi*k*sigma/q)**2) / (2*pi**2*k**2)
 
-    with white noise of the standard deviation sigma before the rounding. A machine that reverses
-    at the same position again and again repeats the same error. A machine that creeps has the same
-    error during a whole step. The first is not visible in the autocorrelation of the residuals, and
-    the second only partly.
+    if white noise with the standard deviation sigma is added before the rounding. A machine that
+    reverses at the same position again and again repeats the same error. The autocorrelation of the
+    residuals does not show this. A machine that creeps has the same error during a whole step,
+    which the autocorrelation shows only partly.
 
-    **Source:** the Fourier series of the sawtooth; of the noise, B. Widrow, I. Kollár,
+    **Source:** the Fourier series of the sawtooth; for the noise, B. Widrow, I. Kollár,
     *Quantization Noise* (2008), chapter 4.
     """
 
@@ -109,8 +110,8 @@ class EncoderSteps(LinearNoiseModel):
 
 
 def are_rounded(found: FitResult) -> tuple[bool, bool]:
-    """Return whether any fitted output, and whether every fitted output, is rounded to the steps of
-    its sensor with little noise in addition.
+    """Return two answers: whether any fitted output, and whether every fitted output, is rounded to
+    the steps of its sensor and has little other noise.
     """
     rows = sum(rows.size for rows, *_ in _rounded_outputs(found))
     counted = sum(np.count_nonzero(one.weight) for one in found.problem.prepared)
@@ -120,9 +121,9 @@ def are_rounded(found: FitResult) -> tuple[bool, bool]:
 def _rounded_outputs(
     found: FitResult,
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float, float]]:
-    """Return for each output whose values are multiples of the step of its sensor: the numbers of
-    its residuals, their weights, the predictions there, the step, and the standard deviation of the
-    rest of the residuals.
+    """Return a tuple for each output whose values are multiples of the step of its sensor: the
+    numbers of its residuals, their weights, the predictions, the step, and the standard deviation
+    of the residuals without the rounding error.
     """
     first, out = 0, []
     for record, one in zip(found.records.values(), found.problem.prepared, strict=True):
@@ -148,9 +149,7 @@ def _rounded_outputs(
 def _rounding_covariance(
     g: Float[np.ndarray, "n p"], s: Float[np.ndarray, " n"], q: float, noise: float
 ) -> Float[np.ndarray, "p p"]:
-    """Return the covariance of the sum of all rows of `g` times the error of rounding `s` to
-    `q`.
-    """
+    """Return the covariance of the sum over rows of `g`, times the error of rounding `s` to `q`."""
     out, rest = np.zeros((g.shape[1],) * 2), noise**2 + q**2 / 12
     for k in range(1, 65):  # terms of the Fourier series of the rounding error
         wave = g.T @ np.exp(2j * np.pi * k * (s / q % 1.0))
@@ -160,7 +159,7 @@ def _rounding_covariance(
 
 
 def input_noise_exceeds_sensors(found: FitResult) -> bool:
-    """Return whether inputs are noisy and the misfit of an output exceeds its sensor's noise."""
+    """Return whether inputs are noisy and an output's misfit exceeds 3 times its sensor noise."""
     for label, record in found.records.items():
         for name, misfit in found.rms[label].items() if isinstance(record, Record) else ():
             if name not in record.outputs:  # A force of inverse dynamics does not have a sensor.
@@ -180,7 +179,8 @@ def has_noisy_inputs(found: FitResult) -> bool:
 def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
     """Return the standard deviation of the noise of each input of each record, 0 without noise.
 
-    Noise below 0.1 % of the input counts as 0, as do pulses and stairs of less than 32 levels.
+    Noise below 0.1 % of the standard deviation of the input counts as 0. So do pulses and stairs of
+    less than 32 levels.
     """
     out = []
     for prepared in found.problem.prepared:
@@ -196,10 +196,10 @@ def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
 
 @pytree_dataclass
 class Whitened(LinearNoiseModel):
-    """Residuals that the objective has whitened by a covariance of its own, of variance 1 or more.
+    """The noise model of residuals that the objective has whitened by a covariance of its own.
+    Their variance is 1 or larger.
 
-    The variance is larger than 1 if this covariance is incomplete, for example if the machine lacks
-    a term.
+    The variance is larger than 1 if this covariance is incomplete, for example for a missing term.
     """
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
@@ -212,12 +212,12 @@ class Whitened(LinearNoiseModel):
 
 
 def motion_share(found: FitResult) -> float:
-    """Return the share of the whitened regressors that is motion and not noise of the measured
-    positions, in the worst direction. It is 0 if every stretch of the record is too short, and 1
-    for other objectives.
+    """Return the fraction of the whitened regressors that is motion, not noise of the measured
+    positions, in the worst direction. The fraction is 0 if every stretch of the record is too
+    short, and 1 for objectives other than `InverseDynamics`.
 
-    share = 1 - largest eigenvalue of inv(X'X) N. X are the whitened derivatives of the residuals by
-    the parameters, and N is the mean contribution of position noise to X'X.
+    The fraction is 1 - largest eigenvalue of inv(X'X) N. X are the whitened derivatives of the
+    residuals by the parameters, and N is the mean contribution of position noise to X'X.
     """
     problem, objective = found.problem, found.problem.objective
     if not isinstance(objective, InverseDynamics):
@@ -264,7 +264,7 @@ def motion_share(found: FitResult) -> float:
 
 
 def without_intervals(found: FitResult, share: float) -> CovarianceEstimate:
-    """Return errors without intervals, for a fit that serves as a start of another fit only."""
+    """Return errors with infinite intervals, for a fit that can only be the start of another."""
     said = () if share == 0.0 else (Notice("motion-within-noise", "", {"share": share}),)
     dof = SameDegreesOfFreedom(found.dof)
     return _Unbounded(found.full_covariance, dof, "a start only", said)
@@ -283,9 +283,9 @@ class _Unbounded(CovarianceEstimate):
 
 @cached_jit
 def _derivatives(problem: Problem, x: Array, i: int) -> tuple[Array, Array, Array]:
-    """Return the covariance band of the residuals and the derivatives (K, c, p) of the
-    residuals by the parameters. The third result is the noise band of each pair of
-    derivatives (p, p, K, c, d, c).
+    """Return the covariance of the residuals in band form, and the derivatives (K, c, p) of the
+    residuals by the parameters. The third result is the covariance of the noise of each pair of
+    derivatives in band form, (p, p, K, c, d, c).
     """
     prepared: Any = problem.prepared[i]
     weak = prepared.weak

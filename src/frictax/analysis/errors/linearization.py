@@ -1,5 +1,5 @@
-"""The linearised fit, the interface of the noise models that compute errors from it, and the
-models `White` and `HAC` (covariance of sums of autocorrelated terms).
+"""The linearised fit, the base classes of noise models, and the models `White` and `HAC`
+(covariance of sums of autocorrelated terms).
 """
 
 import abc
@@ -31,12 +31,12 @@ class NoiseModel(abc.ABC):
     """An assumption about the residuals, from which standard errors follow."""
 
     def check(self, problem: Problem) -> None:
-        """Raise `ValueError` if the assumption cannot hold for a fit of `problem`."""
+        """Raise `ValueError` if the assumption cannot be true for a fit of `problem`."""
         del problem
 
     @abc.abstractmethod
     def spread(self, found: FitResult) -> CovarianceEstimate:
-        """Return the covariance of all fitted numbers."""
+        """Return the covariance of all fitted parameters, including starts of windows."""
 
 
 class LinearNoiseModel(NoiseModel):
@@ -44,7 +44,7 @@ class LinearNoiseModel(NoiseModel):
 
     @abc.abstractmethod
     def estimate(self, linear: "Linearization") -> CovarianceEstimate:
-        """Return the covariance of the estimates, without the starts of windows."""
+        """Return the covariance of the estimates, not including the starts of windows."""
 
     def spread(self, found: FitResult) -> CovarianceEstimate:
         self.check(found.problem)
@@ -54,7 +54,7 @@ class LinearNoiseModel(NoiseModel):
 
 @pytree_dataclass
 class White(NoiseModel):
-    """Independent residuals with one variance.
+    """The noise model of independent residuals with equal variances.
 
     **Example:** all noise models side by side, at `FitResult.uncertainty`.
     """
@@ -67,11 +67,12 @@ class White(NoiseModel):
 
 
 class Samples:
-    """The record and the sample of each residual, for all residuals in their order.
+    """A table of the record and the sample to which each residual belongs.
 
-    - `record`, `sample`: the two numbers of each residual; `counted`: whether its weight is > 0.
-    - `sizes`: the number of samples of each record; `rows`: the numbers of the residuals of each
-      record, in the shape of its weights.
+    - `record`, `sample`: number of the record and number of the sample of each residual; `counted`:
+      whether its weight is > 0.
+    - `sizes`: the number of samples of each record; `rows`: for each record an array with the
+      numbers of its residuals, in the shape of its weights.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -88,7 +89,7 @@ class Samples:
         ]
 
     def spread_out(self, values: list[np.ndarray]) -> Float[np.ndarray, " n"]:
-        """Return a number for each residual from one for each sample of each record."""
+        """Convert one number for each sample of each record to one number for each residual."""
         out = np.zeros(self.record.size)
         for rows, x in zip(self.rows, values, strict=True):
             out[np.ravel(rows)] = x[self.sample[np.ravel(rows)]]
@@ -97,15 +98,16 @@ class Samples:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Linearization:
-    """residuals(x) = residuals + jacobian @ (x - estimates), starts of windows projected out.
+    """The linearised fit, residuals(x) = residuals + jacobian @ (x - estimates), with starts of
+    windows projected out.
 
     - `jacobian` (n, p): derivatives of the weighted residuals by the estimates, 0 for an estimate
       at its bound. `residuals` (n,): for a robust loss, the influence residuals.
-    - `priors` (k, p): the rows of the priors, in units of `noise`. `noise`: the standard deviation
-      of the residuals if they were white.
+    - `priors` (k, p): the rows that priors add to the Jacobian, in units of `noise`. `noise`: the
+      standard deviation of the residuals under the assumption of white noise.
     - `samples`: which sample each residual belongs to. `counted` (n,): residuals with a weight.
-    - `follow` (q, p): derivatives of all fitted numbers by the estimates.
-    - `rows`, `order`: series of the rows of sweeps, which have no time, and their order in words.
+    - `follow` (q, p): derivatives of all fitted parameters and window starts by the estimates.
+    - `rows`: for sweeps, the rows as series; `order`: the order of these rows in words.
     """
 
     found: FitResult
@@ -121,12 +123,12 @@ class Linearization:
 
     @property
     def acts(self) -> Bool[np.ndarray, " p"]:
-        """The estimates that change a residual or have a prior."""
+        """A mask of the estimates that change a residual or have a prior."""
         return np.any(self.jacobian, axis=0) | np.any(self.priors, axis=0)
 
     @functools.cached_property
     def axes(self) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
-        """Root of the covariance and directions that are not identifiable: see `inverse_root`."""
+        """The result of `inverse_root`: covariance root, and unidentifiable directions."""
         return inverse_root(self.jacobian, self.priors)
 
     def fit_to_record(self, i: int) -> tuple["Linearization", Float[np.ndarray, " p"]]:
@@ -145,10 +147,11 @@ class Linearization:
 
     @functools.cached_property
     def series(self) -> list[tuple[int, float, list[Int[np.ndarray, " _"]]]]:
-        """Series of residuals: number of the record, time step [s], and numbers of the residuals.
+        """Series of residuals. Each has the number of its record, the time step [s], and the
+        numbers of its residuals.
 
-        There is one series for each channel of each record. The numbers are in order of time,
-        in one array for each stretch without a gap. Sweeps have no series, except `rows`.
+        There is one series for each channel of each record. The numbers are in order of time, in
+        one array for each stretch without a gap. Sweeps do not have series, unless `rows` is given.
         """
         if self.rows:
             return list(self.rows)
@@ -175,7 +178,9 @@ class Linearization:
         return out
 
     def to_all_parameters(self, one: CovarianceEstimate) -> CovarianceEstimate:
-        """Return the covariance of all fitted numbers from the covariance of the estimates."""
+        """Return the covariance of all fitted parameters, including starts of windows, from the
+        covariance `one` of the estimates.
+        """
         covariance = self.follow @ one.covariance @ self.follow.T
         hidden, full = ~self.found.shown, self.found.full_covariance
         if hidden.any():
@@ -192,13 +197,13 @@ def _dof_of_all(
     most: float | int,
     directions: np.ndarray,
 ) -> Float[np.ndarray, " m"]:
-    """Return the degrees of freedom for directions of all fitted numbers, at most `most`."""
+    """Return the degrees of freedom for `directions` of all fitted parameters, at most `most`."""
     return np.minimum(dof(directions @ follow), most)
 
 
 def linearize(found: FitResult) -> Linearization:
-    """Return the linearised fit. The start of a window acts on its own window only, and is
-    projected out there.
+    """Return the linearised fit. The start of a window changes only the residuals of its own
+    window, and is projected out of them.
     """
     problem, rows = found.problem, found.n
     (r, slope), samples, shown = influence_residuals(found), Samples(found.problem), found.shown
@@ -231,8 +236,8 @@ def linearize(found: FitResult) -> Linearization:
 
 
 def influence_residuals(found: FitResult) -> tuple[Float[np.ndarray, " n"], float]:
-    """Return the influence function of the loss at each residual, and its mean slope: for least
-    squares, the residuals and 1.
+    """Return the influence function of the loss at each residual, and its mean slope. For least
+    squares these are the residuals and 1.
     """
     loss, noise, r = found.problem.loss, found.noise_scale, found.full_residuals
     if loss.rounds == 1:
@@ -250,8 +255,8 @@ def varies_by_record(problem: Problem) -> bool:
 def inverse_root(
     jacobian: Float[np.ndarray, "n p"], priors: Float[np.ndarray, "k p"]
 ) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
-    """Return B with inv(A) = BB' in the identifiable directions, A = J'J + priors'priors; and the
-    directions that are not identifiable, scaled to very large errors.
+    """Return B and the directions that are not identifiable, scaled to very large errors. B
+    satisfies inv(A) = BB' in the identifiable directions, where A = J'J + priors'priors.
     """
     # Rows of zeros are left out. Most rows are zero if only one of many records is in the Jacobian.
     nonzero = np.any(jacobian, axis=1)
@@ -283,10 +288,10 @@ def check_positive_time(name: str, value: float | None, remedy: str) -> None:
 def effective_sample_size(found: FitResult) -> float:
     """Return n / (1 + 2 sum of the autocorrelations) of the residuals, summed over all channels.
 
-    Autocorrelated residuals carry less information than independent ones. For example, 1000
-    samples a second that are correlated over 50 ms count as about 10. The sum of the
-    autocorrelations ends at the first pair of lags whose sum is not positive, because later terms
-    are noise.
+    Autocorrelated residuals carry less information than independent ones. For example, 1000 samples
+    per second that are correlated over 50 ms count as about 10 per second. The sum of the
+    autocorrelations ends before the first pair of lags with a sum that is not positive, because
+    later terms are noise.
 
     **Source:** H. J. Thiébaux, F. W. Zwiers, "The interpretation and estimation of effective sample
     size", Journal of Climate and Applied Meteorology 23 (1984); where to end the sum: C. J. Geyer,
@@ -303,18 +308,18 @@ def effective_sample_size(found: FitResult) -> float:
 def long_run_covariance(
     scores: Float[np.ndarray, "n p"], bandwidth: float | None = None
 ) -> tuple[Float[np.ndarray, "p p"], float]:
-    """Return the covariance of the sum of n terms in time, over n, and the bandwidth [samples].
-    Each term has p components with mean 0.
+    """Return the covariance of the sum of n successive terms, divided by n, and the bandwidth
+    [samples]. Each term has p components with mean 0.
 
-    An autoregression of order 1 takes out most of the dependence (prewhitening). The covariances
-    of the rest are added with the weights of the quadratic spectral kernel over `bandwidth`
-    samples, by default chosen from the data. Then the autoregression is put back.
+    An autoregression of order 1 takes out most of the dependence (prewhitening). The covariances of
+    the rest are added with the weights of the quadratic spectral kernel over `bandwidth` samples,
+    by default chosen from the data. Then the effect of the autoregression is restored.
 
     **Source:** D. W. K. Andrews, Econometrica 59 (1991), equations 2.7, 5.3, 6.2, 6.4; D. W. K.
     Andrews, J. C. Monahan, Econometrica 60 (1992), section 3.
 
-    If each term has 0.9 of the previous one, the sum varies by (1 + 0.9)/(1 - 0.9) times more than
-    the sum of independent terms:
+    If each term contains 0.9 of the previous term, the variance of the sum is (1 + 0.9)/(1 - 0.9)
+    times that of independent terms:
 
     >>> draw = np.random.default_rng(0).standard_normal((100000, 1))
     >>> x = np.zeros_like(draw)
@@ -359,13 +364,13 @@ def long_run_covariance(
 
 @pytree_dataclass
 class HAC(NoiseModel):
-    """Residuals that are correlated with their neighbours and whose variance may change
-    (heteroskedasticity and autocorrelation consistent).
+    """The noise model of residuals that are correlated with their neighbours and whose variance may
+    change (heteroskedasticity and autocorrelation consistent).
 
-    covariance = B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J). S_j is the
-    covariance of the prewhitened gradients J'r of samples j apart. The record must be about a
-    hundred times as long as the correlation time of its residuals. This model cannot detect an
-    error that lasts as long as the record, such as a drift. Use `Jackknife` over repeats then.
+    The covariance is B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J). S_j is the
+    covariance of the prewhitened gradients J'r of samples with the distance j. The record must be
+    about a hundred times as long as the correlation time of its residuals. This model cannot detect
+    an error that lasts as long as the record, such as a drift. Use `Jackknife` over repeats then.
 
     **Arguments:** `bandwidth` [s]; by default chosen from the residuals.
 

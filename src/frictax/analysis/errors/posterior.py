@@ -1,6 +1,6 @@
 """Posterior density of all fitted parameters, by the No-U-Turn sampler.
 
-`Posterior` holds the draws, `posterior` computes them, and `run_chains` is the sampler: chains
+`Posterior` contains the draws, `posterior` computes them, and `run_chains` is the sampler: chains
 over a `Problem`, each in a thread of its own.
 """
 
@@ -47,8 +47,8 @@ class Frame(eqx.Module):
     """Coordinates u in which the density is approximately a standard normal: w = middle + root u,
     and values x(w) within their bounds.
 
-    Far from its bound, x is linear in w, in steps of `scale`. Otherwise parameters that only their
-    combination identifies would lie on a curved ridge.
+    Far from its bound, x is linear in w with the slope `scale`. Without this, parameters of which
+    only a combination is identifiable lie on a curved ridge of the density.
     """
 
     lower: Float[np.ndarray, " q"]
@@ -58,7 +58,7 @@ class Frame(eqx.Module):
     root: Float[np.ndarray, "q q"]
 
     def values(self, w: Any) -> Array:
-        """Return the values: softplus above one bound, a logistic curve between two."""
+        """Return values for the coordinates w: softplus for one bound, logistic curve for two."""
         lower, upper = (jnp.isfinite(b) for b in (self.lower, self.upper))
         low, high = jnp.where(lower, self.lower, 0.0), jnp.where(upper, self.upper, 0.0)
         wide = jnp.where(lower & upper, high - low, 1.0)
@@ -69,7 +69,7 @@ class Frame(eqx.Module):
         return jnp.where(lower | upper, bounded, self.scale * w)
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
-        """Return the coordinates w of values inside their bounds."""
+        """Return the coordinates w of the values x, which must be inside their bounds."""
         w = []
         for low, high, scale, at in zip(self.lower, self.upper, self.scale, x, strict=True):
             if np.isfinite(low) and np.isfinite(high):
@@ -96,10 +96,10 @@ def run_chains(
     tell: Work,
 ) -> tuple[Float[np.ndarray, "c n q"], dict[str, np.ndarray], bool]:
     """Draw from the posterior density. Return the values, the statistics of the sampler by name
-    (chains, n), and whether a key stopped the chains.
+    (chains, n), and whether Ctrl-C stopped the chains.
 
-    `frame`: the first coordinates; `samples`: number of independent residuals; `counts`: of chains,
-    of draws that adapt step size and metric, and of draws that are kept in each chain.
+    `frame`: the first coordinates; `samples`: number of independent residuals; `counts`: numbers of
+    chains, of draws that adapt step size and metric, and of draws that are kept in each chain.
     """
     number, warmup, draws = counts
     parts = tell.parts({f"chain {k + 1}": 1.0 for k in range(number)})
@@ -128,7 +128,7 @@ def run_chains(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Chain:
-    """A sampler of chains, with the compiled programs and settings that all chains share."""
+    """A sampler of chains, with the settings that all chains share."""
 
     problem: Problem
     method: Any
@@ -140,7 +140,8 @@ class _Chain:
     def run(self, number: int, key: Any, frame: Frame, taken: list[dict[str, np.ndarray]]) -> None:
         """Run one chain, and append its draws and the statistics of the sampler to `taken`.
 
-        Half of the warm-up uses `frame`, the other half the frame of the first draws.
+        The first half of the warm-up uses `frame`. Then the frame is replaced by one that is
+        computed from these draws.
         """
         from blackjax.adaptation.step_size import dual_averaging_adaptation
 
@@ -198,8 +199,8 @@ class _Chain:
     def draw_start(self, key: Any, frame: Frame) -> State:
         """Return a random first state in the frame.
 
-        The draws come nearer to the middle of the frame if a run fails, or if the density is very
-        low and flat, for example where nothing moves.
+        If a simulation fails, or if the density is very low, the state is drawn closer to the
+        middle of the frame. The density is low and flat, for example, where nothing moves.
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
@@ -220,7 +221,7 @@ class _Chain:
         return improbable
 
     def evaluate_state(self, u: np.ndarray, frame: Frame) -> State | None:
-        """Return the state at u of the frame; None if a run fails."""
+        """Return the state at the coordinates u of the frame; None if a simulation fails."""
         w = frame.middle + frame.root @ u
         z = np.asarray(self.problem.coordinates(frame.values(jnp.asarray(w))))
         end = run_search(self.problem, self.method, z, 1)
@@ -249,9 +250,9 @@ def _draw_block(
     step_size: tuple[Any, Any],
     span: tuple[Any, Any],
 ) -> tuple[Any, Any, dict[str, Array]]:
-    """Continue from `state`, with the draws `span` of the `_BLOCK` draws of one key.
+    """Continue from `state`, with the draws `span` (first, end) of the `_BLOCK` draws of one key.
 
-    `step_size`: whether it follows the dual averaging, and otherwise its value.
+    `step_size`: whether dual averaging adapts the step size, and the step size if it is fixed.
     """
     from blackjax.adaptation.step_size import dual_averaging_adaptation
     from blackjax.mcmc import hmc, nuts
@@ -305,7 +306,7 @@ def _density(
     problem: Problem, frame: Frame, w: Any, r: Any, jacobian: Any, samples: Any
 ) -> tuple[Array, Array]:
     """Return the log posterior density of the coordinates w, without its constant, and its
-    gradient, from the residuals and their Jacobian by the coordinates of the problem.
+    gradient. They follow from the residuals r and their Jacobian by the coordinates of the problem.
     """
     data = sum(int(np.prod(np.shape(p.weight))) for p in problem.prepared)
     size = jnp.maximum(r[:data] @ r[:data], jnp.finfo(r.dtype).tiny)
@@ -325,19 +326,19 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
 
     - `found`: the fit; `estimates`: medians with standard deviations and intervals of equal tails
       at `level`, in SI units.
-    - `draws` (chains, n, p) in the order of `estimates`; `covariance` (p, p) of them; `all_draws`
-      (chains, n, q) of `found.x`.
-    - `samples`: the number of independent residuals in the density; `widened`: in words, whether
+    - `draws` (chains, n, p) in the order of `estimates`; `covariance` (p, p) of the draws;
+      `all_draws` (chains, n, q) of all fitted parameters `found.x`.
+    - `samples`: the number of independent residuals in the density; `widened`: a text on whether
       the draws were widened.
     - `stats`: the statistics of the sampler, (chains, n) by ArviZ's names: `lp` (without its
       constant, before draws were widened), `diverging`, `acceptance_rate`, `tree_depth`, `n_steps`.
     - `r_hat` (p,): 1 if the chains agree; `ess` (p,): effective sample size of the draws;
       `divergences`: draws at the end of a path that the sampler could not follow.
     - `tied`: tied quantities; `derived(...)`: derived quantities, draw by draw.
-    - `notices`: reasons to doubt the draws; `warnings`: the same as plain sentences.
+    - `notices`: reasons to doubt the draws; `warnings`: the notices as plain sentences.
 
     **Source:** A. Vehtari et al., "Rank-normalization, folding, and localization: an improved
-    R-hat", Bayesian Analysis 16 (2021), of `r_hat` and `ess`.
+    R-hat", Bayesian Analysis 16 (2021), for `r_hat` and `ess`.
 
     **Example:** at `FitResult.posterior`.
     """
@@ -358,7 +359,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
 
     def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
         """Return the friction of `contact` [N or N.m] at each velocity, with the pointwise band of
-        the draws. Arguments as for `Uncertainty.friction`.
+        the draws. The arguments are those of `Uncertainty.friction`.
         """
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
@@ -372,7 +373,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
 
     @functools.cached_property
     def tied(self) -> tuple[Estimate, ...]:
-        """The tied quantities, each from its draws."""
+        """The tied quantities, computed from the draws."""
         out: list[Estimate] = []
         for e in self.found.tied:
             path, _, label = e.path.partition("@")
@@ -422,34 +423,33 @@ def posterior(
     seed: int = 0,
     progress: Checked[bool | Progress] = False,
 ) -> Posterior:
-    """Draw from the posterior density of all fitted parameters, on the objective of the fit, by the
-    No-U-Turn sampler.
+    """Draw from the posterior density of all fitted parameters by the No-U-Turn sampler.
 
-    density(x) ~ S(x)**(-n/2) * prior(x) within the bounds, S the sum of squared weighted residuals,
-    n the number of independent residuals. This is a normal likelihood whose unknown standard
-    deviation (prior 1/sigma) is integrated out. An interval of `fit` is symmetric and stops at a
-    bound. The density is as skewed as the data require, and a bound cuts it off.
+    Within the bounds, density(x) ~ S(x)**(-n/2) * prior(x). S is the sum of squared weighted
+    residuals, and n the number of independent residuals. This is a normal likelihood whose unknown
+    standard deviation (prior 1/sigma) is integrated out. An interval of `fit` is symmetric and
+    stops at a bound. The density can be skewed, and a bound cuts it off.
 
-    Autocorrelated residuals carry less information than their number. Therefore n is chosen so that
-    the density is as wide as the errors that the fit prints, in the mean of all directions. One n
-    is not right for all parameters, so the draws are then stretched about the fit until each
-    parameter has its printed error, and reflected at bounds. With `samples` given, the draws are
-    not stretched.
+    Autocorrelated residuals carry less information than their number. Therefore n is chosen so
+    that, on average over all directions, the density is as wide as the standard errors of the fit.
+    One n is not right for all parameters. Therefore the draws are then stretched about the fit
+    until each parameter has its standard error of the fit, and reflected at bounds. If `samples` is
+    given, the draws are not stretched.
 
     Parameters without a prior have a uniform prior between their bounds, in their own unit. If the
-    data do not rule out large values, as for a Stribeck speed that hardly matters, give a `Normal`
+    data do not exclude large values, as for a Stribeck velocity with little effect, give a `Normal`
     prior or `bounds`. Otherwise the chains diverge.
 
-    **Arguments:** `draws` kept of each chain, after `warmup` draws that adapt step and metric;
-    `chains`; `samples`, the n above; `level` of the intervals, by default that of the fit; `seed`;
-    `progress` as in `fit`. A key stops the sampler at once. The draws so far are returned if there
-    are 100 of each chain.
+    **Arguments:** `draws`: number of draws kept from each chain; `warmup`: number of earlier draws
+    that adapt step size and metric; `chains`: number of chains; `samples`: the n above; `level` of
+    the intervals, by default that of the fit; `seed`; `progress` as in `fit`. Ctrl-C stops the
+    sampler at once. Its draws are returned if there are 100 of each chain.
 
     **Returns:** a `Posterior`.
 
     **Raises:** `ImportError` without the extra ``pip install 'frictax[bayes]'``; `ValueError` for a
     robust loss, which is not a likelihood, for parameters without information in data and priors,
-    and if runs fail around the fitted values.
+    and if simulations near the fitted values fail.
 
     **Source:** M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", Journal of Machine Learning
     Research 15 (2014), by blackjax.
@@ -565,8 +565,8 @@ def posterior(
 
 @functools.cache
 def _agreement() -> Callable[[Any], Any]:
-    """Return a function for R-hat and effective sample size, compiled once for all posteriors. Step
-    by step, these take four times as long.
+    """Return a function that computes R-hat and effective sample size. It is compiled once for all
+    posteriors; without compilation it takes four times as long.
     """
     from blackjax.diagnostics import ess_bulk, rhat
 
@@ -575,7 +575,7 @@ def _agreement() -> Callable[[Any], Any]:
 
 def posterior_sample_size(found: FitResult) -> float:
     """Return the number of independent residuals for which the density is as wide as the errors of
-    the fit, in the mean of all directions. Without any known error it is `effective_sample_size`.
+    the fit, on average over all directions. If no error is known, return `effective_sample_size`.
     """
     here = np.ix_(*[_identified_places(found)] * 2)
     if not here[0].size:
@@ -586,7 +586,7 @@ def posterior_sample_size(found: FitResult) -> float:
 
 
 def _identified_places(found: FitResult) -> np.ndarray:
-    """Return the places of the estimates with known errors among all fitted parameters."""
+    """Return the indices of the estimates with known errors among all fitted parameters."""
     unknown = (Knowledge.UNKNOWN, Knowledge.AT_BOUND)
     known = np.array([e.knowledge not in unknown for e in found.estimates])
     return np.flatnonzero(found.shown)[known & found.active[found.shown]]

@@ -1,4 +1,6 @@
-"""Profile likelihood: the increase of the cost if one or two parameters have other values."""
+"""Profile likelihood: the increase of the cost if one or two parameters are fixed at other
+values.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -27,8 +29,8 @@ from .uncertainty import Uncertainty
 class Profile(Summarised):
     """The profile of one fitted parameter. Print it.
 
-    - `values` (n,), sorted [SI]; `ratio` (n,): likelihood ratio 2*(log L_best - log L) there, 0 at
-      the best value; `others` (n, q): all fitted parameters there.
+    - `values` (n,) of the parameter, sorted [SI]; `ratio` (n,): likelihood ratio 2*(log L_best -
+      log L) at these values, 0 at the best; `others` (n, q): all fitted parameters at these values.
     - `lower`, `upper`: ends of the interval; `one_sided`: whether the interval begins at the bound
       of the parameter's domain; `threshold`: the value of `ratio` at the ends; `level`.
     - `sentence`: the interval in words.
@@ -58,7 +60,7 @@ class Profile(Summarised):
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProfilePair:
     """The profile of two fitted parameters: `ratio` (n, m) at `first` (n,) by `second` (m,) [SI].
-    The region of probability `level` is inside `threshold`.
+    In the region of probability `level`, `ratio` is below `threshold`.
 
     **Example:** at `FitResult.profile`.
     """
@@ -112,25 +114,24 @@ def profile_of(
 
     The parameter is fixed at values on both sides of its estimate, and all others are refitted at
     each value. The interval ends where the misfit becomes too large. A pair is fixed on a grid of
-    `points` by `points` over three and a half standard errors in each direction, within the
-    domains.
+    `points` by `points` over 3.5 standard errors in each direction, within the domains.
 
     Unlike a linearised interval, this interval accounts for a misfit that is not a parabola, and
-    for the bound of the parameter's domain. If the data do not rule out the bound, the interval
-    begins there. Its upper end is then where the ratio reaches the threshold of a one-sided test,
-    2.71 for 95 %: at a bound the ratio is 0 in half of all cases (50:50 mixture). Otherwise the
-    ratio is 3.84 at both ends, but no end is beyond the bound.
+    for the bound of the parameter's domain. If the data do not exclude the bound, the interval
+    begins at the bound. At its upper end the ratio then reaches the threshold of a one-sided test,
+    2.71 for 95 %. The reason is that the ratio is 0 in half of all cases at a bound (50:50
+    mixture). Otherwise the ratio is 3.84 at both ends, but no end is beyond the bound.
 
     **Arguments:**
 
     - `path`: one or two names of `found.estimates`, such as ``"mass.v@run2"``.
     - `by`: a noise model (`HAC()`, ...) or an `Uncertainty` of this fit, by default the fit's own.
-      The ratio is divided by the variance of the noise model over that of white residuals, and the
+      The ratio is divided by (variance by the noise model) / (variance for white residuals). The
       threshold has the degrees of freedom of the noise model.
     - `level`: by default that of the fit; `progress` as in `fit`.
 
-    An end that is not reached within 100 standard errors is open: inf, or the bound. If the data do
-    not rule out an upper bound given by the user, the interval ends there.
+    An end that is not reached within 100 standard errors is open: it is inf, or the bound. If the
+    data do not exclude an upper bound given by the user, the interval ends at this bound.
 
     **Raises:** `KeyError` for a name that was not fitted; `ValueError` if the data do not identify
     the parameter at all, or for a level outside 0.5 to 1.
@@ -250,7 +251,7 @@ def _profile(
 def _first_step(
     found: FitResult, i: int, path: str, best: float, bound: float, stretch: float
 ) -> float:
-    """Return the standard error of parameter i, or a replacement if it is at its bound."""
+    """Return the standard error of parameter i, or a replacement for a parameter at its bound."""
     step = np.sqrt(stretch * found.full_covariance[i, i])
     if found.active[i] and np.isfinite(step) and step > 0:
         return step
@@ -266,8 +267,9 @@ def _first_step(
 
 
 class _LikelihoodRatio:
-    """The likelihood ratio with some parameters fixed. Each search begins at the end of the
-    previous one and at the end of the fit. `evaluated`: value, cost, and all fitted parameters.
+    """The likelihood ratio as a function of fixed values of some parameters. For each point, one
+    search begins at the result of the previous point, and one at the result of the fit.
+    `evaluated`: value, cost, and all fitted parameters of each point.
     """
 
     def __init__(self, found: FitResult, places: list[int], stretch: float, work: Work) -> None:
@@ -301,7 +303,7 @@ class _LikelihoodRatio:
         return minimize_with_fixed(self.found.problem, z, which, x, self.noise, dof)
 
     def ratios(self, costs: np.ndarray) -> np.ndarray:
-        """Return costs as likelihood ratios."""
+        """Convert costs to likelihood ratios."""
         variance = 2.0 * self.least / self.found.dof if self.noise == 1.0 else self.noise**2
         return 2.0 * (costs - self.least) / variance / self.stretch
 
@@ -339,8 +341,8 @@ def _check_level(found: FitResult, level: float | None) -> float:
 def _variance_ratio(
     found: FitResult, places: list[int], by: NoiseModel | Uncertainty | None
 ) -> tuple[float, float]:
-    """Return the variance of some parameters over that for white residuals, in the worst direction,
-    and the smallest degrees of freedom of the noise model.
+    """Return the variance of some parameters by the noise model, over that for white residuals, in
+    the worst direction. Also return the smallest degrees of freedom of the noise model.
     """
     account = by.by if isinstance(by, Uncertainty) else Guarded() if by is None else by
     if isinstance(account, White):
@@ -371,9 +373,9 @@ def _variance_ratio(
 def interval_end(
     at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float
 ) -> float:
-    """Return where the ratio `at` reaches the threshold, from `best` on in the direction of `step`.
+    """Return where the ratio `at` reaches the threshold, from `best` in the direction of `step`.
 
-    The root of the ratio is nearly a straight line, so the search is a regula falsi on the root.
+    The square root of the ratio is nearly a straight line, so a regula falsi is applied to it.
     """
     aim, inside, outside, reach = np.sqrt(threshold), (best, 0.0), None, step
     x = best + step * aim

@@ -1,7 +1,6 @@
 """Refit parts of the records: block bootstrap and jackknife, and the refits that other methods use.
 
-The refits start where the fit ended, with other weights of the samples or with some parameters
-fixed.
+The refits start at the result of the fit, with other weights of samples or some parameters fixed.
 """
 
 from typing import Any
@@ -27,7 +26,7 @@ _STEPS = 60  # largest number of steps of each refit
 
 
 def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
-    """Return the problem with the weight of each residual multiplied by its entry of `times`."""
+    """Return the problem with the weight of residual j multiplied by `times[j]`."""
     rows = Samples(problem).rows
     parts = [np.asarray(p.weight) * times[r] for p, r in zip(problem.prepared, rows, strict=True)]
     return eqx.tree_at(lambda p: [prepared.weight for prepared in p.prepared], problem, parts)
@@ -36,16 +35,14 @@ def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
 def run_search(
     problem: Problem, method: Any, z: Any, steps: int, noise: Any = 1.0, dof: Any = 1.0
 ) -> Any:
-    """Return the end of a search of `steps` steps from the coordinates `z`. The first step only
-    evaluates the residuals.
+    """Search for `steps` steps from the coordinates `z`, and return the final state of the search.
+    The first step only evaluates the residuals.
     """
     return advance_search(problem, method, begun(problem, z), steps, noise, dof)
 
 
 def method_of(found: FitResult) -> LevenbergMarquardt:
-    """Return the method of the fit if it is Levenberg-Marquardt, otherwise a
-    Levenberg-Marquardt.
-    """
+    """Return the method of the fit if it is Levenberg-Marquardt, otherwise a new such method."""
     if isinstance(found.method, LevenbergMarquardt):
         return found.method
     return LevenbergMarquardt(tolerance=1e-3)
@@ -55,10 +52,10 @@ def refit_with_counts(
     found: FitResult, counts: Float[np.ndarray, "k m"], z: np.ndarray | None = None
 ) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
     """Refit k times; in refit i, the square of residual j counts `counts[i, j]` times. Return all
-    fitted numbers, and whether each search converged.
+    fitted parameters, and whether each search converged.
 
-    The searches start at the end of the fit, or at the coordinates `z`. They use the program that
-    is compiled for the fit, one search for each processor at a time.
+    The searches start at the result of the fit, or at the coordinates `z`. They use the program
+    that is compiled for the fit, and each processor runs one search at a time.
     """
     problem = found.problem
     noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
@@ -81,7 +78,7 @@ def minimize_with_fixed(
     problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
 ) -> tuple[Array, Array, Array]:
     """Minimise the cost with the parameters `which` (bool, one for each coordinate) fixed at
-    `values`. Return the coordinates, the cost, and all fitted numbers.
+    `values`. Return the coordinates, the cost, and all fitted parameters.
     """
 
     def evaluate(z: Array) -> tuple[Array, Array]:
@@ -98,9 +95,9 @@ def minimize_with_fixed(
 
 @pytree_dataclass
 class BlockBootstrap(NoiseModel):
-    """Refits to random blocks of the records, drawn with replacement.
+    """The noise model of refits to random blocks of the records, which are drawn with replacement.
 
-    Each block keeps its place in time and counts as often as it was drawn. The blocks must be
+    Each block keeps its position in time and counts as often as it was drawn. The blocks must be
     longer than the correlation time of the residuals, and there must be 20 or more in a record. A
     fit with priors raises `ValueError`.
 
@@ -168,15 +165,15 @@ class BlockBootstrap(NoiseModel):
 
 @pytree_dataclass
 class Jackknife(NoiseModel):
-    """Refits that leave out one repeat of the motion after the other. Any difference between
-    repeats counts as error.
+    """The noise model of refits that leave out each repeat of the motion in turn. Any difference
+    between repeats counts as error.
 
-    variance = (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of freedom.
-    For several records it is the sum over the records. The degrees of freedom are then those of
-    one record if records have values of their own, otherwise the sum over all.
+    The variance is (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of
+    freedom. For several records it is the sum of their variances. If parameters differ by record,
+    the degrees of freedom are those of one record, otherwise the sum over all records.
 
     **Arguments:** `repeats`: the number of equal parts of each record, one cycle of its motion
-    each; None leaves out whole records.
+    each; if None, whole records are left out.
 
     **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), chapter
     3.
@@ -237,7 +234,7 @@ class Jackknife(NoiseModel):
 
 
 def _refuse(problem: Problem, kind: str) -> None:
-    """Raise `ValueError` for a problem whose errors cannot be estimated by refits with weights."""
+    """Raise `ValueError` if refits with other weights cannot estimate the errors of `problem`."""
     if problem.priors:
         raise ValueError(
             f"`{kind}` cannot resample priors, so its errors are too small for fits with priors."
@@ -248,7 +245,5 @@ def _refuse(problem: Problem, kind: str) -> None:
 
 
 def _ends_at_kinks(settled: np.ndarray) -> str:
-    """Return a text on how many searches ended at a kink of the misfit, where a stop or a
-    breakaway appears or disappears.
-    """
+    """Return a text on how many searches ended at a kink of the misfit, caused by an event."""
     return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"

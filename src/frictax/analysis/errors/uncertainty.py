@@ -24,11 +24,11 @@ class Uncertainty(Summarised, Estimated):
     """Errors and intervals of a fit by one noise model. Print it.
 
     - `found`: the fit; `by`: the noise model; `says`: its assumption about the residuals in words;
-      `notices`: reasons to doubt the errors; `warnings`: the same as sentences.
+      `notices`: reasons to doubt the errors; `warnings`: the notices as sentences.
     - `estimates`: the fitted values with these errors, intervals and degrees of freedom;
-      `covariance` (p, p); `ratio`: these errors over those of white noise.
-    - `dof`: the smallest degrees of freedom of Student's t in the intervals; `level`; `draws` (k,
-      p): the values of all refits, if the noise model refits.
+      `covariance` (p, p); `ratio`: these errors divided by the errors for white noise.
+    - `dof`: the smallest degrees of freedom of Student's t in the intervals; `level` of the
+      intervals; `draws` (k, p): the values of all refits, if the noise model makes refits.
 
     **Example:** at `FitResult.uncertainty`.
     """
@@ -71,7 +71,7 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def tied(self) -> tuple[Estimate, ...]:
-        """The tied quantities, with these errors."""
+        """The tied quantities, with errors by this noise model."""
         return tied_estimates(self.found, self.spread)
 
     @property
@@ -93,25 +93,26 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def ratio(self) -> dict[str, float]:
-        """The errors over those of white residuals, by name."""
+        """The errors divided by the errors for white residuals, by name."""
         white = np.sqrt(np.diag(self.found.full_covariance)[self.found.shown])
         pairs = zip(self.estimates, white, strict=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             return {e.name: float(e.standard_error / w) for e, w in pairs}
 
     def friction(self, contact: str | None, velocity: ArrayLike, label: str | None = None) -> Band:
-        """Return the friction of `contact` [N or N.m] at each velocity, with the pointwise band of
-        these errors (delta method). For a contact under a normal force it is the coefficient.
-        `label`: the record, if the contact has values of its own for each record.
+        """Return the friction of `contact` [N or N.m] at each velocity, with the pointwise
+        confidence band of these errors (delta method). For a contact under a normal force, the
+        result is the friction coefficient. `label`: name of the record, if parameters of the
+        contact differ by record.
         """
         return friction_band(self.found, velocity, contact, label, self.spread, self.level)
 
     def motion(self, label: str) -> tuple[Float[np.ndarray, "*w n c"], Float[np.ndarray, "*w n c"]]:
-        """Return lower and upper end of the pointwise band of the prediction that the objective
-        compares with record `label` (delta method) [SI].
+        """Return the lower and the upper limit of the pointwise confidence band of a prediction
+        [SI]. The prediction is the one that the objective compares with record `label`.
 
-        The band is that of the prediction, without the noise of a new measurement. It is nan where
-        a sample has no weight.
+        The band follows from the delta method. It does not include the noise of a new measurement.
+        It is nan for samples without a weight.
         """
         i = self.found.number(label)
         weight = np.asarray(self.found.problem.prepared[i].weight)
@@ -143,7 +144,7 @@ class Uncertainty(Summarised, Estimated):
 
 
 def in_words(found: FitResult) -> list[str]:
-    """Return the noise model of the intervals in words, and how much wider it makes them."""
+    """Return a text on the noise model and on the interval widths relative to white noise."""
     u, white = found.uncertainty(), found.uncertainty(White())
     with np.errstate(divide="ignore", invalid="ignore"):
         wider = u.half_widths / white.half_widths
@@ -170,8 +171,8 @@ def uncertainty(found: FitResult, by: Checked[NoiseModel] | None = None) -> Unce
     `Clustered()`, `HAC()`, `BlockBootstrap()`, `Jackknife(4)`, `White()`. The default is the model
     of the fit's own errors, `Guarded()`.
 
-    Here, an error of the sensor keeps 0.9 of its value from sample to sample. Errors for white
-    noise are three times too small:
+    In this example, an error of the sensor keeps 0.9 of its value from sample to sample. The errors
+    for white noise are three times too small:
 
     >>> import frictax as fx, numpy as np
     >>> from scipy.signal import lfilter

@@ -1,7 +1,7 @@
 """The catalogue of candidate terms, and the machine that contains all of them with coefficient 0.
 
-First the shapes of the terms, as laws and as forces on a body. Then `Candidate` and `catalogue`.
-Then `augmented_setup`, in which the coefficients are parameters.
+The file begins with the shapes of the terms, as laws and as forces on a body. `Candidate` and
+`catalogue` follow, then `augmented_setup`, in which the coefficients are parameters.
 """
 
 import dataclasses
@@ -58,7 +58,7 @@ OF_FORCE: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 
 
 def force_of(term: str, xp: Any, t: Any, s: Any, v: Any, vmax: Any) -> Any:
-    """Return the force on a body by a term of `OF_FORCE` or, as friction, of `LAW_TERMS`."""
+    """Return the force of a term on a body. Terms of `LAW_TERMS` act as friction."""
     if term == OTHER_WAY:
         return -xp.abs(xp.sign(v))
     if term in OF_LAW:
@@ -67,8 +67,8 @@ def force_of(term: str, xp: Any, t: Any, s: Any, v: Any, vmax: Any) -> Any:
 
 
 class WithTerms(AbstractLaw):
-    """A law plus the sum of `c` (k,) times `terms` of `OF_LAW`. "other way" is +1 in motion forward
-    and -1 backward (`way`).
+    """A law plus the sum of `c` (k,) times `terms` of `LAW_TERMS`. The term "other way" is `way`: 1
+    in forward motion, -1 in backward motion.
     """
 
     base: AbstractLaw
@@ -104,8 +104,8 @@ class WithTerms(AbstractLaw):
 
 
 class Shapes(eqx.Module):
-    """A force on one body: the sum of `c` times `terms` of `OF_FORCE` or, as friction, of `OF_LAW`,
-    and of `wave` (2,) times cosine and sine of its position over `period`.
+    """A force on one body: the sum of `c` times `terms` (see `force_of`), plus a ripple. The ripple
+    is `wave` (2,) times cosine and sine of 2*pi*(position - `centre`)/`period`.
     """
 
     c: Float[Numbers, " k"]
@@ -129,7 +129,7 @@ def _clock(t: Any) -> Any:
 
 
 class _Push(AbstractSource):
-    """`Shapes` as a force on a flange. Its signal is the time."""
+    """A part that applies `Shapes` as a force to a flange. Its drive signal is the time."""
 
     shapes: Shapes
     clock: Drive = eqx.field(converter=as_signal, default=_clock)
@@ -165,14 +165,14 @@ def pushed_axis(axis: AbstractAxis, shapes: Shapes) -> AbstractAxis:
 
 
 class MoreFriction(eqx.Module):
-    """The sum of `c` times `terms` of `LAW_TERMS`, to be added to a law."""
+    """The sum of `c` times `terms` of `LAW_TERMS`, which is added to a law."""
 
     c: Float[Numbers, " k"]
     vmax: Number
     terms: tuple[str, ...] = eqx.field(static=True)
 
     def on(self, base: AbstractLaw, way: int) -> WithTerms:
-        """Return `base` for motion in direction `way` with the terms."""
+        """Return the law `base` plus the terms, for motion in the direction `way` (1 or -1)."""
         return WithTerms(base, self.c, self.vmax, self.terms, way)
 
 
@@ -232,12 +232,12 @@ SMOOTH = "smooth course of the inputs between their samples"
 class Candidate:
     """A term that may be missing.
 
-    - `name` in the table; `kind`: "law", "force", "wave", "held", "compliance" or "bends" (of the
-      inputs between samples); `of`: the path of the law, body, parameter or channel; `term`: which
-      term of this kind.
+    - `name` in the table; `kind`: "law", "force", "wave" (ripple), "held" (a parameter that was not
+      fitted), "compliance" or "bends" (curved inputs between samples); `of`: path of the law, body,
+      parameter or channel; `term`: name of the term within its kind.
     - `unit` of the coefficient; `size`: the number of columns; `least`, `most`: bounds of the
-      coefficient. Friction brakes, so `least` of viscous friction, of drag and of a dip is minus
-      the value that the machine has already.
+      coefficient. The total friction must brake. Therefore `least` of viscous friction, of drag and
+      of a dip is minus the value that the law already has.
     """
 
     name: str
@@ -266,7 +266,7 @@ class Candidate:
 
     @property
     def rank(self) -> int:
-        """The order of candidates that a record cannot separate, the simplest first."""
+        """The rank among candidates that a record cannot distinguish; the simplest has 0."""
         if self.term in ("gain", "offset", "drift", "delay") and self.kind == "held":
             return 1
         if self.kind == "held" or "spring" in self.term:
@@ -275,8 +275,8 @@ class Candidate:
 
 
 class OperatingRange(eqx.Module):
-    """The range of the records: `centre` of the travel and `vmax` of each body, `slip` of each
-    contact, and the time in the `middle`.
+    """The range of motion in the records. `centre`, `vmax`: centre of the travel and highest speed
+    of each body; `slip`: highest sliding speed of each law; `middle`: middle of the recorded times.
     """
 
     centre: dict[str, Float[Array, ""]]
@@ -324,7 +324,7 @@ def _fitted_paths(found: FitResult) -> set[str]:
 
 
 def _law_candidates(found: FitResult) -> Iterator[Candidate]:
-    """Return the terms of the friction laws."""
+    """Yield the candidate terms of the friction laws."""
     machine, fitted = found.model, _fitted_paths(found)
     # The values become bounds of the candidates, which are constants of a compiled program. A
     # fitted value would compile a new program, so the bound is infinite for a fitted parameter.
@@ -343,7 +343,7 @@ def _law_candidates(found: FitResult) -> Iterator[Candidate]:
 
 
 def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
-    """Return the parameters of machine and sensors that were not fitted."""
+    """Yield a candidate for each parameter of machine and sensors that was not fitted."""
     problem, fitted = found.problem, _fitted_paths(found)
     # `F_prop` is left out, because viscous friction is among the terms of the laws.
     viscous = {f"{path.removesuffix('.' + _OF_STOPS)}.F_prop" for path in laws_of(found.model)}
@@ -370,7 +370,7 @@ def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
 
 
 def drives_of(machine: Mechanism, body: str) -> list[str]:
-    """Return the channels of the forces by which drives push `body`."""
+    """Return the channels of the drive forces or torques that act on `body`."""
     return [
         f"{name}.{'tau' if getattr(part, 'rotational', False) else 'f'}"
         for name, part in machine.named_parts()
@@ -381,7 +381,7 @@ def drives_of(machine: Mechanism, body: str) -> list[str]:
 
 
 def laws_of(machine: Any) -> dict[str, bool]:
-    """Return the paths of the laws of motion forward, and whether the motion is a rotation."""
+    """Return a dict: path of the law for forward motion -> whether the motion is a rotation."""
     if isinstance(machine, Mechanism):
         return {
             f"{name}.{getattr(part, 'forward', _OF_STOPS)}": bool(turns_about(machine, name))
@@ -394,8 +394,8 @@ def laws_of(machine: Any) -> dict[str, bool]:
 
 
 def bodies_of(machine: Any) -> dict[str, bool]:
-    """Return the names of bodies, and whether they rotate. A user's machine with one degree of
-    freedom has the body "axis".
+    """Return a dict: name of a body -> whether the body rotates. A user's machine with one degree
+    of freedom has the body "axis".
     """
     if isinstance(machine, Mechanism):
         return {n: bool(p.rotational) for n, p in machine.named_parts() if isinstance(p, BODIES)}
@@ -413,7 +413,7 @@ def motion_of(machine: Any, body: str) -> tuple[str, str]:
 
 
 def contact_bodies(machine: Any, path: str) -> tuple[str, str | None]:
-    """Return the bodies whose relative motion a law acts on; None is the housing."""
+    """Return the two bodies whose relative motion a law acts on; None stands for the housing."""
     if not isinstance(machine, Mechanism):
         return _OFF_AXIS, None
     part = machine[_part(path)]
@@ -432,8 +432,8 @@ def augmented_setup(
     periods: Mapping[str, Any],
     ranges: OperatingRange,
 ) -> Setup:
-    """Return the setup with all candidates and their coefficients `c`, except compliances, which
-    act on the outputs.
+    """Return the setup with all candidates and their coefficients `c`. Compliances are not
+    included, because they act on the outputs.
     """
     values = {one: c[k : k + one.size] for one, k in zip(tried, first_columns(tried), strict=True)}
     held = {one.of: get(setup, one.of) + v[0] for one, v in values.items() if one.kind == "held"}
@@ -463,7 +463,7 @@ def _with_forces(
     periods: Mapping[str, Any],
     ranges: OperatingRange,
 ) -> Any:
-    """Return the machine with the forces and ripples on its bodies."""
+    """Return the machine with the candidate forces and ripples on its bodies."""
     pushes = {}
     for body, rotational in bodies_of(machine).items():
         own = [one for one in values if one.kind == "force" and one.of == body]
@@ -490,9 +490,7 @@ def _with_forces(
 
 
 def fitted_instruments(found: FitResult) -> dict[str, Any]:
-    """Return the instrument of each channel of a fit's records, by ``"inputs.drive"`` and the
-    like.
-    """
+    """Return the instruments of all channels in a dict with keys such as ``"inputs.drive"``."""
     out: dict[str, Any] = {}
     for record in found.records.values():
         for side in ("inputs", "outputs"):
@@ -503,17 +501,17 @@ def fitted_instruments(found: FitResult) -> dict[str, Any]:
 
 
 def first_columns(tried: tuple[Candidate, ...]) -> list[int]:
-    """Return the first column of each candidate."""
+    """Return the index of the first column of each candidate."""
     return np.concatenate([[0], np.cumsum([x.size for x in tried])])[:-1].astype(int).tolist()
 
 
 def term_name(term: str, of: str) -> str:
-    """Return the name of a term of a law or force of `of`."""
+    """Return the displayed name of a term. `of`: name of its law or body."""
     return f"{_NAMES.get(term, term)} {'on' if term in OF_FORCE else 'of'} {of}"
 
 
 def _of_law(term: str, path: str, unit: str, rotational: bool, has: float = 0.0) -> Candidate:
-    """Return the candidate `term` for the law at `path`; `has`: its coefficient in this law."""
+    """Return candidate `term` for the law at `path`, which already has the coefficient `has`."""
     speed = "rad" if rotational else "m"
     of = "" if unit == "1" else f"{unit}."
     units = {"viscous": f"{of}s/{speed}", "drag": f"{of}s2/{speed}2"}
@@ -527,7 +525,7 @@ def _part(path: str) -> str:
 
 
 def with_fields(part: Any, fields: Mapping[str, Any]) -> Any:
-    """Return `part` with other `fields`, without checks, because their values are traced."""
+    """Return `part` with other `fields`, without checks, because JAX traces their values."""
     new = object.__new__(type(part))
     for field in dataclasses.fields(part):
         value = fields[field.name] if field.name in fields else getattr(part, field.name)

@@ -1,4 +1,4 @@
-"""Likelihood-ratio tests of candidates with autoregressive noise, and the noise on windows.
+"""Likelihood-ratio tests of candidates with autoregressive noise, and the noise in windows.
 
 `Likelihood` fits noise and coefficients by maximum likelihood, without and with a candidate.
 `window_autoregression` estimates the noise of residuals whose windows have fitted starts.
@@ -33,9 +33,9 @@ Stretches = list[list[Int[np.ndarray, " _"]]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _State:
-    """The noise of a channel: coefficients of its autoregression, variance of the innovations,
-    `ratio`: variance of the steps of its walk over that of the innovations, and `above`: the
-    effective number of waves of the walk that exceed the noise.
+    """The noise of a channel: coefficients `phi` of its autoregression and variance `noise` of the
+    innovations. `ratio`: variance of the steps of its random walk divided by `noise`; `above`:
+    effective number of slow components of the random walk that exceed the noise.
     """
 
     phi: Float[np.ndarray, " q"]
@@ -47,7 +47,7 @@ class _State:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fitted:
     """A maximum of the likelihood. `size`: sum over channels of n*log(variance of the innovations);
-    `effective`: number of independent samples; `states` of the noise of each channel.
+    `effective`: number of independent samples; `states`: the noise of each channel.
     """
 
     size: float
@@ -56,10 +56,11 @@ class Fitted:
 
 
 class Likelihood:
-    """The residuals of each channel as an autoregression of fixed order about linear columns.
+    """The likelihood of the residuals: a linear combination of columns plus autoregressive noise.
+    The order of the autoregression of each channel is fixed.
 
-    If a channel drifts, a random walk is added (`random_walks`). If `draws` (k, n) are given, the
-    effect of noise of the inputs is added instead, of the most likely size.
+    If a channel drifts, a random walk is added (`random_walks`). If `draws` (k, n) of the effect of
+    input noise are given, this effect is added instead, with its most likely size.
 
     The likelihood is conditional on the first samples of each stretch. Therefore it needs only sums
     of products of lagged columns, which are computed once for all candidates.
@@ -99,16 +100,17 @@ class Likelihood:
 
     @property
     def has_walk(self) -> bool:
-        """True if a walk, or the effect of input noise, is added to any channel."""
+        """True if a random walk, or the effect of input noise, is added to any channel."""
         return any(one.waves for one in self.channels)
 
     def p_value(self, at: list[int]) -> float:
         """Return the p value of the columns `at`.
 
-        With a walk it is twice the smaller of two p values. For the first, the walk has the same
-        size as without the columns. For the second, its size is refitted, and the degrees of
-        freedom are the number of waves of the walk above the noise. The size of input noise is
-        known from the inputs, so only the first p value is used for it.
+        With a random walk it is twice the smaller of two p values. For the first, the variance of
+        the random walk is fitted without the columns. For the second, this variance is refitted,
+        and the degrees of freedom are the number of slow components of the random walk above the
+        noise. With input noise, only the first p value is used, because the size of this noise is
+        known from the inputs.
         """
         if not self.channels:
             return 1.0
@@ -125,7 +127,7 @@ class Likelihood:
         return min(2.0 * min(of_walk, p), 1.0)
 
     def _p_value(self, after: Fitted, k: int, most: float) -> float:
-        """Return the p value with at most `most` degrees of freedom."""
+        """Return the p value of k columns, fitted in `after`. `most`: degrees of freedom."""
         assert self.before is not None
         n = sum(one.count for one in self.channels)
         dof = max(min(after.effective - self.p - k, most), 2.0)
@@ -133,8 +135,8 @@ class Likelihood:
         return float(fdtrc(k, dof, gain * max(n - self.p - k, 1) / k))
 
     def maximize(self, more: list[int], same: list[_State] | None = None) -> Fitted:
-        """Maximise the likelihood with the columns `more` over all coefficients. `same`:
-        states whose walks are kept.
+        """Maximise the likelihood with the columns `more` over all coefficients. `same`: states
+        whose variances of the random walks are kept.
         """
         whole = [0, *range(1, 1 + self.p), *more]
         states = [one.begin for one in self.channels]
@@ -160,7 +162,7 @@ class Likelihood:
 
 
 class _Channel:
-    """Sums of products of the lagged columns of one channel, and of the waves of its walk."""
+    """Products of the lagged columns of one channel, including those of its random walk."""
 
     def __init__(
         self,
@@ -193,7 +195,7 @@ class _Channel:
         self.waves = list(range(table.shape[1], width))
 
     def _whitened_products(self, whole: list[int], state: _State) -> Float[np.ndarray, "k k"]:
-        """Return the products of the columns `whole`, whitened."""
+        """Return the Gram matrix of the whitened columns `whole`."""
         a, beside, own = self._whiten(whole, state.phi)
         if self.waves and state.ratio > 0:
             own = own + np.eye(len(self.waves)) / state.ratio
@@ -203,9 +205,9 @@ class _Channel:
     def fit_noise(
         self, whole: list[int], v: np.ndarray, state: _State, step: float | None
     ) -> tuple[_State, float, float]:
-        """Return the noise that fits the columns times `v`, n*log of its variance, and the
-        number of independent samples. `step`: variance of the steps of the walk, or None to
-        fit it.
+        """Return the noise that fits the columns times `v`, -2 times its log likelihood (up to a
+        constant), and the number of independent samples. `step`: variance of the steps of the
+        random walk, or None to fit it.
         """
         n, q, both = self.count, self.order, v
         if self.waves:  # The autoregression is that of the residuals without the walk.
@@ -241,8 +243,8 @@ class _Channel:
     def _whiten(
         self, whole: list[int], phi: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the products of the columns `whole`, of these and the waves, and of the waves, all
-        filtered by the autoregression.
+        """Return three matrices of products of columns, which the autoregression filters: of the
+        columns `whole`, of these columns with the slow components, and of the slow components.
         """
         filt, use, k = np.concatenate([[1.0], -phi]), [*whole, *self.waves], len(whole)
         a = np.einsum("i,iajb,j->ab", filt, self.gram[:, use][:, :, :, use], filt)
@@ -250,13 +252,13 @@ class _Channel:
 
 
 def highest_order(stretches: list[np.ndarray]) -> int:
-    """Return the largest order of the autoregressions of these stretches."""
+    """Return the largest order that an autoregression of these stretches may have."""
     return min(12, max(len(s) for s in stretches) // 8)
 
 
 def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
-    """Return the coefficients of an autoregression, whose order Schwarz's criterion selects, and
-    the standard deviation of the innovations.
+    """Return the coefficients of an autoregression and the standard deviation of its innovations.
+    Schwarz's criterion selects the order.
     """
     most = highest_order(stretches)
     gram, n = np.zeros((most + 1, most + 1)), 0
@@ -280,13 +282,13 @@ def window_autoregression(
     """Return the autoregression of the residuals on `stretches` by restricted likelihood, which
     restores the variance that window starts and fitted parameters absorbed.
 
-    A start absorbs the slowest waves of its window. If the correlation time is half a window, the
-    residuals look almost uncorrelated, and any slow term would seem significant.
+    A fitted start absorbs the slowest components of the residuals of its window. If the correlation
+    time is half a window, the residuals look almost uncorrelated, and slow terms seem significant.
 
-    **Arguments:** `columns`: the tried columns are not used; `stretches`: the row numbers of each,
-    which may continue from window to window.
+    **Arguments:** `columns`: the tried columns are not used; `stretches`: the row numbers of each
+    stretch, which may continue from window to window.
 
-    **Returns:** an `AutoregressiveModel`, its `noise` in squares of weighted residuals.
+    **Returns:** an `AutoregressiveModel`, with `noise` in squares of weighted residuals.
 
     **Source:** D. A. Harville, Journal of the American Statistical Association 72 (1977).
     """

@@ -1,6 +1,6 @@
 """Find the terms that a fitted machine lacks: score tests of all candidates, refits of the best.
 
-`Trials` is the fitted machine with all candidates in it: evaluation at any values, and refits with
+`Trials` is the fitted machine with all candidates. It evaluates them at any values, and refits with
 one more candidate. `_Search` tests and refits in rounds.
 """
 
@@ -58,8 +58,8 @@ _NEARLY = 10.0
 def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> Missing:
     """Return the terms that the fitted machine lacks: `Missing`.
 
-    The fit is of a machine to records, by any objective. A fit to a sweep has the notice
-    `lack-of-fit` instead. `progress` as in `fit`.
+    `found` must be a fit of a machine to records, with any objective. A fit to a sweep has the
+    notice `lack-of-fit` instead. `progress` as in `fit`.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 8.0, 801)
@@ -101,8 +101,8 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The sensitivities at a point, and the derivatives by the number of waves over the travel, of
-    the bodies `waves` whose ripple is in the model.
+    """The sensitivities at a point, and derivatives by ripple periods. `waves`: bodies whose ripple
+    is in the model; `by_wave`: derivatives by the number of ripple periods over the travel of each.
     """
 
     at: Sensitivities
@@ -113,7 +113,7 @@ class Evaluation:
 class Trials:
     """The fitted machine with all candidates, of which some are `accepted` and stay in the model.
 
-    - `tried`: the candidates, whose coefficients begin at `first`; `point`: the present values.
+    - `tried`: the candidates; `first`: index of each first coefficient; `point`: present values.
     - `test`: the score test; `travel` of each body [m or rad].
     """
 
@@ -139,7 +139,7 @@ class Trials:
         self.other_periods: dict[str, list[float]] = {}
 
     def at_values(self, at: Point, which: int | None = None) -> Evaluation:
-        """Evaluate with the accepted candidates and the candidate `which` in the model."""
+        """Evaluate at a point, with the accepted candidates and candidate `which` in the model."""
         inside = [*self.accepted, *([] if which is None else [which])]
         waves = [self.tried[i].of for i in inside if self.tried[i].kind == "wave"]
         here = sensitivities(self.problem, self.tried, at, self.ranges)
@@ -154,25 +154,25 @@ class Trials:
         return Evaluation(here, np.reshape(by_wave, (len(waves), len(here.residuals))).T, waves)
 
     def places(self, which: int) -> list[int]:
-        """Return the places of the coefficients of a candidate."""
+        """Return the indices of the coefficients of a candidate."""
         return list(range(self.first[which], self.first[which] + self.tried[which].size))
 
     def tries(self, which: int) -> float:
-        """Return the number of alternatives that a candidate contains: the periods of a ripple."""
+        """Return the number of alternatives in a candidate: the periods of a ripple, or 1."""
         one = self.tried[which]
         return 1.0 if one.kind != "wave" else _PERIODS * (2.0 + self.turns(one.of))
 
     def with_accepted(self, seen: Evaluation) -> Sensitivities:
-        """Return the sensitivities with the accepted candidates among the fitted parameters."""
+        """Return the sensitivities with accepted candidates among the fitted columns."""
         own = [j for i in self.accepted for j in self.places(i)]
         fitted = np.column_stack([seen.at.fitted, seen.at.tried[:, own], seen.by_wave])
         return dataclasses.replace(seen.at, fitted=fitted)
 
     def choose_periods(self) -> None:
-        """Choose the period of each ripple that explains most, and the next two for refits.
+        """Choose for each ripple the period that explains most, and the two next best for refits.
 
         The grid has 90 frequencies of at least three periods over the travel. For a body that turns
-        several times it also has 45 frequencies over a turn. A finer grid follows around the best.
+        several times it also has 1 to 45 periods per turn. A finer grid around the best follows.
         """
         for i, one in enumerate(self.tried):
             if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
@@ -197,7 +197,7 @@ class Trials:
             self.other_periods[one.of] = [1.0 / f for f in best[1:_WAVES]]
 
     def turns(self, body: str) -> bool:
-        """Return whether a body turns more than twice."""
+        """Return whether a body rotates by more than two turns."""
         return bodies_of(self.found.model)[body] and self.travel[body] > 4 * np.pi
 
     def explained_by_ripple(self, body: str, frequencies: np.ndarray) -> Float[np.ndarray, " m"]:
@@ -221,8 +221,8 @@ class Trials:
         return out
 
     def refit(self, which: int) -> tuple[float, Point, Evaluation]:
-        """Refit with a candidate in the model. Return the sum of squares, its point, and the
-        evaluation there.
+        """Refit with a candidate in the model. Return the smallest sum of squares, the point at
+        which it is reached, and the evaluation at this point.
         """
         one = self.tried[which]
         best = self.refit_from(which, self.point)
@@ -233,14 +233,14 @@ class Trials:
         return best
 
     def settle(self) -> None:
-        """Fit the starts of windows, which were read from the record. Otherwise a refit with any
-        candidate gains by the starts alone.
+        """Fit the starts of windows, which the fit took from the measurement. Without this, a refit
+        with any candidate reduces the misfit by its starts alone.
         """
         if self.has_windows:
             _, self.point, _ = self.refit_from(None, self.point)
 
     def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
-        """Refit as `refit` does, from the point `at`; None: without a new candidate."""
+        """Refit like `refit` from the point `at`; if `which` is None, without a new candidate."""
         inside = [*self.accepted, *([] if which is None else [which])]
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)
@@ -278,7 +278,7 @@ class Trials:
         return cost, at, seen
 
     def within_bounds(self, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """Return `x` plus a step, which is at most nine tenths of the distance to a bound."""
+        """Return `x` plus `step`. The step is limited to nine tenths of the distance to a bound."""
         unknowns = self.problem.unknowns
         low, high = (f(unknowns)[self.shared] for f in (bounds, upper_bounds))
         with np.errstate(invalid="ignore"):
@@ -287,7 +287,7 @@ class Trials:
         return np.clip(x + step, low, high)
 
     def cost(self, seen: Sensitivities) -> float:
-        """Return the sum of squares that remains after the best starts of windows."""
+        """Return the sum of squares after the starts of windows are fitted (linearised)."""
         r = seen.residuals[self.test.counted]
         if self.has_windows:
             starts, window = seen.starts[self.test.counted], seen.window[self.test.counted]
@@ -331,10 +331,11 @@ class _Round:
     """The tests and refits of one round.
 
     - `cost`: sum of squares without a new candidate, of `count` residuals.
-    - `rows`: the test of each candidate; `order`: leaders of classes, best first; `alike`: the
-      names of the others in each class; `p_values` of the leaders.
+    - `rows`: the test of each candidate; `order`: one candidate, the leader, of each class that the
+      record can distinguish, best first; `alike`: names of the other candidates in each class;
+      `p_values` of the leaders.
     - `refits`: root mean square, point and term of each refitted candidate; `leaves_white`: whether
-      a refit leaves white noise.
+      the residuals of a refit are white noise.
     """
 
     cost: float
@@ -351,7 +352,7 @@ class _Search(Trials):
     """Rounds of tests and refits. Each round adds one term to the model."""
 
     def run(self, work: Work, most: int = 3) -> Missing:
-        """Search in at most so many rounds."""
+        """Search in at most `most` rounds."""
         self.settle()
         taken: list[MissingTerm] = []
         table: _Round | None = None
@@ -437,8 +438,8 @@ class _Search(Trials):
         return _Round(cost, count, rows, order, alike, p_values, refits, leaves_white)
 
     def score_tests(self, seen: Sensitivities) -> tuple[list[TestResult], Projected, float]:
-        """Return the test of each candidate, with all fitted columns in `seen`, and the number of
-        independent residuals with the best candidate.
+        """Return the test of each candidate, the projected residuals and columns, and the number of
+        independent residuals with the best candidate. `seen` contains all fitted columns.
         """
         tests = self.test.at(seen)
         out = []
@@ -455,8 +456,8 @@ class _Search(Trials):
     def test_refit(
         self, which: int, seen: Evaluation, c: np.ndarray, before: Sensitivities
     ) -> TestResult:
-        """Test a candidate at its refit: by its columns there, against the residuals without it,
-        and by the gain of the refit over `before`.
+        """Test a candidate at its refitted values. The test uses the columns at these values, the
+        residuals without the candidate, and the gain of the refit over `before`.
         """
         at = self.places(which)
         here = self.with_accepted(seen)
@@ -467,9 +468,7 @@ class _Search(Trials):
         return row if row.own == 0 else dataclasses.replace(row, covariance=gain.covariance)
 
     def table_of(self, one: _Round) -> tuple[tuple[MissingTerm, ...], tuple[str, ...]]:
-        """Return the terms of a round, the smallest misfit first, and the names of the candidates
-        that could not be tested.
-        """
+        """Return the terms, smallest misfit first, and the names of untestable candidates."""
         terms = [
             one.refits[i][2]
             if i in one.refits
@@ -481,15 +480,16 @@ class _Search(Trials):
         return tuple(terms), tuple(weak)
 
     def schwarz(self, i: int, square: float) -> float:
-        """Return Schwarz's criterion over the number of independent residuals, for a model with
-        candidate i and this mean square.
+        """Return Schwarz's criterion, divided by the number of independent residuals, for a model
+        with candidate i and the mean square residual `square`.
         """
         n = self.independent
         return float(np.log(max(square, 1e-300)) + self.tried[i].numbers * np.log(n) / n)
 
     def simplest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
-        """Return the best candidate by Schwarz's criterion, or a simpler one that is nearly as
-        good, and the others that are nearly as good. `refits`: root mean squares.
+        """Return the simplest of the candidates that are nearly as good as the best by Schwarz's
+        criterion, and a list of the other candidates that are nearly as good. `refits`: root mean
+        square residual by candidate.
         """
         score = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
         least = min(score.values())
@@ -498,8 +498,8 @@ class _Search(Trials):
         return best, [i for i in near if i != best]
 
     def stiffness_in_series(self, one: _Round) -> MissingTerm | None:
-        """Return a stiffness in series with a body, if it explains clearly more than the best
-        candidate, and more than chance.
+        """Return a stiffness in series with a body if it explains clearly more than the best
+        candidate and more than chance, otherwise None.
         """
         best = min(split_bodies(self.found), key=lambda split: split.cost, default=None)
         if best is None:
@@ -524,9 +524,10 @@ class _Search(Trials):
         )
 
     def stiffness_on_windows(self, refits: Collection[int]) -> Missing | None:
-        """Return the table of free runs of a fit on windows, if it names a stiffness in series.
+        """Refit a fit on windows by free runs. Return the new table if it names a stiffness in
+        series, otherwise None.
 
-        Free runs are tried if a compliance is among the best candidates, or if none is a candidate.
+        Free runs are tried if a compliance was refitted, or if no compliance is a candidate.
         """
         soft = {i for i, one in enumerate(self.tried) if one.kind == "compliance"}
         free = None if soft and soft.isdisjoint(refits) else refit_by_free_runs(self.found)
@@ -537,8 +538,9 @@ class _Search(Trials):
     def classes(
         self, rows: list[TestResult], plain: Projected
     ) -> tuple[list[int], dict[int, list[str]]]:
-        """Return the leaders of the classes that the record can separate, best first, and the names
-        of the others in each class. Of candidates that explain as much, the simplest leads.
+        """Sort the candidates into classes that the record can distinguish. Return the leader of
+        each class, best first, and the names of the others in the class. The leader is the simplest
+        candidate that explains nearly as much as the best of the class.
         """
         score = {i: self.schwarz(i, 1.0 - r.explained) for i, r in enumerate(rows) if r.own > 0}
         order = sorted(score, key=score.__getitem__)
@@ -612,7 +614,7 @@ class _Search(Trials):
         return channel_unit(self.problem.setup.machine, record, next(iter(names)))
 
     def in_units(self, rms: float) -> float:
-        """Return a root mean square of weighted residuals in `unit`, if there is one weight."""
+        """Convert a root mean square of weighted residuals to `unit`, unless `unit` is empty."""
         if not self.unit:
             return float(rms)
         weight = self.problem.weights()

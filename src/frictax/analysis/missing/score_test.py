@@ -1,6 +1,6 @@
 """Score tests of candidate terms: does a term explain the residuals better than coloured noise?
 
-`Projected` holds residuals and columns without the part that the fitted parameters explain.
+`Projected` contains residuals and columns without the part that the fitted parameters explain.
 `ScoreTest` belongs to a fit, `CandidateTests` to the sensitivities at one point.
 """
 
@@ -53,14 +53,14 @@ _BANDS = 1, 4, 16  # numbers of neighbouring frequencies that are tested for a p
 class TestResult:
     """The test of one candidate.
 
-    - `explained`: share of the sum of squares that it explains; `rms`: root mean square of the
-      weighted residuals with it.
-    - `c` (k,): its coefficients, if the fitted parameters follow; `covariance` (k, k).
-    - `own`: share of its columns that the fitted parameters do not explain.
-    - `p_values`: the probability that noise explains as much, if the residuals are an
-      autoregression, by the spread of the score, and by the differences between blocks of time. If
-      the term leaves white noise (`is_white`) and explains much, the first is that of white noise
-      and the last is 0.
+    - `explained`: fraction of the sum of squares that the candidate explains; `rms`: root mean
+      square of the weighted residuals with the candidate.
+    - `c` (k,), `covariance` (k, k): its coefficients, fitted together with the fitted parameters.
+    - `own`: fraction of its columns that the fitted parameters do not explain.
+    - `p_values`: probability that noise explains as much, by three tests: for autoregressive
+      residuals, by the spread of the score, and by the differences between blocks of time. If the
+      candidate explains much and the residuals are then white (`is_white`), the first p value is
+      for white noise and the third is 0.
     """
 
     explained: float
@@ -79,10 +79,10 @@ UNTESTABLE = TestResult(0.0, np.nan, np.zeros(1), np.full((1, 1), np.inf), 0.0, 
 class RefitGain:
     """The gain of a refit with a candidate.
 
-    - `p_value`: that of the gain, if the residuals are an autoregression. If the derivatives of the
-      candidate promise more than the refit achieves, this value counts.
+    - `p_value` of the gain for autoregressive residuals. It replaces a smaller p value that is
+      predicted from the derivatives of the candidate.
     - `reaches_noise`: whether the refit removes most of the misfit above the noise of the sensors.
-    - `covariance` (k, k): that of the candidate's coefficients, by the noise that the refit leaves.
+    - `covariance` (k, k) of the candidate's coefficients, computed from the residuals of the refit.
     """
 
     p_value: float = 0.0
@@ -93,9 +93,10 @@ class RefitGain:
 class Projected:
     """Residuals and columns without the part that fitted parameters and window starts explain.
 
-    `residuals` (m,), `tried` (m, k), and `own` (k,): the remaining share of each column; `base`:
-    orthonormal basis of the columns that were taken out; `rows` (m,): the numbers of the residuals
-    among all; `taken`: the number of columns that were taken out.
+    `residuals` (m,), `tried` (m, k): residuals and candidate columns without this part; `own` (k,):
+    remaining fraction of the square of each column; `base`: orthonormal basis of the fitted
+    columns; `rows` (m,): numbers of these residuals among all; `taken`: number of columns that were
+    projected out.
     """
 
     def __init__(self, columns: Sensitivities, rows: Int[np.ndarray, " m"]) -> None:
@@ -117,7 +118,7 @@ class Projected:
 
     @classmethod
     def from_columns(cls, columns: Sensitivities, counted: Bool[np.ndarray, " n"]) -> "Projected":
-        """Return the `Projected` of those rows of `columns` whose residual counts (`counted`)."""
+        """Return the `Projected` of the rows of `columns` that `counted` selects."""
         names = [field.name for field in dataclasses.fields(columns)]
         mine = Sensitivities(*(getattr(columns, name)[counted] for name in names))
         return cls(mine, np.flatnonzero(counted))
@@ -129,7 +130,7 @@ class Projected:
 
 
 def without_starts(table: np.ndarray, starts: np.ndarray, window: np.ndarray) -> np.ndarray:
-    """Return `table` (n, m) without the part of its rows that the window starts explain."""
+    """Return `table` (n, m) without the part of its columns that the window starts explain."""
     out = table.copy()
     for w in np.unique(window[window >= 0]):
         mine = window == w
@@ -143,8 +144,8 @@ def whiten(
     stretches: Stretches,
     model: Callable[[list[np.ndarray]], Autoregressive],
 ) -> tuple[Projected, Stretches]:
-    """Return everything filtered by the autoregression `model` of each channel, in units of its
-    innovations, and the remaining rows of each stretch.
+    """Filter residuals and columns by the autoregression `model` of each channel, and divide them
+    by the standard deviation of its innovations. Also return the remaining rows of each stretch.
     """
     table = np.column_stack([columns.residuals, columns.fitted, columns.tried, columns.starts])
     rows, kept = [], []
@@ -169,12 +170,12 @@ def whiten(
 def model_of_residuals(
     left: Float[np.ndarray, " n"],
 ) -> Callable[[list[np.ndarray]], Autoregressive]:
-    """Return a function for the autoregression of a channel of the residuals `left`."""
+    """Return a function that computes the autoregression of a channel from the residuals `left`."""
     return lambda channel: autoregression([left[s] for s in channel])
 
 
 def model_on_windows(columns: Sensitivities) -> Callable[[list[np.ndarray]], Autoregressive]:
-    """Return a function for the autoregression of a channel on windows, with all columns fitted."""
+    """Return a function that computes a channel's autoregression on windows after a fit."""
     fitted = np.column_stack([columns.fitted, columns.tried])
     whole = dataclasses.replace(columns, fitted=fitted)
 
@@ -188,11 +189,12 @@ def model_on_windows(columns: Sensitivities) -> Callable[[list[np.ndarray]], Aut
 class ScoreTest:
     """Score tests of candidates for the residuals of a fit.
 
-    - `counted` (n,): the residuals that have a weight; `stretches`: those of each channel.
-    - `noise`: the mean square of the residuals if they were the noise of the sensors.
-    - `has_windows`: whether window starts are projected out. The spread of the score is then that
-      of the residuals without the candidate.
-    - `limit`: significance level by the spread of the score, over `SURE`.
+    - `counted` (n,): the residuals that have a weight; `stretches`: numbers of the residuals of
+      each channel, in stretches without a gap.
+    - `noise`: mean square of the sensor noise, in units of the weighted residuals.
+    - `has_windows`: whether window starts are projected out. The spread of the score is then
+      computed from the residuals without the candidate.
+    - `limit`: significance level of the test by the spread of the score, divided by `SURE`.
     """
 
     def __init__(self, found: FitResult, has_windows: bool) -> None:
@@ -211,31 +213,33 @@ class ScoreTest:
 
     @functools.cached_property
     def has_noisy_inputs(self) -> bool:
-        """True if inputs are noisy, which changes the course of a run."""
+        """True if the fit is of whole runs and their inputs are noisy."""
         return not self.has_windows and has_noisy_inputs(self._found)
 
     @functools.cached_property
     def doubt(self) -> float:
-        """The factor on p values by blocks, larger if input noise may have moved the machine."""
+        """Factor on p values by blocks: 10 if input noise may have moved the machine, or 1."""
         is_noisy = self.has_noisy_inputs or input_noise_exceeds_sensors(self._found)
         return 10.0 if is_noisy else 1.0
 
     @functools.cached_property
     def input_noise(self) -> Float[np.ndarray, "k n"]:
-        """The changes of the residuals by draws of the noise of the inputs."""
+        """The changes (k, n) of the residuals that k draws of input noise cause."""
         return simulate_input_noise(self._found)
 
     def correlated_share(self, left: Float[np.ndarray, " n"]) -> float:
-        """Return the longest correlation time of a channel of residuals, over its length."""
+        """Return the correlation time of the residuals `left` divided by the length of the channel,
+        for the channel where this ratio is largest.
+        """
         series = (left[np.concatenate(channel)] for channel in self.stretches)
         return max(integrated_autocorrelation_time(x) / x.size for x in series)
 
     def at(self, seen: Sensitivities) -> "CandidateTests":
-        """Return the tests at one point."""
+        """Return the tests of candidates for the sensitivities at one point."""
         return CandidateTests(self, seen)
 
     def refit_gain(self, before: Sensitivities, after: Sensitivities) -> RefitGain:
-        """Return the gain of a refit over `before`; the tried columns of `after` are its own."""
+        """Return the gain of a refit; `before`, `after`: without and with the candidate."""
         was, then = (
             Projected.from_columns(before, self.counted),
             Projected.from_columns(after, self.counted),
@@ -257,8 +261,9 @@ class ScoreTest:
     def combine(
         self, rows: list[TestResult], tries: Float[np.ndarray, " m"]
     ) -> tuple[Float[np.ndarray, " m"], int]:
-        """Return a combined p value for each candidate, and how many pass all tests except that by
-        blocks. It is the largest p value over its level, times 1 %, corrected for the candidates.
+        """Return a combined p value for each candidate, and the number of candidates that pass all
+        tests except the test by blocks. The combined p value is the largest p value divided by its
+        significance level, times 1 %. It is corrected for the number of candidates.
         """
         first, second, third = np.array([row.p_values for row in rows]).T
         one = np.ones(len(rows))
@@ -272,7 +277,8 @@ class ScoreTest:
 class CandidateTests:
     """Tests of candidates by the sensitivities at one point.
 
-    `plain`: the columns without the fitted ones; `white`: the same whitened.
+    `plain`: residuals and columns without the part that fitted parameters explain; `white`: the
+    same, computed from whitened residuals and columns.
     """
 
     def __init__(self, test: ScoreTest, seen: Sensitivities) -> None:
@@ -293,8 +299,8 @@ class CandidateTests:
         )
 
     def leaves_white_noise(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
-        """Return whether the residuals of `seen`, at `rows` of all, are white noise after the
-        columns `at`: uncorrelated, and even over frequencies and blocks of time.
+        """Return whether the residuals of `seen` are white noise after a fit of the columns `at`:
+        uncorrelated, and even over frequencies and blocks of time. `rows`: their numbers.
         """
         left = np.zeros(len(self.left))
         left[seen.rows] = seen.without(at)
@@ -307,9 +313,7 @@ class CandidateTests:
         )
 
     def correlated_share(self, at: list[int] | None = None) -> float:
-        """Return the longest correlation time of a channel over its length, after the columns
-        `at`.
-        """
+        """Return `ScoreTest.correlated_share` of the residuals after a fit of the columns `at`."""
         left = self.left
         if at:
             left = left.copy()
@@ -325,15 +329,14 @@ class CandidateTests:
         return Likelihood(self.seen, self.test.stretches, self.left, self.test.input_noise)
 
     def quick_test(self, at: list[int]) -> TestResult:
-        """Test the columns `at` by the whitened columns alone."""
+        """Test the columns `at` by `score_statistics` alone."""
         return score_statistics(self.plain, self.white, at, self.test.has_windows)
 
     def _p_by_likelihood(self, at: list[int], quick: float) -> float:
-        """Return the p value of the columns `at` by likelihood. Each model has its own
-        autoregression, random walk and input noise.
+        """Return the p value of the columns `at` by likelihood. The models with and without these
+        columns have their own autoregressions, random walks and input noise.
 
-        On windows, if the p value `quick` is small, the autoregression is fitted with these
-        columns.
+        On windows, the autoregression is fitted with these columns if the p value `quick` is small.
         """
         if not self.test.has_windows:
             p = self.likelihood.p_value(at)
@@ -390,8 +393,9 @@ class CandidateTests:
 
 
 def _sensor_noise(found: FitResult) -> float:
-    """Return the mean square of the weighted residuals if they were the white noise of the outputs,
-    as given or as read from each; infinite if the residuals are not of outputs.
+    """Return the mean square of the white noise of the outputs, in units of the weighted residuals.
+    The noise is given by the record, or estimated from the samples of each output. The result is
+    infinite if the residuals are not residuals of outputs.
     """
     problem, squares = found.problem, []
     if not problem.objective.in_units_of_outputs():
@@ -410,8 +414,8 @@ def _sensor_noise(found: FitResult) -> float:
 
 
 def score_statistics(plain: Projected, white: Projected, at: list[int], before: bool) -> TestResult:
-    """Return the score test of the columns `at`. `before`: whether the spread of the score is that
-    of the residuals without the candidate, instead of with it.
+    """Return the score test of the columns `at`. `before`: whether the spread of the score is
+    computed from the residuals without the candidate, instead of those with it.
     """
     own = float(np.min(plain.own[at]))
     if not (own > UNEXPLAINED and np.all(np.isfinite(plain.tried[:, at]))):
@@ -452,7 +456,7 @@ def _cosines(n: int, m: int) -> np.ndarray:
 
 
 def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
-    """Return whether noise is even over low and high frequencies, and over blocks of time."""
+    """Return whether noise has equal power over frequency and equal variance over time."""
     uneven = 0.001  # p value below which noise is not white over frequencies or blocks
     power = _periodogram(left)
     low = [m for m in _LOWEST if 4 * m < len(power)]
@@ -472,13 +476,13 @@ def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool
 
 
 def has_peak(left: Float[np.ndarray, " n"]) -> bool:
-    """Return whether a few neighbouring frequencies have more power than white noise has at any.
+    """Return whether neighbouring frequencies have more power than the highest peak of white noise.
 
-    A term that moves a machine by less than the noise has this effect. An autoregression does not
-    show it.
+    A missing term that moves a machine by less than the noise causes such a peak. An autoregression
+    does not show the peak.
 
     **Source:** R. A. Fisher, "Tests of significance in harmonic analysis", Proc. R. Soc. A 125
-    (1929), by its bound.
+    (1929). An upper bound of the p value is used.
     """
     power = _periodogram(left)
     sums = np.append(0.0, np.cumsum(power))
@@ -488,19 +492,19 @@ def has_peak(left: Float[np.ndarray, " n"]) -> bool:
 
 
 def _periodogram(left: Float[np.ndarray, " n"]) -> Float[np.ndarray, " f"]:
-    """Return the power at each frequency > 0, over its mean."""
+    """Return the power at each frequency > 0, divided by the mean power."""
     power = np.abs(np.fft.rfft(left - left.mean())) ** 2
     return power[1:] / max(float(np.mean(power[1:])), 1e-300)
 
 
 def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "n p"]) -> float:
-    """Return the p value of fitted parameters that change slowly during a run. `fitted`: their
-    columns.
+    """Return the p value of the test whether fitted parameters change slowly during a run.
+    `fitted`: derivatives of the residuals by these parameters.
 
-    A term in a free decay that changes with the amplitude has this effect, and a drifting sensor.
+    Slow changes occur if a term depends on the amplitude of a free decay, or if a sensor drifts.
 
-    **Source:** by scores as of J. Nyblom, "Testing for the constancy of parameters over time", JASA
-    84 (1989).
+    **Source:** a test by scores, after J. Nyblom, "Testing for the constancy of parameters over
+    time", JASA 84 (1989).
     """
     n, p = fitted.shape
     # Slow changes are sums of four cosines with half a period to two periods over the record.
@@ -522,7 +526,7 @@ def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "
 
 
 def holm(p_values: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
-    """Return p values corrected for multiple tests, each of `tries` alternatives (Holm, 1979)."""
+    """Return p values corrected for multiple tests, each with `tries` alternatives (Holm, 1979)."""
     p, out, most = np.minimum(p_values * tries, 1.0), np.ones(len(p_values)), 0.0
     for i, j in enumerate(np.argsort(p)):
         most = max(most, min((len(p) - i) * p[j], 1.0))
@@ -531,5 +535,5 @@ def holm(p_values: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> n
 
 
 def f_test_p(f: float, k: int, dof: float) -> float:
-    """Return the probability of an F as large, with k and dof degrees of freedom."""
+    """Return the probability that F with k and dof degrees of freedom exceeds `f`."""
     return float(fdtrc(k, max(dof, 1), max(f, 0.0)))

@@ -51,7 +51,7 @@ Moved = Callable[[Problem, float], Float[np.ndarray, " n"]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Motion:
-    """Position, speed, and time from the middle of the record, (n,) each, of a body."""
+    """The motion of a body: position, speed, and time from the middle of the record, (n,) each."""
 
     s: Float[np.ndarray, " n"]
     v: Float[np.ndarray, " n"]
@@ -62,13 +62,14 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     """Return a notice of the term that `missing` names first, if screening finds a force.
     Otherwise return a notice if the residuals of a run are autocorrelated over a long time.
 
-    Screening applies the tests of `Missing`, without a refit, to forces that a drive could add.
-    If a test passes, `missing` decides. If it names nothing, the notice is `residuals-unexplained`.
+    Screening applies the tests of `Missing`, without a refit, to forces that a drive could add. If
+    a force passes the tests, `missing` is called. If `missing` names no term, the notice is
+    `residuals-unexplained`.
 
-    To first order, a force along the motion of the fitted machine has the same effect as a force
-    that follows the motion. Therefore each force is added to the input of the record, and simulated
-    by the program that is compiled for the fit. This takes about 15 simulations and no compilation.
-    A machine without a driving force has no such input: there each term is added to the model and
+    To first order, a force computed from the motion of the fitted machine has the same effect as a
+    force that depends on the motion. Therefore each force is added to the input of the record, and
+    simulated by the program that is compiled for the fit. This takes about 15 simulations and no
+    compilation. If the machine does not have a driving force, each term is added to the model and
     simulated. `missing` tries more terms, and refits.
     """
     problem, has_windows = found.problem, isinstance(found.problem.objective, Windows)
@@ -86,7 +87,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
         return ()
 
     def moved(changed: Problem, by: float) -> Float[np.ndarray, " n"]:
-        """Return the derivative of the residuals by a change of the problem of size `by`."""
+        """Return the derivative of the residuals by the change, of size `by`, in `changed`."""
         begin = begun(changed, found.z)
         end = advance_search(changed, found.method, begin, 1, found.noise_scale, found.dof)
         return (np.asarray(end.residuals)[: found.n] - r) / by
@@ -131,7 +132,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
 
 
 def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray, " n"]]:
-    """Return the derivatives of the residuals by each force, by its name."""
+    """Return a dict: name of a force -> derivative of the residuals by this force."""
     problem, machine, x = found.problem, found.problem.setup.machine, np.asarray(found.x)
     # Drives are the inputs that are forces or torques and that all records contain.
     prepared = _records(problem)
@@ -160,7 +161,7 @@ def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray
 def _force_columns(
     found: FitResult, drive: str, moved: Moved
 ) -> Iterator[tuple[str, Float[np.ndarray, " n"]]]:
-    """Return the derivatives of the residuals by each force that is tried at the input `drive`."""
+    """Yield each force tried at the input `drive`: its name, and derivatives of the residuals."""
     u = [np.asarray(p.inputs[drive]) for p in _records(found.problem)]
     for name, forces in _forces(found, drive):
         size, usual = (np.sqrt(np.mean(np.concatenate(x) ** 2)) for x in (forces, u))
@@ -176,8 +177,8 @@ def _records(problem: Problem) -> list[PreparedRecord]:
 
 
 def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
-    """Return the derivatives of residuals by the start of their window, and the number of the
-    window, -1 without windows.
+    """Return for each residual the derivatives by the start of its window, and the number of this
+    window (-1 without windows).
     """
     problem, objective = found.problem, found.problem.objective
     shapes = [np.shape(p.weight) for p in problem.prepared]
@@ -203,7 +204,7 @@ def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray]]]:
-    """Return each force that is tried at the input `drive`, by its name, over each record."""
+    """Yield each force tried at the input `drive`: its name, and its values in each record."""
     prepared, machine = _records(found.problem), found.problem.setup.machine
     yield (
         f"delay of input {drive}",
@@ -226,7 +227,7 @@ def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray
 
 
 def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
-    """Return the motion of each body that record i shows: simulated, or on windows measured."""
+    """Return the motion of each body in record i: measured for windows, otherwise simulated."""
     problem, machine = found.problem, found.problem.setup.machine
     prepared: Any = problem.prepared[i]
     if prepared.rows is not None:

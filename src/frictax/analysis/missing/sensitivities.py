@@ -36,9 +36,9 @@ from .candidates import (
 class Sensitivities:
     """Weighted residuals (n,), predicted minus measured, and their derivatives.
 
-    `fitted` (n, p): by the fitted parameters; `tried` (n, k): by the coefficients of candidates;
-    `starts` (n, s): of each row by the start of its own window; `window` (n,): the number of the
-    window, or -1 without windows.
+    `fitted` (n, p): derivatives by the fitted parameters; `tried` (n, k): derivatives by the
+    coefficients of candidates; `starts` (n, s): derivatives of each row by the start of its own
+    window; `window` (n,): the number of this window, or -1 without windows.
     """
 
     residuals: Float[np.ndarray, " n"]
@@ -52,8 +52,8 @@ class Sensitivities:
 class Point:
     """Values at which residuals are evaluated.
 
-    `x`: fitted parameters; `c`: coefficients of the candidates; `moved`: shift of the window starts
-    (w, s) of each record; `periods` of the ripple on each body [m or rad].
+    `x`: fitted parameters; `c`: coefficients of the candidates; `moved`: shift (w, s) of the window
+    starts of each record; `periods`: period of the ripple on each body [m or rad].
     """
 
     x: Float[np.ndarray, " p"]
@@ -62,13 +62,13 @@ class Point:
     periods: Mapping[str, float]
 
     def of_record(self, i: int) -> "_Values":
-        """Return the values for record i as arrays of JAX."""
+        """Return the values for record i as JAX arrays."""
         periods = {body: jnp.asarray(period) for body, period in self.periods.items()}
         return _Values(jnp.asarray(self.x), jnp.asarray(self.c), self.moved.get(i), periods)
 
 
 class _Values(eqx.Module):
-    """A `Point` for one record."""
+    """The values of a `Point` for one record."""
 
     x: Array
     c: Array
@@ -107,7 +107,7 @@ def _start_states(problem: Problem, i: int) -> int:
 
 
 def _shared_places(problem: Problem) -> np.ndarray:
-    """Return the places of all fitted parameters that are not starts of windows."""
+    """Return the indices of all fitted parameters that are not starts of windows."""
     return np.flatnonzero([not u.hidden for u in problem.unknowns for _ in u.names])
 
 
@@ -128,7 +128,7 @@ def _residuals(
 ) -> Float[Array, " r"]:
     """Return the weighted residuals of record i, with `begin` (s,) added to each window's start.
 
-    `wave`: a further ripple as its body, coefficients (2,) and period.
+    `wave`: body, coefficients (2,) and period of a further ripple.
     """
     prepared, objective = problem.prepared[i], problem.objective
     delays = {x.of.removesuffix(".delay") for x in tried if (x.kind, x.term) == ("held", "delay")}
@@ -189,9 +189,7 @@ def _with_outputs(setup: Setup, names: tuple[str, ...]) -> Setup:
 def _of_record(
     problem: Problem, tried: tuple[Candidate, ...], at: _Values, ranges: OperatingRange, i: int
 ) -> tuple[Array, Array]:
-    """Return the residuals of record i, and their derivatives by fitted parameters, coefficients
-    and window starts.
-    """
+    """Return the residuals of record i, and their derivatives in the order of `Sensitivities`."""
     shared = _shared_places(problem)
     p, k = len(shared), at.c.shape[0]
 
@@ -213,8 +211,9 @@ def directional_sensitivity(
     way: Float[np.ndarray, " k"],
     ranges: OperatingRange,
 ) -> Float[np.ndarray, " n"]:
-    """Return the derivative of the weighted residuals along `way` by the coefficients of candidates
-    that are not ripples, at 0. It costs one simulation with a tangent, all derivatives cost more.
+    """Return the derivative of the weighted residuals in the direction `way` of the candidates'
+    coefficients, at coefficients 0. The candidates must not be ripples. One simulation with a
+    tangent computes this derivative, while the derivatives by all coefficients take longer.
     """
     at = Point(x, np.zeros(len(way)), {}, dict.fromkeys(ranges.centre, 1.0))
     each = (
@@ -253,8 +252,8 @@ def ripple_columns(
     body: str,
     periods: Float[Array, " m"],
 ) -> tuple[Array]:
-    """Return the two columns of a ripple on `body` for each of the `periods`, (m, n, 2), of record
-    i.
+    """Return the derivatives (m, n, 2) of the residuals of record i by the two coefficients of a
+    ripple on `body`. `periods` (m,): the periods of the ripple.
     """
     begin = jnp.zeros(_start_states(problem, i))
 

@@ -1,5 +1,5 @@
-"""Machines with a missing term: as a part that a user can write, for `fx.compare`, and fits of the
-machine with a body in two halves and a spring between.
+"""Machines with a missing term as a part, for `fx.compare`; and fits of a machine whose body is
+split into two halves with a spring between.
 """
 
 import dataclasses
@@ -52,22 +52,21 @@ _NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # [highest speed] speeds of the n
 
 
 def structures(table: Missing) -> dict[str, Structure]:
-    """Return structures for `compare`: the machine ``"as fitted"``, and the machine with each term
-    of the table that was refitted or found, by its name.
+    """Return structures for `compare`: the machine ``"as fitted"``, and one machine for each term
+    of the table that was refitted or found.
 
     - A dip turns a Coulomb law into a `Stribeck`.
     - Drag of a body in its housing is a `QuadraticSpeedDependentForce` or
       `QuadraticSpeedDependentTorque`.
-    - Drag between two bodies or under a normal force, and a bend, turn a law into a `Table` of
-      seven speeds.
-    - Friction that differs by direction is a law for motion backward. A constant force is a `Force`
-      or `Torque`, and a spring is a `LinearPositionDependentForce`.
+    - Drag between bodies or under a normal force, or a bend, makes a law a `Table` of 7 speeds.
+    - Friction that differs by direction becomes a separate law for backward motion. A constant
+      force is a `Force` or `Torque`, and a spring is a `LinearPositionDependentForce`.
     - A ripple is a `PeriodicPositionDependentForce`, whose period is fitted too.
     - A stiffness in series splits a body in two. A parameter that was not fitted becomes free.
 
     Terms that no part describes, such as a drifting force, are left out.
 
-    **Returns:** structures by name; only the first one if no term can be described.
+    **Returns:** structures by name; only ``"as fitted"`` if no term can be described.
 
     >>> import jax.numpy as jnp, numpy as np, frictax as fx
     >>> t = np.linspace(0.0, 4.0, 401)
@@ -120,7 +119,7 @@ def _as_fitted(found: FitResult) -> Structure:
 def _with_term(
     found: FitResult, one: Candidate, term: MissingTerm
 ) -> tuple[Mechanism, list[str]] | None:
-    """Return the machine with a candidate of the size that was found, and its free parameters."""
+    """Return the machine with candidate `one` at the value of `term`, and the free parameters."""
     machine, value = found.model, term.value if term.name == one.name else 0.0
     free = list(_as_fitted(found).free or ())
     if one.kind == "held":
@@ -167,8 +166,8 @@ def _with_drag(
 def _with_force(
     machine: Mechanism, name: str, part: Any, free: list[str], *fields: str
 ) -> tuple[Mechanism, list[str]]:
-    """Return the machine with one more part, whose `fields` are free. Its name gets underscores
-    until no part of the machine has it.
+    """Return the machine with one more part, whose `fields` are free. Underscores are added to the
+    name of the part until no other part has this name.
     """
     while name in machine.names:
         name += "_"
@@ -236,11 +235,11 @@ _PERIODS = 8.0, 14.0, 24.0, 5.0, 3.5
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SplitBody:
-    """A fit with `body` in two halves: the `stiffness` of the spring between and its `error`, in
-    `unit`, and the fit.
+    """A fit with `body` split into two halves: the `stiffness` of the spring between them, its
+    `error`, both in `unit`, and the fit `found`.
 
-    The error is infinite if the search did not converge, or if its residuals are not white: the
-    misfit has many minima, one for each phase of the oscillation.
+    The error is infinite if the search did not converge, or if its residuals are not white. The
+    reason is that the misfit has many minima, one for each phase of the oscillation.
     """
 
     body: str
@@ -255,8 +254,8 @@ class SplitBody:
 
 
 def split_bodies(found: FitResult) -> Iterator[SplitBody]:
-    """Return a fit for each body that is driven and measured, with a stiffness between the drive
-    and the rest of the machine. The fit must be of free runs of a mechanism.
+    """Yield a fit for each body that is driven and measured, with a stiffness between the drive and
+    the rest of the machine. The fit `found` must be one of free runs of a mechanism.
     """
     machine, problem = found.model, found.problem
     if not isinstance(problem.objective, FreeRun) or not _is_plain(found):
@@ -295,11 +294,11 @@ def split_bodies(found: FitResult) -> Iterator[SplitBody]:
 
 
 def refit_by_free_runs(found: FitResult) -> FitResult | None:
-    """Return a fit on windows, refitted by free runs, or None.
+    """Refit a fit on windows by free runs; return None if this is not possible.
 
     Windows need the measured motion of each body as their start, which a split body does not have.
-    The free runs start from the machine's own start or, if it fits better, from that of the only
-    record.
+    The free runs begin at the start values of the machine. If there is one record only and its
+    measured start fits better, they begin there.
     """
     windows = found.problem.objective
     if not isinstance(windows, Windows) or windows.free_starts or not _is_plain(found):
@@ -324,7 +323,9 @@ def refit_by_free_runs(found: FitResult) -> FitResult | None:
 
 
 def _is_plain(found: FitResult) -> bool:
-    """Return whether a mechanism was fitted to records, without own or sensor parameters."""
+    """Return whether a mechanism was fitted to records, without priors, ties, parameters that
+    differ by record, and parameters of sensors.
+    """
     problem = found.problem
     return (
         isinstance(found.model, Mechanism)
@@ -341,8 +342,8 @@ def _is_white(found: FitResult) -> bool:
 
 
 def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
-    """Return the free parameters of `split`, whose `body` is in two: the fitted ones, and
-    those of the spring.
+    """Return the free parameters of `split`, the machine with two halves of `body`: the fitted
+    parameters, and those of the spring.
     """
     far, joint = _FAR.format(body), _JOINT.format(body)
     free = [f"{joint}.c", f"{joint}.d"]
@@ -358,9 +359,9 @@ def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
 
 
 def split_body(machine: Mechanism, body: str, c: float) -> Mechanism:
-    """Return `machine` with half of `body` beyond a spring of stiffness `c`. The drives and
-    the name of the body stay with the first half. All other parts are attached to the second
-    half.
+    """Return `machine` with `body` split into two halves, with a spring of stiffness `c` between.
+    The drives and the name of the body stay with the first half. All other parts are attached to
+    the second half.
     """
     rotational = bool(bodies_of(machine)[body])
     inertia = "J" if rotational else "m"

@@ -17,16 +17,17 @@ from frictax.verbs import MissingVerbs
 class MissingTerm:
     """A term that a model may lack.
 
-    - `name`; `value`, `standard_error`, `unit` of its coefficient (the amplitude of a ripple), if
-      the fitted parameters follow; `period` [m or rad] and `phase` [rad] of a ripple, which is
-      value*cos(2*pi*s/period - phase).
+    - `name`; `value`, `standard_error`, `unit` of its coefficient (for a ripple, the amplitude),
+      fitted together with the fitted parameters; `period` [m or rad] and `phase` [rad] of a ripple,
+      which is value*cos(2*pi*s/period - phase).
     - `misfit`: the root mean square of the weighted residuals with the term, by a refit if
-      `is_refitted`, otherwise predicted; `own`: the share of its effect that the fitted parameters
-      do not explain.
+      `is_refitted`, otherwise predicted; `own`: the fraction of its effect that the fitted
+      parameters do not explain.
     - `chance`: the probability that coloured noise alone explains as much by any candidate of the
       table; `alike`: the names of the candidates that this record cannot distinguish from the term.
-    - `is_significant`: whether `chance` is below 1 % and a refit confirms the term. Its value
-      differs from 0 and is possible, and the refit explains at least half of what was predicted.
+    - `is_significant`: whether `chance` is below 1 % and a refit confirms the term. This requires
+      that its value differs from 0 and is possible, and that the refit explains at least half of
+      what was predicted.
 
     **Example:** at `FitResult.missing`.
     """
@@ -50,39 +51,40 @@ class Missing(Summarised, MissingVerbs):
     """The terms that a fitted machine may lack, each with its effect, best first. Print it.
 
     - `terms`: the classes of candidates that the record can distinguish, the best first;
-      ``table["drag"]``: the first term whose name, or the name of an alike term, contains
-      this text.
+      ``table["drag"]``: the first term whose name contains this text, or that has an `alike`
+      candidate with such a name.
     - `found`: the missing terms, in the order in which they were found, each fitted together with
       the previous ones. `misfit`: misfit of the fit; `left`: misfit with all these terms in the
       model. Both are in the given standard deviations, or in `unit` if none was given.
     - `untold`: candidates that the fitted parameters explain on this record, or whose value is not
       possible, such as friction that drives; `of`: the fit.
-    - `above`: the misfit over the noise, of the output with the largest ratio; nan if the misfit is
-      not far above the noise, or if the noise is unknown.
+    - `above`: the misfit divided by the noise, for the output with the largest ratio; nan if the
+      misfit is not far above the noise, or if the noise is unknown.
     - `structures()`: the machine as fitted and with each refitted term, for
       ``fx.compare(record, table.structures())``.
 
     The simulated outputs are differentiated by the coefficient of each candidate at 0. The part
     that fitted parameters and starts of windows explain is projected out. A term is missing if the
-    decrease of the misfit is larger than by noise with the autocorrelation of the residuals:
+    misfit decreases by more than noise with the autocorrelation of the residuals explains. Three
+    tests must show this:
 
     - by an F test after an autoregression whitens the residuals (1 %);
-    - by a t test with the spread of the score (0.1 %; on windows 1 %, with the spread without the
-      candidate);
-    - by the differences between 16 blocks of time. This test is not needed if the term leaves even
-      white noise and the first two tests are beyond doubt.
+    - by a t test with the spread of the score (0.1 %; on windows 1 %, without the candidate);
+    - by the differences between 16 blocks of time. This test is left out if the residuals with the
+      term are white and the p values of the first two tests are very small.
 
     All tests are corrected for the number of candidates (S. Holm, Scandinavian Journal of
     Statistics 6, 1979). The best three by Schwarz's criterion and the most significant ones are
-    refitted. Of those that are confirmed (`MissingTerm.is_significant`), the best is taken into the
-    model, or a simpler one that is nearly as good, and the others are tested again.
+    refitted. The best of the confirmed terms (`MissingTerm.is_significant`), or a simpler one that
+    is nearly as good, is added to the model. Then the other candidates are tested again.
 
-    If no term leaves white noise, free runs are also fitted with a body in two halves and a spring
-    between. For a fit on windows this happens if a compliance is among the best candidates, because
-    the motion beyond a spring is not measured. `misfit` and `left` are then those of the free runs.
+    If the residuals are not white with any term, free runs are also fitted with a body in two
+    halves and a spring between. For a fit on windows this happens if a compliance is among the best
+    candidates, because the motion beyond a spring is not measured. `misfit` and `left` are then
+    those of the free runs.
 
     **Source:** score test: C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948;
-    as an index of what to free: D. Sörbom, Psychometrika 54, 1989.
+    the test as an index of parameters to free: D. Sörbom, Psychometrika 54, 1989.
 
     **Example:** at `FitResult.missing`.
     """
@@ -132,7 +134,7 @@ class Missing(Summarised, MissingVerbs):
 
     @property
     def untold_in_words(self) -> str:
-        """The candidates that were not tested, in a sentence."""
+        """A sentence with the names of the candidates that were not tested."""
         return (
             "Not judged, because they have no effect, are explained by the fitted parameters, or"
             f" need an impossible value: {', '.join(self.untold)}."

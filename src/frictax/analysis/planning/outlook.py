@@ -75,8 +75,8 @@ _FAST, _SLOW, _SPAN = 3.0, 4.0, 100.0
 
 @dataclasses.dataclass(frozen=True)
 class Remedy:
-    """An experiment, and the factor [1] by which it reduces the error of a parameter at equal
-    errors of force.
+    """An experiment in words, `says`, and the factor `gain` [1] by which it reduces the error of a
+    parameter. The factor is valid for equal errors of the force.
     """
 
     says: str
@@ -84,7 +84,7 @@ class Remedy:
 
     @classmethod
     def from_errors(cls, says: str, here: float, there: float) -> "Remedy":
-        """Compare the errors of a parameter in the record and in the experiment."""
+        """Compare a parameter's error in the record (`here`) and in the experiment (`there`)."""
         return cls(says, float(here / there) if np.isfinite(here) else np.inf)
 
 
@@ -93,13 +93,13 @@ class Outlook(Summarised):
     """Expected accuracy of the free parameters of a fit. Print it.
 
     - `names`, `units`, `values` (p,): the free parameters and their start values [SI].
-    - `errors` (p,): the expected standard errors at these values, from the residuals of a first
-      fit.
-    - `relative` (p,): the errors over the sizes of the values, or over the distances from bounds.
+    - `errors` (p,): expected standard errors at these values, from the residuals of a first fit.
+    - `relative` (p,): errors divided by the distances of the values from their lower bounds, or by
+      the absolute values if there is no such bound.
     - `identifiability`: knowledge of each parameter, singular values, null directions. Its
-      `notices` and `sentences` are those of the outlook, and name the remedies.
+      `notices` and `sentences` are also those of the outlook. They name the remedies.
     - `declared`: the units of the data with their sizes in SI, as in an `Estimate`.
-    - `cures`: by name, experiments and the factors by which they reduce the error.
+    - `cures`: name of a parameter -> a `Remedy` for each experiment that was tried.
 
     **Example:** at `outlook`.
     """
@@ -123,7 +123,7 @@ class Outlook(Summarised):
         return self.identifiability.sentences
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return the head of the table, and its rows."""
+        """Return the header of the table, and its rows."""
         verdicts = {
             Knowledge.KNOWN: "",
             Knowledge.WEAK: "weak",
@@ -186,18 +186,19 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     """Predict the standard errors of a fit of `model` to `data`, the combinations of parameters
     that it cannot distinguish, and experiments that can.
 
-    Expected errors are those at the start values, with the residuals of a first fit. A parameter is
-    weak if its error exceeds half of its size or half of its distance from its bound.
+    The expected errors are computed at the start values, from the residuals of a first fit. A
+    parameter is weak if its error exceeds half of its size or half of its distance from its bound.
 
-    For a weak parameter, other motions of the same machine and length are tried: faster, slower,
-    both, to and fro, a slow sweep of speed. The remedy is a motion whose forces identify the
-    parameter better at equal errors of force. Its notice gives the factor. For a sweep, faster and
-    slower speeds, the other direction and breakaway rows are tried.
+    For a weak parameter, other motions of the same machine and duration are tried: faster, slower,
+    both, with reversal, and with a slow sweep of speed. The remedy is a motion whose forces
+    identify the parameter better, for equal errors of the force. A notice gives the factor by which
+    the error of the parameter decreases. For a sweep, faster and slower speeds, the other direction
+    and breakaway rows are tried.
 
     **Arguments:** `model`, `data` and the options of `fit`. A sweep takes all options of `fit`.
     Records take `free`, `own`, `tied`, `objective`, `priors`, `instruments`, `engine`, `progress`,
-    and `by`: the noise model of the errors, by default `Guarded()`. A sweep is judged at the best
-    fit instead of the start values.
+    and `by`: the noise model of the errors, by default `Guarded()`. The errors of a sweep are
+    computed at the best fit instead of the start values.
 
     A sine of 2 N hardly moves a mass. Viscous friction is not identifiable at such speeds.
 
@@ -261,7 +262,7 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
 
 
 def outlook_of(found: FitResult, by: NoiseModel | None = None) -> Outlook:
-    """Return the outlook of the records of a fit at its start values, with its residuals."""
+    """Return the outlook for the records of a fit, from its start values and residuals."""
     setup = found.problem.setup
     shared = [u.path for u in found.problem.unknowns if u.record is None]
     instruments = {
@@ -280,7 +281,7 @@ def _outlook_at_start(
     instruments: Mapping[str, Any],
     work: Work = SILENT,
 ) -> Outlook:
-    """Return the outlook at the start values of `first`, with its residuals."""
+    """Return the outlook at the start values of the fit `first`, with the residuals of this fit."""
     problem, records, method = first.problem, first.records, first.method
     method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
     # One step of a search evaluates the residuals at the start values. It runs the program that is
@@ -328,7 +329,7 @@ def _outlook_at_start(
 
 
 def _independent_columns(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
-    """Return a mask of linearly independent columns. Each dependent combination loses one."""
+    """Return a mask of columns, without one column of each linearly dependent combination."""
     norms = np.linalg.norm(jacobian, axis=0)
     kept = norms > 1e-12 * np.max(norms, initial=0.0)
     while kept.any():
@@ -350,12 +351,11 @@ def _assess_parameters(
     said: tuple[Notice, ...],
     unknown: Sequence[str] = (),
 ) -> Outlook:
-    """Decide which parameters of `found` are identifiable at the values `x` (p,), and find remedies
-    for weak ones.
+    """Decide which parameters of `found` are identifiable at values `x` (p,), and find remedies.
 
     - `jacobian` (n, p) of the weighted residuals, `covariance` (p, p) of the expected errors.
-    - `cures`: maps weak parameters to experiments; `said`: notices that precede those found here;
-      `unknown`: parameters without information.
+    - `cures`: function from weak parameters to experiments; `said`: earlier notices, which come
+      first; `unknown`: parameters without information.
     """
     names, lower = list(found.names), bounds(found.problem.unknowns)[found.shown]
     norms = np.linalg.norm(jacobian, axis=0)
@@ -397,10 +397,10 @@ def _weak_notices(
     remedies: Mapping[str, tuple[Remedy, ...]],
     asked: Sequence[str],
 ) -> list[Notice]:
-    """Return notices on the one or two combinations of parameters with the largest relative error,
-    if it is above one half; and for each experiment that is the best for some weak parameters.
+    """Return notices on weak parameters: on at most two combinations of parameters whose relative
+    error is above one half, and on the best experiment for each weak parameter.
 
-    `weakest`: estimates, their covariance, and the sizes of their values.
+    `weakest`: estimates, their covariance, and the sizes of their values; `asked`: weak parameters.
     """
     out = list[Notice]()
     if weakest is not None:
@@ -448,9 +448,9 @@ def better_motions(
     tied: Any = None,
     work: Work = SILENT,
 ) -> dict[str, tuple[Remedy, ...]]:
-    """Return the tried motions for each weak parameter. All are variations of the first record.
+    """Return a remedy for each weak parameter and tried motion, a variation of the first record.
 
-    Sliding does not identify `peak`. Its remedy is a breakaway.
+    Sliding does not identify a parameter `peak`; the remedy for it is a breakaway.
     """
     hold = (
         "let it come to rest and hold it there, then raise the force slowly until it breaks away,"
@@ -491,7 +491,7 @@ def better_motions(
 def _motions(
     record: Record, motion: Mapping[str, np.ndarray]
 ) -> list[tuple[str, dict[str, np.ndarray]]]:
-    """Return other motions of the same length, each with the sentence that asks for it."""
+    """Return other motions of the same duration, each with a text that describes the motion."""
     t = record.t - record.t[0]
     ((name, s),) = motion.items()
     v = smooth(record.t, s, min(20.0, 0.2 * record.rate)).v
@@ -543,8 +543,8 @@ def _errors(
     instruments: Mapping[str, Any],
     tied: Any = None,
 ) -> np.ndarray | None:
-    """Return the standard error of each parameter from the forces along a motion, at unit errors of
-    force; nan if the forces do not depend on it.
+    """Return the standard error of each parameter if the forces along a motion are measured with
+    unit error. It is nan for a parameter that does not change the forces.
     """
     try:
         other = Record(record.t, record.inputs, dict(motion), hold=record.hold, name=record.name)
@@ -563,7 +563,7 @@ def _errors(
 
 
 def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Remedy, ...]]:
-    """Return the tried sweeps for each weak parameter: other speeds, direction, breakaway rows."""
+    """Return a remedy for each weak parameter and tried sweep (speeds, direction, breakaway)."""
     sweep, problem, x = found.sweep, found.problem, jnp.asarray(found.x)
     v, way, breakaway = (jnp.asarray(a) for a in (sweep.velocity, sweep.direction, sweep.breakaway))
     unit = "rad/s" if sweep.rotational else "m/s"

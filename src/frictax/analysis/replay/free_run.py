@@ -1,5 +1,5 @@
-"""Free runs compared with a record: the motion of a fitted machine with the modes of its contacts
-(`motion`), that of a machine before any fit (`preview`), and the effect of parameter errors.
+"""Free runs compared with a record: the motion and contact modes of a fitted machine (`motion`), of
+a machine before any fit (`preview`), and the effect of parameter errors.
 """
 
 import dataclasses
@@ -45,8 +45,8 @@ class Motion:
 
     - `t` (n,) [s]; `states`: name -> (n,) [SI]; `modes`: contact -> (n,), 1 forward, -1 backward, 0
       stuck, 2 free.
-    - `friction`: contact -> (n,) [N or N.m], the force of friction on its body; `result`: how the
-      run ended.
+    - `friction`: contact -> (n,) [N or N.m], the force of friction on its body; `result`: result
+      code of the run.
     """
 
     t: Float[np.ndarray, " n"]
@@ -68,8 +68,8 @@ class Motion:
 
 
 def motion(found: FitResult, record: str | Record, objective: FreeRun | None = None) -> Motion:
-    """Run the fitted machine with the inputs of a record, a label of the fit or another
-    `Record`. It starts from the measurement, or as `objective` says.
+    """Run the fitted machine with the inputs of `record`: a label of the fit, or another `Record`.
+    The run starts from the measurement, or as `objective` specifies.
     """
     i, data = find_record(found, record)
     objective = FreeRun(measured_start=True) if objective is None else objective
@@ -99,7 +99,7 @@ def simulate_beside(
 
 
 def find_record(found: FitResult, record: Any) -> tuple[int | None, Any]:
-    """Return the number of the record that a label names, None for a record; and the record."""
+    """Return number and record for a label; for a `Record`, None and the record itself."""
     if isinstance(record, str):
         return found.number(record), found.records[record]
     return None, record
@@ -126,11 +126,11 @@ def _run(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Preview:
-    """A machine that is not fitted, beside a record.
+    """The run of a machine that is not fitted, compared with a record.
 
     - `label`, `record`; `motion`: its run with the record's inputs.
     - `final`: output -> measured and simulated value at the end; `rms`: output -> root mean square
-      of their difference; `units` [SI].
+      of measured - simulated; `units` of the outputs [SI].
     - `events`: contact -> change of mode ("stuck to forward") -> number of changes.
     """
 
@@ -173,9 +173,9 @@ def preview(
     instruments: Mapping[str, Any] | None = None,
     engine: OnSamples | None = None,
 ) -> Preview:
-    """Run a machine that is not fitted with the inputs of a record, by the steps of `engine`.
+    """Run a machine before it is fitted, with the inputs of a record and the steps of `engine`.
 
-    It starts from the measurement, or as `objective`, a `FreeRun` or a `ClosedLoop`, says.
+    The run starts from the measurement, or as `objective` (`FreeRun` or `ClosedLoop`) specifies.
 
     **Raises:** `ValueError` for a record whose channels the machine does not have.
 
@@ -227,15 +227,14 @@ _FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # fields of laws that scal
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FreeRunScore:
-    """A free run of a fitted machine beside its record, and its sensitivity. Print it.
+    """A free run of a fitted machine, compared with a record, and its sensitivity. Print it.
 
     - `label` of the record; `rms`: output -> root mean square of measured - simulated [SI]; `units`
       of the outputs.
-    - `sensitivities`: a small change in words -> output -> rms of the change of the run [SI].
+    - `sensitivities`: a small change, in words -> output -> rms of the effect on the output [SI].
     - `ranges`: output -> 10, 50 and 90 % quantiles of the rms of machines that differ from the
       fitted one as `says` describes.
-    - `draws` (k, c): the rms of each drawn machine; `failed`: the number of machines whose
-      run failed.
+    - `draws` (k, c): rms of each drawn machine; `failed`: number of machines whose run failed.
     """
 
     label: str
@@ -276,12 +275,12 @@ def free_run(
     draws: Checked[int] = 200,
     seed: int = 0,
 ) -> FreeRunScore:
-    """Simulate the fitted machine with the inputs of a whole record, without feedback, and with
-    parameters drawn from their errors.
+    """Simulate the fitted machine with the inputs of a whole record, without feedback. Repeat the
+    run with parameters drawn from their errors.
 
     The parameters of the drawn machines have normal errors. With `Jackknife` errors, the machines
-    differ like repeats of the motion. With other errors, they differ as the parameters are
-    uncertain. A parameter that is drawn beyond its bound is set to the bound.
+    differ as much as the repeats of the motion. With other errors, they differ by the standard
+    errors of the parameters. A parameter that is drawn beyond its bound is set to the bound.
 
     **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an
     `Uncertainty` of this fit, by default that of the fit's own errors; `objective`: by default
@@ -375,8 +374,8 @@ def free_run(
 
 
 def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
-    """Return the number of repeats that each fitted parameter is a mean of. The variance of
-    one repeat is this multiple of the variance of the parameter.
+    """Return for each fitted parameter the number of repeats of which it is the mean. The variance
+    of one repeat is this number times the variance of the parameter.
     """
     if not isinstance(errors.by, Jackknife):
         return np.ones(len(found.x))
@@ -392,8 +391,8 @@ def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
 
 
 def _changes(data: Record, machine: Any) -> tuple[list[tuple[str, float, float]], tuple[str, ...]]:
-    """Return each change in words, its additional force [N or N.m], and its factor on friction;
-    and the drives whose input is a force, or a torque if none is a force.
+    """Return the changes and the drives. Each change has a text, an additional force [N or N.m],
+    and a factor on friction. Drives have force inputs, or torque inputs if there are no forces.
     """
     out, units = [], {n: data.units[n].si_name for n in data.inputs}
     pushes = "N" if "N" in units.values() else "N.m"
@@ -426,7 +425,7 @@ def _runs(
     machines: tuple[Any, Any, Any],
     kept: Any,
 ) -> tuple[Any, Any]:
-    """Return the rms of each output of each machine, and its run at the samples `kept`.
+    """Return for each machine the rms of each output, and the run at the samples `kept`.
 
     `machines`: fitted parameters, additional force, and factor on friction of each.
     """

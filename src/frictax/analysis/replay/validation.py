@@ -1,5 +1,5 @@
-"""Predictions of records by a fitted machine: scores, records not fitted, left out, and
-transfer.
+"""Predictions of records by a fitted machine: scores, records that were not fitted, records left
+out of the fit, and transfer to another condition.
 """
 
 import dataclasses
@@ -32,8 +32,9 @@ def score(
 ) -> Mapping[str, float]:
     """Score the fitted machine on a record by another objective.
 
-    `record`: a label of this fit, with its own values, or a `Record` that was not fitted. A free
-    run of a validation record is ``found.score(validation, fx.FreeRun(measured_start=True))``.
+    `record`: a label of this fit (with the parameter values of this record), or a `Record` that was
+    not fitted. A free run of a validation record is ``found.score(validation,
+    fx.FreeRun(measured_start=True))``.
 
     **Returns:** output -> root mean square of measured - predicted [SI].
     """
@@ -71,13 +72,13 @@ def _predict(objective: AbstractObjective, setup: Setup, prepared: Any, engine: 
 class Validation:
     """A record predicted by a fitted machine with fixed parameters. Print it.
 
-    - `label`; `rms`: output -> root mean square of measured - predicted [SI], from a start that was
-      fitted to the record; `from_measured`, `from_given`: the same from the smoothed measurement,
-      and from the machine's own start; `units` of the outputs.
+    - `label`; `rms`: output -> root mean square of measured - predicted [SI], for a start that was
+      fitted to the record; `from_measured`, `from_given`: the same for the smoothed measured start,
+      and for the start values of the machine; `units` of the outputs.
     - `start`: the fitted start, an `Estimate` for each position and speed; `measured`: the smoothed
-      start by name. If they differ much, the start compensates for errors of the parameters. It is
-      None if no start is both a parameter of the machine and measured. Then `rms` is
-      `from_measured`.
+      start by name. If fitted and measured start differ much, the fitted start compensates for
+      errors of the parameters. If no start is both a parameter of the machine and measured, `start`
+      is empty and `rms` is `from_measured`.
     """
 
     label: str
@@ -118,11 +119,12 @@ class Validation:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LeftOut:
-    """Each record predicted by a fit to all others. Print it.
+    """Predictions of each record by a fit to all other records. Print it.
 
-    - `records`: label -> `Validation` by the fit without it; `fitted`: the same by the fit to all;
-      `values`: label -> the values of the fit without it, by name.
-    - `unfinished`: the records without which the search did not converge.
+    - `records`: label -> `Validation` by the fit without this record; `fitted`: label ->
+      `Validation` by the fit to all records; `values`: label -> parameter values, by name, of the
+      fit without this record.
+    - `unfinished`: the left-out records for which the search did not converge.
     """
 
     records: Mapping[str, Validation]
@@ -132,7 +134,7 @@ class LeftOut:
 
     @property
     def rms(self) -> Mapping[str, float]:
-        """Output -> root mean square over the records that have it, with equal weights."""
+        """Output -> root mean square over the records that contain it, with equal weights."""
         return _combined_rms(self.records)
 
     def __str__(self) -> str:
@@ -154,12 +156,13 @@ class LeftOut:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Transfer:
-    """A machine fitted under one condition beside the same machine fitted under another. Print it.
+    """A machine fitted under one condition ("here"), compared with the same machine fitted under
+    another condition ("there"). Print it.
 
-    - `differences`: for each parameter that both fits share, its value there minus its value here,
+    - `differences`: for each parameter that both fits share, the value there minus the value here,
       with standard error, interval and degrees of freedom of Student's t.
-    - `predicted`, `fitted`: label -> `Validation` of each record there, by the parameters from here
-      and by those from there; `level` of the intervals.
+    - `predicted`, `fitted`: label -> `Validation` of each record from there, by the parameters from
+      here and by the parameters from there; `level` of the intervals.
     """
 
     differences: tuple[Estimate, ...]
@@ -169,7 +172,7 @@ class Transfer:
 
     @property
     def differ(self) -> tuple[str, ...]:
-        """The parameters whose interval of the difference does not contain 0."""
+        """The parameters whose difference has an interval that does not contain 0."""
         return tuple(e.name for e in self.differences if e.lower > 0 or e.upper < 0)
 
     def __str__(self) -> str:
@@ -194,16 +197,16 @@ def validate(
     states: Iterable[str] | None = None,
     objective: AbstractObjective | None = None,
 ) -> Validation:
-    """Predict a record by the fitted machine with fixed parameters, from a start that is fitted to
-    the record.
+    """Predict a record by a fitted machine with fixed parameters, from a start fitted to the
+    record.
 
-    A wrong start also makes a free run wrong. If a record does not begin where the machine does,
-    most of the misfit is not an error of the parameters. Therefore the start, and nothing else, is
-    fitted to the record.
+    A wrong start also makes a free run wrong. If a record does not begin at the start values of the
+    machine, most of the misfit does not come from errors of the parameters. Therefore the start,
+    and nothing else, is fitted to the record.
 
-    **Arguments:** `record`: one that was not fitted, or a label of the fit (then with its own
-    values); `states`: positions and speeds of the start, by default all that are parameters of the
-    machine and recorded; `objective`: `FreeRun()`, or `ClosedLoop(...)`.
+    **Arguments:** `record`: a `Record` that was not fitted, or a label of the fit (then with the
+    parameter values of this record); `states`: positions and speeds of the start, by default all
+    that are parameters of the machine and recorded; `objective`: `FreeRun()`, or `ClosedLoop(...)`.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -265,14 +268,14 @@ def validate(
 
 
 def leave_records_out(found: FitResult) -> LeftOut:
-    """Fit without each of the records in turn, and predict it from a start of its own.
+    """Leave out each record in turn: fit the other records, and predict the one left out.
 
-    The searches begin where the fit to all ended. If the other records do not identify a parameter,
-    it stays there. The start of the left-out record is fitted to it. Other values of one record
-    cannot be predicted.
+    The searches begin at the result of the fit to all records. A parameter that the other records
+    do not identify keeps the value of this fit. The prediction uses a start that is fitted to the
+    record. Other parameters with a value of their own for each record cannot be predicted.
 
-    **Raises:** `ValueError` for fewer than two records, or for values of one record that are not
-    starts.
+    **Raises:** `ValueError` for fewer than two records, or for parameters that differ by record and
+    are not starts.
     """
     problem = found.problem
     labels = [n for n, data in found.records.items() if isinstance(data, Record)]
@@ -307,12 +310,12 @@ def leave_records_out(found: FitResult) -> LeftOut:
 
 
 def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
-    """Predict the records of the fit `there`, under another condition, by the parameters
-    found here, and compare the parameters.
+    """Predict the records of the fit `there`, made under another condition, by the parameters of
+    `found`. Also compare the parameters of both fits.
 
     The two fits are independent. Therefore the variance of a difference is the sum of the two
-    variances, each by the noise model of its fit. Degrees of freedom follow Welch. Parameters of
-    a single record are not compared.
+    variances, each by the noise model of its fit. The degrees of freedom are those of Welch's
+    formula. Parameters of a single record are not compared.
 
     **Source:** B. L. Welch, "The generalization of Student's problem when several different
     population variances are involved", Biometrika 34 (1947).
@@ -352,7 +355,7 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
 
 
 def _as_new_record(found: FitResult, label: str) -> Record:
-    """Return a record of a fit as one without values of its own, under its label."""
+    """Return a record of a fit with its label as name, as a new record without parameter values."""
     data: Any = found.records[label]
     return data if data.name == label else replace_fields(data, name=label)
 

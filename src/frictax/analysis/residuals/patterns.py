@@ -34,9 +34,7 @@ _SAMPLES, _ROWS = 20, 2
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """The functions of a series that its residual may follow, one row for each sample. `ways`: the
-    directions of motion.
-    """
+    """The columns of each pattern, one row for each sample. `ways`: directions of motion."""
 
     ways: tuple[int, ...]
     level: Float[np.ndarray, "n a"]
@@ -73,14 +71,16 @@ def _join_columns(*columns: np.ndarray) -> np.ndarray:
 
 
 def subject(x: Series) -> str:
-    """Return the subject of a sentence."""
+    """Return the subject of the sentences about a series."""
     if not x.is_force:
         return f"Residual of {x.of}"
     return f"Residual {'torque' if x.unit == 'N.m' else 'force'} on {x.of}"
 
 
 def ending(found: Regressed, x: Series) -> str:
-    """Return the end of each sentence: the explained share, and the share that noise explains."""
+    """Return the end of a sentence: the fraction of the mean square that the pattern explains, and
+    the fraction that noise explains.
+    """
     size = float(np.sqrt(found.hidden * np.mean(x.e**2)))
     verdict = (
         ""
@@ -110,7 +110,7 @@ def finding_of(
     curves: Iterable[Curve],
     x_label: tuple[str, str],
 ) -> Finding:
-    """Return a finding by a regression; `effect` with its standard error, over `x_label`."""
+    """Return the finding for a regression; `effect`: size, standard error; `x_label`: x axis."""
     size, error = (float(value) for value in effect)
     numbers = {**numbers, "independent samples": found.independent}
     return Finding(
@@ -120,8 +120,8 @@ def finding_of(
 
 
 def direction_means(x: Series, c: Columns) -> Finding:
-    """Find means forward and backward. Equal means are an offset of the force, or friction that
-    differs by direction. Opposite means are friction.
+    """Find the mean residuals in forward and backward motion. Equal means indicate an offset of the
+    force, or friction that differs by direction. Opposite means indicate friction.
     """
     label = ("direction of motion", "")
     if x.v is None:
@@ -169,8 +169,8 @@ def direction_means(x: Series, c: Columns) -> Finding:
 
 
 def time_drift(x: Series, c: Columns) -> Finding:
-    """Find a straight line in time. It is equal in both directions if an offset drifts, and
-    opposite if friction changes.
+    """Find a linear change of the residual in time. The change is equal in both directions if an
+    offset drifts, and opposite if friction changes.
     """
     label = ("time", "s")
     found = regress(x.e, c.drift, _join_columns(c.level, c.speed, c.slope, c.waves))
@@ -210,9 +210,7 @@ def time_drift(x: Series, c: Columns) -> Finding:
 
 
 def speed_curve(x: Series, c: Columns) -> Finding:
-    """Find a curve over speed that the friction law lacks: piecewise linear with six corners
-    for each direction.
-    """
+    """Find a curve over speed that the law lacks, with six corners for each direction."""
     label = ("velocity", f"{x.place}/s")
     if x.v is None:
         return without_information("speed", x, "the record does not contain the speed", label)
@@ -253,9 +251,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
 
 
 def position_curve(x: Series, c: Columns) -> Finding:
-    """Find a slope or a slow curve over position: piecewise linear with nine corners over the
-    travel.
-    """
+    """Find a slope, or a piecewise linear curve with nine corners, over position."""
     label = ("position" if x.place == "m" else "angle", x.place)
     if x.s is None:
         return without_information("position", x, "the record does not contain the position", label)
@@ -314,8 +310,8 @@ def whiteness(
     """Find the correlation time of the residuals of the fit's own objective: n/(1 + 2*sum of
     autocorrelations) of the n samples are independent.
 
-    The sum ends at the first lag beyond five times its present value (Sokal's window). Ljung and
-    Box's Q over 20 lags is compared with chi-square.
+    The sum ends at the first lag that exceeds five times (1 + 2*sum up to this lag), Sokal's
+    window. Ljung and Box's Q over 20 lags is compared with chi-square.
 
     **Source:** G. M. Ljung, G. E. P. Box, Biometrika 65 (1978); A. D. Sokal, Monte Carlo methods in
     statistical mechanics (1997), sec. 3.
@@ -374,17 +370,17 @@ def whiteness(
 
 
 def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
-    """Find the strongest sine and cosine over position. Each direction has its own amplitude and
-    phase.
+    """Find the strongest sine over position. Each direction has its own amplitude and phase.
 
-    The scan covers periods from the distance in four samples (`step` [s] apart), or in one period
-    of the filter's cutoff, up to half of the travel. The power at a period is compared with the
-    median of its neighbours, because a background that increases to long periods is not a ripple.
-    The p value allows for the choice of the largest of many (Scargle). Then least squares refines
-    the period, with the gain of the filter at the frequency speed/period.
+    The longest period of the scan is half of the travel. The shortest is the larger of two
+    distances: the travel in four samples (`step` [s] apart), and in one period of the filter's
+    cutoff. The power at a period is compared with the median of its neighbours, because a
+    background that increases to long periods is not a ripple. The p value allows for the choice of
+    the largest of many powers (Scargle). Then least squares refines the period. The fitted waves
+    include the gain of the filter at the frequency speed/period.
 
-    **Returns:** the finding, and the columns with the waves of a strong ripple, so that the other
-    patterns do not include it. **Source:** see `ResidualStudy`.
+    **Returns:** the finding, and the columns `c`. If the ripple is strong, they include its waves,
+    so that the ripple does not affect the other patterns. **Source:** see `ResidualStudy`.
     """
     label = ("period", x.place)
     if x.s is None or x.v is None:
@@ -490,8 +486,8 @@ def _scan(
     travel: float,
     count: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return frequencies [1/m] (k,), their amplitudes (k,), their powers over the background (k,),
-    added over the directions, and the places of the largest amplitudes for a picture (m,).
+    """Return frequencies [1/m] (k,), amplitudes (k,), powers divided by the background (k,), and
+    indices of the largest amplitudes for a plot (m,). The powers are added over the directions.
     """
     cells = 1 << (4 * count - 1).bit_length()
     place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)

@@ -18,7 +18,7 @@ SHARE, CHANCE = 0.005, 0.005
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Curve:
-    """A curve in the picture of a finding: `y` over `x` with standard errors or None.
+    """A curve in the plot of a finding: `y` over `x`, with standard errors or None.
 
     `direction`: 1, -1, or 0 for both; `kind`: "points", "line" or "band" (from -y to y).
     """
@@ -37,12 +37,13 @@ class Finding:
     - `name`: "whiteness", "speed", "position", "direction", "time" or "ripple"; `record`, `of`: the
       body or channel of the residual.
     - `sentence`; `strong`: see `ResidualStudy`.
-    - `effect` and `error`, its standard error, in `unit`, [1] for whiteness: the largest difference
-      that the pattern makes (the amplitude of a ripple). `share` of the residual's mean square;
-      `p`: the probability of as much from coloured noise.
-    - `numbers`: more results by name, SI, for example ``period``, ``period error``, ``forward`` and
-      ``backward`` of a ripple.
-    - `curves`: the picture, over `x_label` and `y_label`, each with its unit.
+    - `effect`: largest difference of the residual by the pattern (for a ripple the amplitude, for
+      whiteness the first autocorrelation [1]); `error`: its standard error; both in `unit`.
+      `share`: fraction of the residual's mean square that the pattern explains; `p`: probability
+      that coloured noise explains as much.
+    - `numbers`: further results by name [SI], for example ``period``, ``period error``, ``forward``
+      and ``backward`` of a ripple.
+    - `curves` of the plot; `x_label`, `y_label`: name and unit of its axes.
 
     **Example:** at `ResidualStudy`.
     """
@@ -69,7 +70,7 @@ class Finding:
 
 
 def is_strong(share: float, p: float) -> bool:
-    """Return whether a finding is strong."""
+    """Return whether a finding with the explained fraction `share` and p value `p` is strong."""
     return bool(share > SHARE and p < CHANCE)
 
 
@@ -89,7 +90,8 @@ def amount(value: float, unit: str, figures: int = 3) -> str:
 
 
 def with_error(value: float, error: float, unit: str) -> str:
-    """Return a value to the second figure of its standard error, both with one prefix.
+    """Return a value and its standard error as text with a common prefix. Both are rounded to the
+    second digit of the error.
 
     >>> with_error(0.00250012, 0.0000031, "m")
     '2.5001 mm (std. error 0.0031 mm)'
@@ -101,7 +103,7 @@ def with_error(value: float, error: float, unit: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent.
+    """Return a fraction as text in per cent.
 
     >>> percent(0.187), percent(0.0004)
     ('19 %', 'less than 0.1 %')
@@ -113,9 +115,10 @@ def percent(share: float) -> str:
 class Regressed:
     """The regression of a residual on columns, in addition to other columns.
 
-    - `values` (k,), `errors` (k,) of the columns; nan for a column that the others explain.
-    - `share` of the residual's mean square that the columns explain in addition to the others; `p`:
-      the probability of as much from coloured noise; `independent`: effective number of samples.
+    - `values` (k,), `errors` (k,): coefficients of the columns and their standard errors; nan for a
+      column that the other columns explain.
+    - `share`: fraction of the residual's mean square that the columns explain in addition to the
+      others; `p`: probability that noise explains as much; `independent`: effective sample size.
     - `part`, `rest` (n,): the columns times their values, and the remaining residual.
     """
 
@@ -133,8 +136,8 @@ class Regressed:
 
     @property
     def hidden(self) -> float:
-        """The share below which noise hides an effect: approximately its 1 % quantile for
-        this number of independent samples.
+        """The fraction of the mean square that noise alone explains in about 1 % of records with
+        this number of independent samples. Noise can hide smaller effects.
         """
         # The chi-square of noise exceeds its degrees of freedom by 6 in about 1 % of records.
         usual = (self.values.size + 6.0) / max(self.independent, 1.0)
@@ -147,14 +150,14 @@ def regress(
     others: Float[np.ndarray, "n j"],
     in_time: bool = True,
 ) -> Regressed | None:
-    """Return least squares of `e` by `columns` and `others`, with a Wald test of the
-    columns; None if the others explain all columns.
+    """Fit `e` by least squares with `columns` and `others`, and test `columns` by a Wald test.
+    Return None if the others explain all columns.
 
-    The part of the others is projected out of both (Frisch and Waugh). The covariance is that of
-    sums of autocorrelated terms (`long_run_covariance`). W/k is compared with Fisher's F with k and
-    m - k degrees of freedom. m is the effective number of samples by the same covariance. Otherwise
-    a few periods of a slow error would seem significant. Rows of a sweep are not `in_time`: they
-    are taken as independent, and the test is the usual one.
+    The part that `others` explain is projected out of `e` and `columns` (Frisch and Waugh). The
+    covariance is that of sums of autocorrelated terms (`long_run_covariance`). The Wald statistic
+    W/k is compared with Fisher's F with k and m - k degrees of freedom. m is the effective number
+    of samples for this covariance. With the number of all samples, a few periods of a slow error
+    seem significant. If not `in_time`, as for rows of a sweep, samples are taken as independent.
     """
     from scipy.stats import f as fisher
 
@@ -191,8 +194,8 @@ def regress(
 
 
 def hats(x: Float[np.ndarray, " n"], corners: Float[np.ndarray, " k"]) -> Float[np.ndarray, "n k"]:
-    """Return columns whose sums are all piecewise linear functions with these corners. Each
-    is 1 at its corner, 0 at the others, and linear between.
+    """Return columns whose linear combinations are all piecewise linear functions with these
+    corners. Each column is 1 at its own corner, 0 at the other corners, and linear between.
     """
     return np.stack([np.interp(x, corners, row) for row in np.eye(corners.size)], axis=1)
 
@@ -214,12 +217,11 @@ def corners_of(x: Float[np.ndarray, " n"], most: int) -> Float[np.ndarray, " k"]
 def bin_means(
     x: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"], edges: Float[np.ndarray, " b"]
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Return means of x and e between neighbouring edges, and the standard errors of the
-    means of e.
+    """Return the means of x and e in the bins between neighbouring `edges`, and the standard errors
+    of the means of e.
 
-    A standard error follows from the differences between visits of a bin, because the samples
-    of one visit are correlated. For fewer than three visits it follows from the long-run
-    variance of e.
+    A standard error follows from the differences between the visits to a bin, because the samples
+    of one visit are correlated. For fewer than 3 visits it follows from the long-run variance of e.
     """
     place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, edges.size - 2)
     count = np.bincount(place, minlength=edges.size - 1)

@@ -27,8 +27,8 @@ class Series:
 
     - `record`; `of`: the body on which the force is missing, or the channel of an objective's
       residual; `unit`; `is_force`: which of the two.
-    - `t` [s], `e` [unit]: (n,); `s`, `v`: position and velocity there [m or rad, and 1/s], None if
-      the record does not contain them.
+    - `t` [s], `e` [unit]: times and residual, (n,); `s`, `v`: position and velocity at these times
+      [m or rad, and 1/s], None if the record does not contain them.
     - `place`: unit of the position; `cutoff` [Hz] of the filter that was applied to `e`, inf
       without a filter; `in_time`: whether the samples are in order of time.
     """
@@ -47,16 +47,15 @@ class Series:
 
     @property
     def way(self) -> Float[np.ndarray, " n"]:
-        """The direction of motion, 1 or -1; 1 if the record does not contain it."""
+        """The direction of motion, 1 or -1; 1 if the record does not contain the velocity."""
         return np.ones(self.t.size) if self.v is None else np.sign(self.v)
 
 
 def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """Return the missing force on each body: m*a - (sum of forces), both after the same zero-phase
-    low-pass.
+    """Return the missing force on each body: m*a - (sum of forces), after one zero-phase low-pass.
 
-    Samples at standstill and within 1/cutoff of it are left out, because the filter mixes friction
-    before and after. **Raises:** `ValueError` if motion or machine do not determine forces.
+    Samples within 1/cutoff of a standstill are left out, because the filter mixes the friction
+    before and after it. **Raises:** `ValueError` if motion or machine do not determine forces.
     """
     record, number = found.records[label], found.number(label)
     setup = found.problem.setup_at(jnp.asarray(found.x), number)
@@ -102,9 +101,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
 
 
 def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """Return the residuals of the objective in each channel, measured - predicted, with the
-    measured motion.
-    """
+    """Return measured - predicted of the objective in each channel, with the measured motion."""
     record, out = found.records[label], []
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for name, at, e in left(found, label):
@@ -126,9 +123,7 @@ def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
 
 
 def sweep_series(found: FitResult, label: str) -> Series:
-    """Return the residuals of a sweep's rows in their order, measured - predicted, with the
-    speed. `t` counts the rows.
-    """
+    """Return measured - predicted and speed of a sweep's rows in order; `t` counts the rows."""
     sweep = found.records[label]
     e = found.residuals[Samples(found.problem).record == found.number(label)]
     force, place = ("N.m", "rad") if sweep.rotational else ("N", "m")
@@ -139,7 +134,7 @@ def sweep_series(found: FitResult, label: str) -> Series:
 
 def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Return for each channel of the objective its name, the numbers of its samples in order, and
-    measured - predicted there.
+    measured - predicted at these samples.
     """
     i = found.number(label)
     prepared, samples = found.problem.prepared[i], Samples(found.problem)
@@ -155,8 +150,8 @@ def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray
 
 
 def _moving_part(whole: Series) -> Series:
-    """Return the series without standstill, without the range of the filter around it and at
-    both ends, and without redundant samples.
+    """Return the series without standstill, without samples that the filter mixes with standstill
+    or with the ends of the record, and without redundant samples.
     """
     t, v, reach = whole.t, whole.v, 1.0 / whole.cutoff
     step = float(np.median(np.diff(t)))
@@ -235,9 +230,7 @@ def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Ser
 def _axis_forces(
     setup: Setup, prepared: PreparedRecord, y: Float[Numbers, "n k"]
 ) -> tuple[Array, Array]:
-    """Return the inertia, and the force by the model, at each sample. The direction of
-    sliding is that of the velocity.
-    """
+    """Return inertia and model force at each sample; sliding has the direction of the velocity."""
     machine = setup.machine
     system: Any = driven(
         machine,

@@ -33,17 +33,18 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     """Patterns in the residuals of a fit, one sentence for each finding, the strongest first. Print
     it, or draw it by `plot()`.
 
-    Whiteness is a property of the objective's own residuals. All other patterns are those of the
+    Whiteness is a property of the objective's own residuals. All other patterns are patterns of the
     residual force, m*a - (sum of forces), at the fitted values. Positions and forces pass the same
     filter (as in `InverseDynamics`), and standstill is left out. If machine or record do not
     determine forces, the study uses the objective's residuals. `notices` then gives the reason.
 
     A **strong** finding has a p value below 0.5 %. In addition to the other patterns, it explains
     more than 0.5 % of the residual's mean square. For this test the residual is regressed on the
-    columns of the pattern, with the others projected out. The covariance allows
-    for autocorrelation [1], and the degrees of freedom follow from the effective number of samples.
-    The power of a ripple is also compared with the powers at neighbouring periods. Its p value is
-    that of the largest of many powers [2]. The test of whiteness is that of Ljung and Box [3].
+    columns of the pattern, and the columns of the other patterns are projected out. The covariance
+    allows for autocorrelation [1], and the degrees of freedom follow from the effective number of
+    samples. The power of a ripple is also compared with the powers at neighbouring periods. Its p
+    value allows for the choice of the largest of many powers [2]. The test of whiteness is that of
+    Ljung and Box [3].
 
     **Source:** [1] D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992); [2] J. D. Scargle,
     Astrophysical Journal 263 (1982); [3] Biometrika 65 (1978).
@@ -52,7 +53,7 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     are not white and no other finding is strong, the notice `no-pattern-found` refers to `missing`,
     which also tests delays, compliance and small forces.
 
-    - `findings`: all, strongest first; ``study["speed"]``: the strongest of that name.
+    - `findings`: all findings, strongest first; ``study["speed"]``: the strongest of that name.
     - `series`: the residuals that were studied; `notices`, and their sentences `notes`.
 
     The model of this sledge lacks a ripple of its screw, 0.2 N every 0.1 m:
@@ -114,9 +115,9 @@ def residual_study(
     """Return the patterns in the residuals of a fit: autocorrelation, speed, position,
     direction, time, and ripple. See `ResidualStudy`.
 
-    Rows of a sweep have a speed and, if it has both, a direction. `label` of one record, by
-    default all; `cutoff` [Hz] of the filter for the missing force, by default that of
-    `InverseDynamics` or 50.
+    The rows of a sweep have a speed and, if both directions were measured, a direction. `label`:
+    name of one record, by default all records; `cutoff` [Hz] of the filter for the missing force,
+    by default that of `InverseDynamics` or 50.
     """
     names = list(found.records)
     if label is not None:

@@ -40,11 +40,11 @@ from .structures import Criteria, StructureOptions, compare_structures
 class ComparedLaw:
     """One law of a comparison.
 
-    - `left_out`: root mean square error [N or N.m] of each row when predicted from a fit of all the
-      others without neighbours whose errors are correlated with its own.
+    - `left_out`: root mean square error [N or N.m] of the predictions of rows. Each row is
+      predicted by a fit to the other rows, without neighbours with correlated errors.
     - `aicc`, `bic`: criteria for white noise, or for autocorrelated errors if the comparison found
       an autocorrelation.
-    - `remark`: why it was not chosen although its criterion is good; else empty.
+    - `remark`: why the law was not chosen although its criterion is good; otherwise empty.
 
     **Example:** at `compare`.
     """
@@ -65,11 +65,11 @@ class ComparedLaw:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Summarised):
-    """Laws fitted to one sweep, in the order given, with the one to take. Print it.
+    """Laws fitted to one sweep, in the given order, with the chosen one. Print it.
 
-    `best` has the least small-sample AIC among the laws whose terms are all identifiable; `reason`
-    says so in words, and where the error of rows left out is for another. `autocorrelation`: that
-    of the errors of neighbouring rows, 0 if white noise explains the sweep as well.
+    `best` has the smallest small-sample AIC among the laws whose terms are all identifiable.
+    `reason` explains the choice in words; it also names a law that predicts rows left out better.
+    `autocorrelation` of the errors of neighbouring rows, 0 for white noise.
 
     **Example:** at `compare`.
     """
@@ -91,10 +91,10 @@ class Comparison(Summarised):
     def as_table(
         self, unit: str = " {}", figures: int = 4, chosen: str = "<- chosen", unknown: str = "inf"
     ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return the head of the table, and its rows.
+        """Return the header of the table, and its rows.
 
-        **Arguments:** `unit`: how the head shows the unit of the force; `figures` of forces;
-        `chosen`: the remark on the best; `unknown`: the text of an unknown error.
+        **Arguments:** `unit`: format of the unit of the force in the header; `figures`: digits of
+        forces; `chosen`: the remark on the best law; `unknown`: the text for an unknown error.
         """
         force = self.best.found.shown_force
         name = unit.format(force.name)
@@ -163,13 +163,13 @@ def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | S
     **Arguments:** `data`: usually one direction, ``sweep.positive()``, because measured machines
     are rarely symmetric. `candidates`: by name, laws or `SteadyFriction` with start values; by
     default Coulomb, Stribeck with exponents 1 and 2, and a table whose speeds are chosen from the
-    data. `offset` [N or N.m]: start of a constant force in each fit. `offset`, `method`, `loss` and
-    `progress` as in `fit`.
+    data. `offset` [N or N.m]: start value of a constant force in each fit. `offset`, `method`,
+    `loss` and `progress` are those of `fit`.
 
-    **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says
-    that it is known. The likelihoods are those of normal noise. Differences of AICc below 2 are not
-    decisive. If the errors of neighbouring rows are significantly correlated, in the order given,
-    the likelihoods are those of autocorrelated errors.
+    **Returns:** a `Comparison`. A given sigma of the sweep only sets relative weights, unless the
+    sweep states that sigma is known. The likelihoods are those of normal noise. Differences of AICc
+    below 2 are not decisive. If the errors of neighbouring rows, in the given order, are
+    significantly correlated, the likelihoods are those of autocorrelated errors.
 
     **Source:** K. P. Burnham, D. R. Anderson, *Model Selection and Multimodel Inference*, 2nd ed.
     (2002), section 2.4.
@@ -250,7 +250,7 @@ def _compare_laws(
 
 
 def _refuse(options: Mapping[str, Any], known: Iterable[str], of: str, here: str) -> None:
-    """Raise `ValueError` for an option of the other kind of comparison."""
+    """Raise `ValueError` for an option that belongs to the other kind of comparison."""
     for name, value in options.items():
         if name not in known and value is not None:
             raise ValueError(
@@ -260,7 +260,7 @@ def _refuse(options: Mapping[str, Any], known: Iterable[str], of: str, here: str
 
 
 def default_laws(sweep: Sweep) -> dict[str, Any]:
-    """Return the laws that `compare` tries, with start values, from the simplest on."""
+    """Return the laws that `compare` tries, with start values, the simplest first."""
     speeds = np.unique(np.abs(sweep.velocity[~sweep.breakaway])).size
     laws: dict[str, Any] = {"Coulomb": starting_law(Coulomb, sweep)}
     if sweep.n > 5:
@@ -273,8 +273,8 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
 
 
 def _left_out(found: FitResult, rho: float) -> float:
-    """Return the leave-one-out error of n refits from the values of the full fit, by its compiled
-    program. Each row has weight 0 once, together with correlated neighbours.
+    """Return the leave-one-out error by n refits, which start at the values of the full fit and use
+    its compiled program. In each refit one row and its correlated neighbours have weight 0.
     """
     if found.dof < 2:
         return float("inf")

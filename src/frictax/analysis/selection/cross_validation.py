@@ -1,4 +1,4 @@
-"""Cross-validation of a structure: folds of the records, refits without each, their errors."""
+"""Cross-validation of a structure: folds of the records, refits without each, and errors."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +25,12 @@ Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
 
 
 class Folds:
-    """Pieces of records that a fold leaves out: windows of the objective, or half a second each.
+    """Division of records into pieces and folds. A fold is a set of pieces that a refit leaves out;
+    a piece is a window of the objective, or half a second of a record.
 
-    - `record`, `place`, `speed` (u,): for each piece the number of its record, its place in the
-      record (0 to 1), and its median speed in `unit`.
-    - `piece_of_samples`: for each record the number of the piece of each sample.
+    - `record`, `place`, `speed` (u,): for each piece the number of its record, its relative
+      position in the record (0 to 1), and its median speed in `unit`.
+    - `piece_of_samples`: for each record an array with the number of the piece of each sample.
     """
 
     def __init__(self, problem: Problem, records: Mapping[str, Record], cutoff: float) -> None:
@@ -66,7 +67,7 @@ class Folds:
         return _number_folds(self.record, lambda f: labels[f])
 
     def bands(self, count: int) -> Fold:
-        """Return folds that leave out bands of speed, with limits between clusters of speeds."""
+        """Return folds that leave out bands of speed, divided between clusters of speeds."""
         band = natural_classes(self.speed, count)
 
         def name(b: int) -> str:
@@ -77,8 +78,8 @@ class Folds:
 
 
 def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndarray, " _"]], str]:
-    """Return the speed of the machine at each sample, and the unit: |v| of its only body, or the
-    mean of |v|/max|v| over several bodies.
+    """Return the speed of the machine at each sample, and the unit. The speed is |v| of the only
+    body, or the mean of |v|/max|v| over several bodies.
     """
     found = [{b: np.abs(v) for b, v in body_speeds(r, cutoff).items()} for r in records]
     if all(len(here) == 1 for here in found):
@@ -94,8 +95,8 @@ def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndar
 
 
 def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " n"]]:
-    """Return the velocity of each body [m/s or rad/s], smoothed at `cutoff` [Hz]; the rates of all
-    outputs if the record does not measure a motion.
+    """Return the velocity of each body [m/s or rad/s], smoothed at `cutoff` [Hz]; if the record
+    does not measure a motion, the time derivatives of all outputs.
     """
     out, cutoff = {}, min(cutoff, LARGEST_CUTOFF * record.rate)
     places = {*VELOCITY_OF, *POSITION_OF}
@@ -120,8 +121,8 @@ def sliding_speed(
 
 
 def natural_classes(values: Float[np.ndarray, " n"], count: int) -> Int[np.ndarray, " n"]:
-    """Divide values into `count` classes with the least sum of squares within classes. Return the
-    class of each value, the lowest first.
+    """Divide values into `count` classes with the smallest sum of squares within classes. Return
+    the number of the class of each value; class 0 has the lowest values.
 
     **Source:** W. D. Fisher, "On grouping for maximum homogeneity", Journal of the American
     Statistical Association 53 (1958).
@@ -156,11 +157,11 @@ def _number_folds(fold: np.ndarray, name: Callable[[int], str]) -> Fold:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Errors of the predictions of data left out of the fit, for each fold.
+    """Prediction errors of the data that each fold leaves out of the fit.
 
-    - `folds`: names of the data left out; `unfinished`: number of refits without convergence.
+    - `folds`: names of the folds; `unfinished`: number of refits that did not converge.
     - `trajectory` (k,): root mean square residual of the objective in each fold, in the unit of the
-      outputs. `force` (k,): the same for inverse dynamics [N or N.m], or NaN.
+      outputs. `force` (k,): the same of inverse dynamics [N or N.m], or NaN.
     - `trajectory_squares`, `force_squares` (u,): contribution of each piece of the records to the
       mean square. The mean of the contributions is the mean square of all samples.
     """
@@ -188,7 +189,7 @@ class HeldOut:
 
 
 def unfinished_refits(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
-    """Return a sentence on the refits that were stopped before convergence, if any."""
+    """Return a tuple with a sentence on refits that did not converge; empty without such refits."""
     some = {by: held for by, held in held_out.items() if held.unfinished}
     counts = ", ".join(
         f"{held.unfinished} of {len(held.folds)} fits without {_LEFT_OUT[by]}"
@@ -198,10 +199,10 @@ def unfinished_refits(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
 
 
 class Refits:
-    """Fits of one structure without parts of its records, by the compiled program of the full fit.
+    """Refits of one structure to parts of its records, with the compiled program of the full fit.
 
     A refit begins at the user's model, or at a refit of `before` to the same part of the records.
-    The estimates of the full fit are not used, because they depend on the data left out.
+    It does not begin at the estimates of the full fit, because these depend on the data left out.
 
     `found`: the full fit; `before`: the fit whose estimates were the start of `found`, or None;
     `force`: the same machine with the objective `InverseDynamics`, or None.
@@ -221,7 +222,7 @@ class Refits:
         self.pieces_force = None if force is None else folds.piece_of_residuals(force)
 
     def left_out(self, fold: Fold) -> HeldOut:
-        """Return the errors of each fold in the data that it leaves out."""
+        """Return the prediction errors of each fold in the data that the fold leaves out."""
         number, names = fold
         with Workers() as pool:
             ends, ended = zip(
@@ -234,8 +235,8 @@ class Refits:
     def _errors(
         self, problem: Any, pieces: Any, number: np.ndarray, ends: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the root mean square of each fold, and the contribution of each piece to the mean
-        square of all data.
+        """Return the root mean square of each fold, and the mean-square contribution of each
+        piece.
         """
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
@@ -252,8 +253,8 @@ class Refits:
         return each, total * np.sum(size > 0) / size.sum()
 
     def without(self, gone: np.ndarray) -> tuple[np.ndarray, bool]:
-        """Fit without the pieces `gone`. Return the estimates (NaN if the fit failed), and whether
-        the search converged.
+        """Refit without the pieces that `gone` marks. Return the estimates (NaN if the fit failed),
+        and whether the search converged.
         """
         found, x, done = self.found, np.array(self.found.problem.x0), True
         if self.before is not None and self.pieces_before is not None:
@@ -278,9 +279,7 @@ class Refits:
         return np.asarray(end.x) if known else np.full(x.size, np.nan), done and bool(end.done)
 
     def residuals(self, problem: Problem, x: np.ndarray) -> np.ndarray:
-        """Return the residuals of `problem` at the values x, without priors, by the first step of a
-        search.
-        """
+        """Return the residuals of `problem` at the values x, without priors."""
         rows = weights(problem).size
         if not np.all(np.isfinite(x)):
             return np.full(rows, np.inf)
@@ -296,7 +295,7 @@ def weights(problem: Problem) -> np.ndarray:
 
 def coordinates(problem: Problem, x: Any) -> np.ndarray:
     """Return the coordinates of the values x. Values at a bound are first moved inside, by a
-    thousandth of the distance of the start value from the bound.
+    thousandth of the distance between the start value and the bound.
     """
     low, high = (
         end + inward * np.abs(problem.x0 - np.where(np.isfinite(end), end, 0.0))

@@ -22,12 +22,13 @@ from frictax.text import format_estimate
 
 
 def autocorrelation_of(fits: Iterable[FitResult]) -> float:
-    """Return the autocorrelation of the errors of neighbouring rows, from 0 to 0.98. It is 0 if
-    white noise explains the sweep as well, or if there are too few rows.
+    """Return the autocorrelation of the errors of neighbouring rows, from 0 to 0.98. The result is
+    0 if white noise explains the sweep equally well, or if there are too few rows.
 
-    It is estimated by restricted maximum likelihood from the law with the least AICc for white
-    noise, because a law that lacks a term has autocorrelated residuals. The result is the upper end
-    of the 68 % interval: with too small a value a law with many parameters follows the errors.
+    The autocorrelation is estimated by restricted maximum likelihood. The law with the smallest
+    AICc for white noise is used, because a law that lacks a term has autocorrelated residuals. The
+    result is the upper end of the 68 % interval, because too small a value favours laws with many
+    parameters, which follow the errors.
 
     **Source:** H. D. Patterson, R. Thompson, Biometrika 58(3), 1971 (restricted likelihood).
     """
@@ -51,8 +52,8 @@ def autocorrelation_of(fits: Iterable[FitResult]) -> float:
 def restricted_likelihood(
     r: Float[np.ndarray, " n"], J: Float[np.ndarray, "n p"]
 ) -> Callable[[float], float]:
-    """Return a function of the autocorrelation: -2 times the log of the restricted likelihood of
-    residuals `r` of a fit with the Jacobian `J`, up to a constant.
+    """Return a function that computes -2 times the log restricted likelihood of an autocorrelation,
+    up to a constant. `r`, `J`: residuals and Jacobian of the fit.
     """
 
     def minus2log(rho: float) -> float:
@@ -67,8 +68,7 @@ def restricted_likelihood(
 
 
 def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
-    """Return AICc and BIC of the fit for errors with this autocorrelation, which counts as one
-    parameter.
+    """Return AICc and BIC of the fit for errors with autocorrelation `rho`, one more parameter.
 
     The law is fitted again by generalised least squares, to first order about the fit. This is
     exact for laws that are linear in their parameters.
@@ -94,7 +94,7 @@ def _linearise(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.ndar
 
 
 def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, "n ..."]:
-    """Return the rows of `x` as combinations whose errors are independent."""
+    """Return linear combinations of the rows of `x` whose errors are independent."""
     first = np.sqrt(1.0 - rho**2) * x[:1]
     return np.concatenate([first, x[1:] - rho * x[:-1]])
 
@@ -110,8 +110,8 @@ _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Difference:
-    """The two directions differ as `kind` says: a better fit, the call for it, and the size of
-    the difference in words and in SI units.
+    """A difference of the kind `kind` between the two directions: a better fit, the call that makes
+    this fit, and the size of the difference in words and in SI units.
     """
 
     kind: str
@@ -125,11 +125,11 @@ class Difference:
 
 
 def _difference(found: FitResult, kind: str) -> Difference | None:
-    """Return the fit of this kind with the size of the difference, or None if
-    there is no such fit or no difference.
+    """Fit the model of this kind, and return the difference between the directions. Return None if
+    the model cannot be fitted, or if it does not contain a difference.
 
-    The difference is that of the parameter which differs most clearly. If none does, it is that of
-    the friction forces at the speed at which these differ most clearly.
+    The returned difference is that of the parameter which differs most clearly. If no parameter
+    differs clearly, the friction forces are compared at the speed where they differ most clearly.
     """
     try:
         call, better = _fit_kind(found, kind)
@@ -161,7 +161,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
 
 @dataclasses.dataclass(frozen=True)
 class _SizedDifference:
-    """A difference `size` with `half` of its interval, and the words that precede it."""
+    """A difference `size`, half the width of its interval, and the words that precede it."""
 
     what: str
     size: float
@@ -169,12 +169,12 @@ class _SizedDifference:
     unit: str
 
     def clearness(self) -> float:
-        """Return the size over half of the interval, 1 if the interval ends at 0."""
+        """Return the size over half of the interval width; 1 if the interval ends at 0."""
         return abs(self.size) / max(self.half, 1e-300)
 
 
 def _force_differences(better: FitResult) -> list[_SizedDifference]:
-    """Return friction forward minus friction backward, at speeds measured in both directions, with
+    """Return forward minus backward friction at speeds within the range of both directions, with
     intervals for white errors.
     """
     sweep, out = better.sweep, []
@@ -206,9 +206,11 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
 def with_directions(
     fits: Mapping[str, FitResult],
 ) -> tuple[dict[str, FitResult], dict[str, str]]:
-    """Return `fits` with further fits if the two directions differ, and in words by how much.
+    """Return `fits` with further fits if the two directions differ, and for each further fit the
+    difference in words.
 
-    The fit with the least AICc shows which model they ask for: each law has it then.
+    The fit with the smallest AICc decides whether an offset or a law for each direction is
+    necessary. This extension is then fitted for each law.
     """
     out, words = dict(fits), {}
     for _ in range(2):  # after an offset is added, the laws may still differ
@@ -222,12 +224,13 @@ def with_directions(
 
 
 def direction_notices(found: FitResult) -> tuple[Notice, ...]:
-    """Return a notice if the two directions of a sweep differ beyond the model of the fit.
+    """Return a notice if the two directions of a sweep differ more than the fitted model allows.
 
-    F tests of an offset and of a law for each direction, to first order about the fit, find a
-    difference. The model is then fitted, and has to have a lower AICc and an interval of the
-    difference without 0. A law for each direction is tried after an offset if the same tests of
-    that fit ask for it. Fits with priors, ties, bounds or logarithmic scales are not examined.
+    F tests for an offset and for a law for each direction, to first order about the fit, detect a
+    difference. The model with this difference is then fitted. Its AICc must be lower, and the
+    interval of the difference must not contain 0. If the directions still differ after an offset by
+    the same tests, a law for each direction is tried. Fits with priors, ties, bounds or logarithmic
+    scales are not examined.
     """
     other, least = None, found.aicc
     kinds = [EACH] if "offset" in found.names else [OFFSET, EACH]
@@ -248,10 +251,10 @@ def direction_notices(found: FitResult) -> tuple[Notice, ...]:
 
 
 def _different(found: FitResult) -> str:
-    """Return which term the residuals lack: an offset, a law for each direction, or neither ("").
+    """Return the extension that the fit lacks: an offset, a law for each direction, or none ("").
 
-    The F tests use generalised least squares. Among the likely autocorrelations of neighbouring
-    rows, the one with the largest p value counts. Outliers are excluded.
+    The F tests use generalised least squares. The largest p value over the likely autocorrelations
+    of neighbouring rows counts. Outliers are excluded.
     """
     problem, model = found.problem, found.start
     declared = {p.path: p.declaration for p in parameters(problem.setup.machine)}
@@ -278,7 +281,7 @@ def _different(found: FitResult) -> str:
     correlations = _CORRELATIONS[levels <= levels.min() + _NEARLY]
 
     def chance_of(smaller: np.ndarray, larger: np.ndarray) -> float:
-        """Return the largest p value of the F test of the larger model against the smaller."""
+        """Return the largest p value of the F tests of the larger model against the smaller one."""
         chances = []
         for rho in correlations:
             y, squares, ranks = whiten_rows(r, rho), [], []
@@ -302,7 +305,7 @@ def _different(found: FitResult) -> str:
 
 
 def _fit_kind(found: FitResult, kind: str) -> tuple[str, FitResult]:
-    """Return the call for the model of this kind, and its fit."""
+    """Fit the model of this kind. Return the text of the call, and the fit."""
     bare = not isinstance(found.start, SteadyFriction)
     law = found.start if bare else found.start.f_pos
     free = []

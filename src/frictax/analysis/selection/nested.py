@@ -1,4 +1,4 @@
-"""Nested models: search the larger model also from the fit of the model that it contains."""
+"""Nested models: search the larger model a second time from the fit of the smaller one."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,10 +17,11 @@ from ..errors.resampling import run_search
 
 
 def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
-    """Search each model also from the best fit that it contains, and return the better fits.
+    """Search each model a second time, starting from the best fit of a model that it contains.
+    Return the better fits.
 
-    A model contains another if trials with some parameters at their bound, at 0 or mirrored give
-    the same misfit.
+    A model contains another one if it has the same misfit at trial values: estimates of the other
+    model, with further parameters at a bound, 0, or equal to those of the other direction.
     """
     out: dict[str, FitResult] = {}
     for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):
@@ -32,7 +33,7 @@ def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
 
 
 def _images(small: FitResult, large: FitResult) -> Iterator[np.ndarray]:
-    """Yield coordinates at which `large` equals the fit `small`."""
+    """Yield coordinates at which the model of `large` has the misfit of the fit `small`."""
     problem = large.problem
     low, high = bounds(problem.unknowns), upper_bounds(problem.unknowns)
     # Values are moved inside their bounds by 1e-9 of the distance of the start from the bound.
@@ -48,8 +49,9 @@ def _images(small: FitResult, large: FitResult) -> Iterator[np.ndarray]:
 
 
 def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
-    """Yield trial values of `problem` from the estimates of `small`. Parameters that `small` lacks
-    are at their bound or 0: those of one field while others stay at their start, or all of them.
+    """Yield trial values of `problem` from the estimates of `small`. Parameters that `small` does
+    not have are set to their bound or 0. First this is done for the parameters of one field name
+    only, while the others keep their start values, then for all of them.
     """
     known, lacking = np.array(problem.x0), []
     for u in problem.unknowns:

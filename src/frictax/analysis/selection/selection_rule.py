@@ -1,5 +1,5 @@
-"""The rule that chooses one of several structures, the sentence on its reason, and the checks
-whether a fitted law is plausible over the speeds of its records.
+"""The rule that chooses one of several structures, the sentence on the reason, and the checks
+whether a fitted law is plausible at the recorded speeds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,13 +33,14 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
     """Choose a structure, and return it with the reason in words.
 
     1. Implausible structures are excluded, unless all are implausible.
-    2. Each held-out error, of trajectory and of force, is divided by the least error of its kind.
-       The ratio counts as 1 up to 1.05. It also counts as 1 if the difference is within one
-       standard error over the pieces of the records. A structure has the largest of its ratios.
-    3. Structures within 5 % of the least ratio are equal. Among them the one with the fewest
-       parameters is chosen, then the one with the smaller ratio, then the first.
+    2. Each held-out error, of trajectory and of force, is divided by the smallest error of the same
+       kind. A ratio up to 1.05 counts as 1. A ratio also counts as 1 if the difference of the
+       errors is within one standard error over the pieces of the records. The largest of its ratios
+       counts for a structure.
+    3. Structures within 5 % of the smallest ratio are equal. Among them the one with the fewest
+       parameters is chosen; with equal numbers the one with the smaller ratio, then the first.
 
-    So a structure is as good as its worst prediction, and the simplest of equal structures wins.
+    So a structure is rated by its worst prediction, and the simplest of equal structures is chosen.
 
     **Source:** L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone, *Classification and
     Regression Trees* (1984), section 3.4.3 (one standard error); the largest ratio after L. J.
@@ -94,7 +95,7 @@ def _reason(
 
 
 def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> str:
-    """Return a sentence on the prediction in which `row` is worst relative to the chosen one."""
+    """Return a sentence on the prediction in which `row` is worst relative to `best`."""
     worst, says = 0.0, ""
     for by, held in row.held_out.items():
         for what in ("trajectory", "force"):
@@ -109,7 +110,7 @@ def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> st
 
 
 def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
-    """Return for each structure the largest ratio of a held-out error to the least of its kind."""
+    """Return each structure's largest ratio of a held-out error to the smallest of its kind."""
     out = np.ones(len(rows))
     for by in rows[0].held_out:
         for kind in ("trajectory_squares", "force_squares"):
@@ -134,9 +135,9 @@ def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
 
 
 def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
-    """Return sentences on the bristles of these structures, judged by the data left out: whether a
-    bristle improves the prediction, and how many springs and sliders are identifiable. An
-    implausible structure is not an improvement.
+    """Return sentences on the bristles of these structures. They say whether a bristle improves the
+    prediction of the data left out, and how many springs and sliders are identifiable. An
+    implausible structure does not count as an improvement.
     """
     both = {row.name: _count_bristles(row) for row in rows}
     bristles, counts = ({name: pair[k] for name, pair in both.items()} for k in (0, 1))
@@ -163,7 +164,7 @@ def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
 
 
 def _count_bristles(row: ComparedStructure) -> tuple[int, int]:
-    """Return the number of bristles, and of their springs with sliders (0 for other bristles)."""
+    """Return the numbers of bristles and of their springs with sliders (0 for other bristles)."""
     machine = row.found.problem.setup.machine
     parts = machine.parts if isinstance(machine, Mechanism) else ()
     found = [b for part in parts if (b := getattr(part, "bristle", None)) is not None]
@@ -184,8 +185,9 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     """Return the reasons why a fit cannot describe the machine.
 
     - Friction that drives: the law falls to 0 at a speed of the record.
-    - A law that rises too steeply, as a table that stores a speed of the record. Its slope exceeds
-      5 times that of the straight line through the law, and the mean force over the highest speed.
+    - A law that rises too steeply, as a table does that follows errors at one speed of the record.
+      Its slope exceeds 5 times that of the straight line through the law, and also the mean force
+      divided by the highest speed.
     - Parameters that the records do not identify, or a search that did not converge.
 
     Only contacts with a measured motion are checked. A steep fall is plausible (Stribeck).
@@ -227,7 +229,7 @@ def visited_laws(
     found: FitResult, cutoff: float
 ) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, tuple[str, str, str]]]:
     """Yield for each contact and direction: its name, the direction (1 or -1), speeds, friction,
-    and the units of friction, slope and speed. The speeds begin at a hundredth of the highest.
+    and the units of friction, slope and speed. The speeds begin at 1 % of the highest speed.
     """
     seen: dict[tuple[str, int], Any] = {}
     for label, record in found.records.items():

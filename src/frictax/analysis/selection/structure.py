@@ -1,4 +1,4 @@
-"""A machine as a hypothesis, the usual structures of a machine, and the result of a comparison."""
+"""Structures (hypotheses on a machine), the usual ones, and the result of a comparison."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Structure:
 
     All fields except `model` are options of `fit`.
 
-    This sledge has another friction in each direction:
+    The friction of this sledge differs between the directions:
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 8.0, 801)
@@ -97,12 +97,12 @@ class ComparedStructure:
     """One structure of a comparison.
 
     - `found`: the fit to all records; `numbers`: number of fitted parameters.
-    - `trajectory`: root mean square residual of a run over whole records from the measured start,
-      free or in the closed loop as the objective. It has the unit of the output, or the standard
-      deviations of several outputs.
+    - `trajectory`: root mean square residual of runs over whole records from the measured start.
+      The runs are free or in closed loop, like the objective. The unit is that of the output, or
+      standard deviations for several outputs.
     - `force`: root mean square residual of inverse dynamics at the fitted values [N or N.m]; NaN if
-      the records do not determine it. `mean_square`: of the objective's weighted residuals.
-    - `aic`, `bic`: for `StructureComparison.n_eff` independent residuals.
+      the records do not determine it. `mean_square` of the objective's weighted residuals.
+    - `aic`, `bic`: criteria for `StructureComparison.n_eff` independent residuals.
     - `held_out`: errors in data left out of the fit, by ``"repeats"``, ``"speeds"`` and, for
       several records, ``"records"``.
     - `implausible`: reasons why it cannot describe the machine; `doubts`: further remarks.
@@ -147,13 +147,13 @@ def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StructureComparison(Summarised, StructureComparisonVerbs):
-    """Structures fitted to the same records, in the order given, with the chosen one.
+    """Structures fitted to the same records, in the given order, with the chosen one.
 
     Print it, or draw it by `plot()`.
 
-    `best`: see `frictax.analysis.selection.selection_rule.choose_structure`. `reason`: why it is
-    chosen, and why structures that fit closer are not. `n_eff`: effective number of independent
-    residuals. `unit` of the trajectory, `force_unit`.
+    `best`: the structure chosen by `frictax.analysis.selection.selection_rule.choose_structure`.
+    `reason`: why this one is chosen, not those with smaller residuals. `n_eff`: effective number of
+    independent residuals. `unit`, `force_unit`: units of trajectory and force errors.
 
     **Example:** at `Structure`.
     """
@@ -185,7 +185,7 @@ class StructureComparison(Summarised, StructureComparisonVerbs):
 
 
 def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the head and the cells of the table."""
+    """Return the header and the rows of the table."""
     unit, size = _handy(made.unit, [row.trajectory for row in made.rows])
     left_out = [held.trajectory_rms for row in made.rows for held in row.held_out.values()]
     as_output = made.best.found.problem.objective.in_units_of_outputs()
@@ -229,7 +229,7 @@ def structures_title(made: StructureComparison, records: str) -> str:
 
 
 def _handy(unit: str, values: list[float]) -> tuple[str, float]:
-    """Return the unit with a prefix that suits the least value, and its size."""
+    """Return `unit` with a prefix that suits the smallest value, and the size of this prefix."""
     if unit == "sd":
         return "x sd", 1.0
     known = [v for v in values if np.isfinite(v) and v > 0]
@@ -251,10 +251,10 @@ def default_structures(
     """Return structures for `compare` at one contact of a machine, the simplest first.
 
     1. Coulomb friction, symmetric and by direction.
-    2. Coulomb friction by direction with one further force, if the machine has that part:
+    2. Coulomb friction by direction and one further force, if the machine has such a part:
        `LinearPositionDependentForce`, `PeriodicPositionDependentForce`,
        `QuadraticSpeedDependentForce` or `QuadraticSpeedDependentTorque`.
-    3. By direction: Stribeck with exponent 1 and 2, and a table, free and smooth.
+    3. By direction: Stribeck with exponents 1 and 2, and a table without and with smoothness prior.
 
     **Arguments:**
 
@@ -262,8 +262,8 @@ def default_structures(
       contact with a law for each direction, such as `f_pos` and `f_neg`.
     - `record`: its highest speed, smoothed at `cutoff` [Hz], is the last node of the tables.
     - `free`: further parameters that every structure fits, such as ``["mass.m"]``.
-    - `nodes` >= 3: number of evenly spaced speeds of a table. Its smoothness prior has the scale of
-      a tenth of the friction for second differences.
+    - `nodes` >= 3: number of evenly spaced speeds of a table. The smoothness prior on second
+      differences has a scale of a tenth of the friction.
 
     **Returns:** structures by name, for `compare`.
 

@@ -1,4 +1,4 @@
-"""Compare structures of a machine by their predictions of data that were left out."""
+"""Compare structures of a machine by their predictions of data that were left out of the fit."""
 
 import contextlib
 import dataclasses
@@ -52,7 +52,7 @@ class StructureOptions(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Criteria:
-    """The options of a comparison of structures with their defaults; see `compare_structures`."""
+    """The options of a comparison of structures, with defaults. See `compare_structures`."""
 
     objective: Checked[AbstractObjective | None] = None
     start: Checked[AbstractObjective | None] = None
@@ -75,23 +75,24 @@ def compare_structures(
     - one band of speeds, because a table with many nodes predicts only the speeds of its record;
     - one of several records, if every parameter is common to the records.
 
-    `selection_rule.choose_structure` has the rule. A structure that contains another is also
-    searched from the result of the other, and never fits worse.
+    `selection_rule.choose_structure` describes the rule of the choice. If a structure contains
+    another one, it is also searched from the result of the other, so it never fits worse.
 
     **Arguments:**
 
     - `data`: a record, or several in a list or by label; `structures`: by name, a `Structure` each,
       with start values away from bounds.
-    - `criteria`, the options of `compare`: `objective` is ``Windows(0.5)`` by default. With
-      `FreeRun`, `ClosedLoop` and `InverseDynamics` pieces of half a second are left out. `start` as
-      in `fit`; `engine`: `OnSamples(...)`; `cutoff` [Hz] of the filter of forces and speeds;
+    - `criteria`: the options of `compare`. `objective` is ``Windows(0.5)`` by default. With
+      `FreeRun`, `ClosedLoop` and `InverseDynamics`, pieces of half a second are left out. `start`
+      as in `fit`; `engine`: `OnSamples(...)`; `cutoff` [Hz] of the filter of forces and speeds;
       `repeats`: number of equal parts of each record; `bands`: number of groups of speeds.
     - `progress` as in `fit`.
 
-    **Returns:** a `StructureComparison`. Its AIC and BIC are those of Gaussian residuals, n_eff
-    log(mean square) + 2 p and + p log(n_eff). Residuals of a record are autocorrelated, so n_eff is
-    their effective number (`effective_sample_size`), that of the closest fit for all. AIC and BIC
-    judge only the motion that was fitted. They do not choose here.
+    **Returns:** a `StructureComparison`. Its AIC and BIC are those of Gaussian residuals: n_eff
+    log(mean square) plus 2 p for AIC or p log(n_eff) for BIC. Residuals of a record are
+    autocorrelated, so n_eff is their effective number (`effective_sample_size`). The n_eff of the
+    fit with the smallest residuals is used for all structures. AIC and BIC rate only the motion
+    that was fitted, and do not affect the choice.
 
     **Raises:** `ValueError` if there is nothing to compare, for sweeps among the records, and for
     `Windows(free_starts=True)`, whose starts are unknown in the data left out; otherwise as `fit`.
@@ -148,7 +149,7 @@ def compare_structures(
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
     def fit_one(name: str) -> tuple[FitResult, FitResult | None]:
-        """Return the fit of a structure, and the fit by `start` before it."""
+        """Return the fit of a structure, and the preceding fit with the objective `start`."""
         structure, before = structures[name], None
         common = {"free": structure.free, "instruments": structure.instruments}
         common |= {"engine": criteria.engine, "tied": structure.tied}
@@ -169,7 +170,7 @@ def compare_structures(
         return found, before
 
     def judge_one(name: str) -> ComparedStructure:
-        """Return a structure with its errors, without AIC and BIC."""
+        """Return the fitted structure with its errors, but without AIC and BIC."""
         found, before = fits[name], both[name][1]
         # Compute the errors in force by inverse dynamics, if the records have the necessary
         # channels. A record of a closed loop has a reference instead of a force.
@@ -230,7 +231,7 @@ def _units_of(records: Mapping[str, Record]) -> tuple[str, str]:
 
 
 def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
-    """Return the root mean square of runs over whole records, each from its measured start."""
+    """Return the root mean square residual of runs over whole records from measured starts."""
     found = refits.found
     problem, objective = found.problem, found.problem.objective
     machine = problem.setup.machine
@@ -270,8 +271,8 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
 def check_structures(
     structures: Any, objective: Any, repeats: Any, bands: Any
 ) -> dict[str, Structure]:
-    """Raise `ValueError` without structures, and for an objective that cannot predict data left
-    out.
+    """Return the structures by name. Raise `ValueError` without structures, and for an objective
+    that cannot predict data left out.
     """
     if not isinstance(structures, Mapping) or not structures:
         raise ValueError(
