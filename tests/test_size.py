@@ -36,7 +36,7 @@ LINES = {
     "programs": 1_030,
     "report": 6_900,
     "signals": 660,
-    "": 2_470,
+    "": 2_480,
 }
 MOST_PARAMETERS = 8
 WIDE = 0  # functions with more parameters
