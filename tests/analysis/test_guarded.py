@@ -128,6 +128,7 @@ def test_what_was_found_of_the_same_directions_is_not_found_again() -> None:
     assert sums(np.zeros((0, 3)), 1.0).size == 0
 
 
+@pytest.mark.slow
 def test_noise_that_is_enough_is_looked_for_no_longer(clean) -> None:
     v = clean + remembered(np.random.default_rng(9), 0.9)
     noise = noise_of(v)

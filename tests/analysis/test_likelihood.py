@@ -65,6 +65,7 @@ def test_a_walk_beside_white_noise_is_that_of_matrices(seed: int) -> None:
         assert value == pytest.approx(dense, abs=0.6)  # waves faster than the slowest are left out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [0.0, 1.0, 3.0])
 def test_a_slow_column_is_worth_no_more_than_chance_beside_a_walk(times: float) -> None:
     fitted, tried = slow()

@@ -248,6 +248,7 @@ def test_a_term_that_was_not_tried_is_said_to_be_none() -> None:
         fitted("nothing", "white", 7).missing()["warp"]
 
 
+@pytest.mark.slow
 def test_a_dip_of_any_width_is_one_term() -> None:
     found = fitted("nothing", "white", 7)
     (dip,) = [one for one in catalogue(found) if one.term == "Stribeck"]

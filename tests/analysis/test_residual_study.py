@@ -74,6 +74,7 @@ def test_a_ripple_is_found_with_its_period_and_its_amplitude() -> None:
     assert "mm" in ripple.sentence
 
 
+@pytest.mark.slow
 def test_residuals_without_a_pattern_refer_to_missing() -> None:
     t = np.linspace(0.0, 3.0, 301)
     force = 3.0 * np.sin(4.0 * t)
@@ -167,6 +168,7 @@ def test_an_autoregression_has_its_correlation_time_and_its_number_of_independen
     assert numbers["correlation time"] == pytest.approx(0.5 * 0.005 * 1.9 / 0.1, rel=0.25)
 
 
+@pytest.mark.slow
 def test_each_record_is_studied_by_itself() -> None:
     found = fitted([run(0.3 * np.sin(2 * np.pi * S / 0.05), name="worn"), run(seed=1, name="new")])
     study = found.residual_study()
@@ -193,6 +195,7 @@ def arm() -> fx.Mechanism:
     )
 
 
+@pytest.mark.slow
 def test_the_ripple_of_a_motor_is_told_in_newton_metres_and_how_often_it_comes_in_a_turn() -> None:
     pull = 2 * 6 * A + 2 * np.sign(V) + 6 * V - 0.3 * np.sin(12 * 6 * S) + coloured(0)
     record = fx.Record(T, {"drive": pull}, {"arm.phi": 6 * S}, name="run")

@@ -247,6 +247,7 @@ def test_n_eff_of_an_autoregression_is_its_closed_form() -> None:
     assert integrated_autocorrelation_time(x) == pytest.approx((1 + 0.9) / (1 - 0.9), rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_usual_structures_are_starts_of_one_machine(alike: fx.StructureComparison) -> None:
     (record,) = alike.records.values()
     made = fx.default_structures(
@@ -349,6 +350,7 @@ def test_emps_asks_for_a_physical_machine_and_not_for_the_table_that_fits_it_clo
     assert right.held_out["speeds"].force_rms < 1.05 * right.force
 
 
+@pytest.mark.slow
 def test_fits_without_a_part_that_were_stopped_are_told(alike: fx.StructureComparison) -> None:
     held = alike.best.held_out
     stopped = dataclasses.replace(held["repeats"], unfinished=2)

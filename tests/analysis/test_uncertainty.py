@@ -9,6 +9,7 @@ from frictax.analysis.errors.linearization import Samples, long_run_covariance
 from rigs import NOISE, TRUE, TRUE_LAW, block, motion
 
 
+@pytest.mark.slow
 def test_white_errors_are_those_of_the_fit() -> None:
     found = resting([X])
     u = found.uncertainty(fx.White())

@@ -21,7 +21,7 @@ BRISTLES = [
 ]
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("bristle", BRISTLES, ids=["fading", "LuGre", "Dahl", "ElastoPlastic"])
 def test_at_constant_speed_friction_is_the_law_whatever_the_bristle(bristle: Any) -> None:
     @jax.jit
@@ -278,6 +278,7 @@ def test_the_law_backward_bends_the_bristle_backward() -> None:
     assert np.asarray(run["friction"].f)[1:] == pytest.approx([1.0, -2.05], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_bristle_starts_bent_and_is_linear_about_its_state() -> None:
     machine = rubbing(fx.LuGre(1e3, 5.0, z=5e-4), fx.Coulomb(F_Coulomb=1.0, F_prop=0.3))
     run = fx.simulate(machine, np.array([0.0, 1e-3]))

@@ -40,6 +40,7 @@ def ramp(begin: float, end: float) -> fx.Ramp:
     return fx.Ramp(offset=begin, height=end - begin, duration=3.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pressed", [0.0, -1.0])
 def test_a_brake_without_normal_force_is_free(pressed: float) -> None:
     run = simulate(braked(ramp(pressed, pressed), v=1.0, load=0.5))

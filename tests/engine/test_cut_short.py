@@ -73,7 +73,7 @@ def shown(x: Any, way: Any, engine: Any) -> Any:
     return rows, run.result
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(ENGINES))
 def test_derivatives_after_every_kind_of_cut_are_nan_in_both_modes_and_right_before(
     name: str,

@@ -50,6 +50,7 @@ def test_several_mode_changes_within_one_sample_are_all_found() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1e-1, 1e-2, 1e-3])
 def test_a_dip_of_the_velocity_below_0_inside_one_sample_is_a_stop(depth: float) -> None:
     A = 3.0

@@ -28,6 +28,7 @@ def found() -> fx.FoundMachine:
     return fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
 
 
+@pytest.mark.slow
 def test_the_identified_machine_runs_under_its_record_and_carries_its_numbers(
     found: fx.FoundMachine,
 ) -> None:

@@ -39,6 +39,7 @@ def test_a_value_that_wants_to_go_further_stays_on_its_bound_and_has_no_interval
     assert f"is at its bound {end:g}" in str(found)
 
 
+@pytest.mark.slow
 def test_an_interval_ends_at_the_bound_that_it_reaches() -> None:
     free = fx.fit(BLOCK, RECORD, free=[F])
     most = free.values[F] + free.standard_errors[F]

@@ -44,7 +44,7 @@ def test_standard_errors_are_the_scatter_of_1000_estimates_up_to_a_tenth_more(re
     assert np.all((ratio > 0.96) & (ratio < 1.1)), ratio
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "count", "least", "most"),
     [("Stribeck", 100, 0.88, 1.0), ("Stribeck", 400, 0.91, 0.985), ("Table", 400, 0.91, 0.985)],

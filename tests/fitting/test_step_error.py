@@ -96,6 +96,7 @@ def test_a_held_noisy_input_raises_no_alarm() -> None:
     assert not any("steps are too long" in w for w in found.warnings)
 
 
+@pytest.mark.slow
 def test_what_simulates_nothing_has_no_step_error() -> None:
     machine = swing(30.0)
     v, force, sigma = np.linspace(0.1, 1.0, 10), np.full(10, 0.6), np.full(10, 0.01)

@@ -66,6 +66,7 @@ def test_without_noise_the_estimates_are_exact_to_1e_6(exact) -> None:
             assert found.values[name] == pytest.approx(value, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "error"), [(1e-4, 3e-4), (1e-3, 5e-3)])
 def test_noise_of_the_position_does_not_bias_the_mass(exact, noise: float, error: float) -> None:
     found = found_from(seen(exact, noise))

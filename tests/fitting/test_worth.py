@@ -191,6 +191,7 @@ def test_that_all_forces_vanish_is_not_missing_where_they_are_balanced() -> None
     assert "gain of input" not in str(found.missing())
 
 
+@pytest.mark.slow
 def test_the_judgement_costs_little() -> None:
     found = fx.fit(block(), record(block()), free=LAW)
     least = np.inf

@@ -56,6 +56,7 @@ def test_a_block_beyond_where_its_table_reaches_0_keeps_its_speed_and_is_told_of
     assert notice.numbers["reached"] == pytest.approx(4.0)
 
 
+@pytest.mark.slow
 def test_a_run_within_a_tenth_beyond_its_table_is_not_told_of() -> None:
     assert quiet(sliding(FALLING, v=1.09), jnp.linspace(0.0, 2.0, 41)).notices == ()
 

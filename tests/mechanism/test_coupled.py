@@ -287,7 +287,7 @@ def test_a_freewheel_that_nothing_presses_on_runs_freely_whatever_corners_its_la
     assert float(run["hub"].w_rel[2]) == pytest.approx(6.5 * np.exp(-0.5 * 4 / 30) - 5.5, abs=1e-9)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [REFERENCE, fx.OnSamples()], ids=["Adaptive", "OnSamples"])
 def test_a_freewheel_that_would_start_turning_backward_takes_both_sides_along_at_once(
     engine: Any,

@@ -46,6 +46,7 @@ def library_force(s_rel: float, v_rel: float, c: float, d: float) -> float:
     return f_c + min(max(d * v_rel, f_c), -f_c)
 
 
+@pytest.mark.slow
 def test_a_damped_bounce_is_that_of_the_librarys_formula() -> None:
     c, d, end = 200.0, 4.0, 0.5
     rates = lambda t, y: [y[1], -9.81 - library_force(y[0], y[1], c, d) / 0.5]  # noqa: E731

@@ -169,6 +169,7 @@ def test_derivatives_of_states_and_event_times_equal_central_differences() -> No
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_friction_in_a_gear_grows_with_the_load_on_either_side() -> None:
     friction = fx.SupportFriction("arm", f_pos=fx.Coulomb(F_Coulomb=F), peak=1.2)
     ts = jnp.linspace(0.0, 4.0, 81)

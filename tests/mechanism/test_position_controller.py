@@ -242,6 +242,7 @@ def test_a_known_controller_is_not_fitted_unless_named() -> None:
     assert [p.path for p in fx.parameters.select(machine, "drive.k")] == ["drive.k"]
 
 
+@pytest.mark.slow
 def test_its_variables_stand_in_the_table_and_its_reference_beside_the_position() -> None:
     run = fx.simulate(oscillating(), jnp.linspace(0.0, 1.0, 11))
     table = run.to_pandas()

@@ -276,7 +276,7 @@ def test_a_short_ripple_of_great_force_is_right() -> None:
 # -- both
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("period", [PERIOD, 0.07])
 def test_the_balance_closes_with_friction_drag_and_ripple(period: float) -> None:
     run = fx.simulate(rubbed(period=period), jnp.linspace(0.0, 2.5, 26), REFERENCE, energy=True)

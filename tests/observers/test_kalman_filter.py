@@ -375,6 +375,7 @@ def test_a_run_that_fails_is_told_with_its_time() -> None:
         fx.kalman_filter(light, record, start_sd={LEVEL: 0.1}, members=1)
 
 
+@pytest.mark.slow
 def test_a_name_that_was_not_estimated_is_told() -> None:
     t = np.linspace(0.0, 1.0, 21)
     found = fx.kalman_filter(block(), blind(t, t), start_sd={LEVEL: 0.1}, members=1)

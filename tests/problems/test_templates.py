@@ -178,6 +178,7 @@ def test_a_record_of_this_kind_gives_a_problem_that_passes_the_check(
     assert "frictax identify run" in text.splitlines()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [k if k == "sweep" else pytest.param(k, marks=pytest.mark.slow) for k in TRUTHS],

@@ -220,6 +220,7 @@ def asked(found: fx.FitResult) -> None:
     _ = found.model, found.identifiability, str(found.uncertainty()), found._repr_html_()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [1, pytest.param(12, marks=pytest.mark.slow)])
 def test_a_fit_with_wrong_types_and_a_right_checksum_is_refused_when_it_is_loaded(
     share: int, tmp_path: Path

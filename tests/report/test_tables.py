@@ -63,6 +63,7 @@ def test_columns_of_a_run_have_the_units_of_what_slides_or_turns() -> None:
     assert units.keys() == names.keys() == {"time", *run.to_pandas().columns}
 
 
+@pytest.mark.slow
 def test_a_force_over_position_is_a_torque_on_a_body_that_turns() -> None:
     force = {"f_nominal": 1.0, "slope": 0.0}
     machine = fx.Mechanism(
