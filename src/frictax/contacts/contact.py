@@ -26,7 +26,7 @@ class AbstractContact(CheckedModule):
     rotational: ClassVar[bool]
     # Whether the contact is a freewheel, which never slides backward.
     blocks_backward: ClassVar[bool] = False
-    # Whether the friction is the greater of two straight lines over the torque that the first body
+    # Whether the friction is the greater of two linear functions of the torque that the first body
     # transmits, as in a `LossyGear`.
     depends_on_torque: ClassVar[bool] = False
 

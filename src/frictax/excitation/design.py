@@ -394,8 +394,9 @@ def search_excitation(
     seed: int,
     work: Work,
 ) -> Candidate:
-    """Search in three stages, and return the best excitation. All starts get a quarter of the
-    steps, the better half of them get a third more, and half of these get the rest.
+    """Search in three stages, and return the best excitation. The first stage gives each start a
+    quarter of the steps. The second stage gives the better half of the starts a third of the steps.
+    The last stage gives half of these the remaining steps.
     """
     draws = np.random.default_rng(seed)
     with nested_work():

@@ -167,8 +167,8 @@ class MachineUnderTest(AbstractFamily):
 
     def staying(self, mode: Modes, args: PyTree) -> "MachineUnderTest":
         if any(path.startswith("inputs.") for path in self.paths):
-            # The inputs depend on the parameters and must be differentiated, so they are not
-            # replaced.
+            # The inputs depend on the parameters, and their derivatives are needed. Therefore the
+            # inputs are not replaced by the segment of this mode.
             return self
         system = self.system(self.values()).staying(mode, args)
         acting = {name: signal_at(system, name) for name in self.inputs}

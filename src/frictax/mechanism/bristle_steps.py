@@ -28,11 +28,11 @@ def within_limits(before: Any, after: Any) -> Array:
     """Return whether a linearly implicit step is accurate. `before`, `after`: snapshots before and
     after this step.
 
-    It is accurate if no bristle is bent beyond its limit, and if each bristle slides or oscillates
-    slowly compared with the step. A bristle beyond its limit shows that the motion stopped inside
-    the step, where the linearization is wrong. A bristle that does not slide oscillates about v =
-    0, where the linearization is also wrong. If the step is longer than half a period of this
-    oscillation, errors and derivatives grow.
+    It is accurate under two conditions. No bristle is bent beyond its limit. Each bristle slides,
+    or the period of its oscillation is longer than about two steps. A bristle beyond its limit
+    shows that the motion stopped inside the step, where the linearization is wrong. A bristle that
+    does not slide oscillates about v = 0, where the linearization is also wrong. If the step is
+    longer than half a period of this oscillation, errors and derivatives grow.
     """
     ok = jnp.all(jnp.isfinite(after.y))
     h = after.t - before.t

@@ -58,9 +58,9 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         room_low, room_high = s - low + eps, high - s + eps
         margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
         margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
-    # "forward" is the margin of the velocity while the contact slides, and the reserve of the
-    # holding force while the contact is stuck. A freewheel has the margin of the velocity also
-    # without a normal force, because it must not turn back.
+    # While the contact slides, the margin "forward" is its velocity. While it is stuck, this margin
+    # is the force that is missing to breakaway. A freewheel without a normal force also uses its
+    # velocity, because it must not turn backward.
     moves, speed = (m != STUCK, now.v_rel[c]) if part.blocks_backward else (slides, v)
     least = speed + velocity_rounding(now, c)
     # The velocity of a contact that others hold is only an integration error, not an event.

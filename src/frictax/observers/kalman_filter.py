@@ -209,7 +209,7 @@ def kalman_filter(
     if engine is None:
         substeps = max((k for _, k in OnSamples().over_gaps(record.t).finer), default=1)
         forward: Any = ForwardAlone()
-        # At most 20 mode changes can occur between two samples.
+        # Allow at most 20 mode changes between two samples.
         engine = OnSamples(substeps=substeps, max_events=20, adjoint=forward)
     known = {p.path: p for p in parameters(model)}
     for option, given in (("start_sd", start_sd), ("drift", drift), ("noise", noise)):

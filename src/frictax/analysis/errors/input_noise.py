@@ -1,5 +1,5 @@
-"""Errors from known errors of the recorded channels: noise of inputs, interpolation, encoder
-steps, and the noise of positions in the weak form of inverse dynamics.
+"""Errors of the estimates that known errors of the recorded channels cause: noise of inputs,
+interpolation, encoder steps, and the noise of positions in the weak form of inverse dynamics.
 """
 
 import dataclasses

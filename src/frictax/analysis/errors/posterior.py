@@ -221,7 +221,9 @@ class _Chain:
         return improbable
 
     def evaluate_state(self, u: np.ndarray, frame: Frame) -> State | None:
-        """Return the state at the coordinates u of the frame; None if a simulation fails."""
+        """Return the density and its gradient at the coordinates u of the frame; None if a
+        simulation fails.
+        """
         w = frame.middle + frame.root @ u
         z = np.asarray(self.problem.coordinates(frame.values(jnp.asarray(w))))
         end = run_search(self.problem, self.method, z, 1)

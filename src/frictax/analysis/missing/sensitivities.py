@@ -211,9 +211,10 @@ def directional_sensitivity(
     way: Float[np.ndarray, " k"],
     ranges: OperatingRange,
 ) -> Float[np.ndarray, " n"]:
-    """Return the derivative of the weighted residuals in the direction `way` of the candidates'
-    coefficients, at coefficients 0. The candidates must not be ripples. One simulation with a
-    tangent computes this derivative, while the derivatives by all coefficients take longer.
+    """Return the directional derivative of the weighted residuals by the coefficients of the
+    candidates, along `way`, where all coefficients are 0. The candidates must not be ripples. One
+    simulation with a tangent computes this derivative, while the derivatives by all coefficients
+    take longer.
     """
     at = Point(x, np.zeros(len(way)), {}, dict.fromkeys(ranges.centre, 1.0))
     each = (

@@ -315,7 +315,7 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
 
     The two fits are independent. Therefore the variance of a difference is the sum of the two
     variances, each by the noise model of its fit. The degrees of freedom are those of Welch's
-    formula. Parameters of a single record are not compared.
+    formula. Parameters that were fitted for each record separately are not compared.
 
     **Source:** B. L. Welch, "The generalization of Student's problem when several different
     population variances are involved", Biometrika 34 (1947).

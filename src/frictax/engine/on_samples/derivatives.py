@@ -54,8 +54,8 @@ def _run_samples_jvp(primals, tangents) -> Any:
         d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
         return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
     floats, whole, record = operation.value(*at, keeps=True)
-    # JAX can transpose this operation only if every entry of the tangents depends linearly on an
-    # input tangent. Therefore `nought`, a zero with a derivative, is added to each entry.
+    # JAX can transpose this operation only if every entry of the tangents is computed linearly
+    # from an input tangent. Therefore `nought`, a zero that is computed from one, is added to each.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_y0, d_ts))[0])
     along = (d_moved, *[d if d is None else d + nought for d in along[1:]])
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x) + nought, floats)

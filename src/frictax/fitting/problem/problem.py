@@ -301,8 +301,9 @@ class Problem:
             x, slope = jnp.where(fixed[0], fixed[1], x), jnp.where(fixed[0], 0.0, slope)
         parts, p, kind = [], z.shape[0], jnp.zeros((), jnp.int32)
         for i in range(len(self.prepared)):
-            # Only the parameters of this record are differentiated. The starts of all windows share
-            # one column of the derivative, because each start affects only its own rows.
+            # Derivatives are needed only by the parameters that affect this record. One column for
+            # each start variable holds the derivatives by the starts of all windows, because the
+            # start of a window affects the rows of this window only.
             mine, starts = (
                 [u for u in self.unknowns if u.record in (None, i) and not u.hidden],
                 self._starts(i),

@@ -24,7 +24,8 @@ def peak_unseen(model: Any) -> Notice:
 
 def weight_notices(model: Any, sweep: Sweep, paths: Sequence[str]) -> list[Notice]:
     """Return a notice for a fitted sweep of both directions. Such a sweep cannot distinguish a
-    weight from a difference of the two laws, or an offset from an asymmetry of friction.
+    weight from a difference between the laws of the two directions. It cannot distinguish an offset
+    from friction that differs by direction.
     """
     if not sweep.both_directions:
         return []

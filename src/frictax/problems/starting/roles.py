@@ -325,8 +325,9 @@ def match_units(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, C
 
 
 def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
-    """Return the position column with the unit (or the counts in a turn) that follows from the
-    velocity. `scale`: change of the position divided by the integral of the velocity, as recorded.
+    """Return the position column. Its unit, or its number of counts in a turn, becomes the one that
+    agrees with the unit of the velocity. `scale`: change of the position divided by the integral of
+    the velocity, as recorded.
     """
     known = VELOCITY[velocity.unit]
     size = known.si / scale  # the size of one unit of the position, in SI units
