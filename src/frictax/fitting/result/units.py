@@ -32,8 +32,8 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
     A field of a user's own machine or part has its declared unit. The offset and drift of a channel
     have the channel's unit. Laws, bristles and contacts declare units of translation. These become
     units of rotation for a turning part. Forces become friction coefficients if a normal force
-    multiplies them. A parameter of a signal, such as an amplitude, has the unit of the force,
-    torque or position that the signal drives.
+    multiplies them. An amplitude or offset of a signal has the unit of the force, torque or
+    position that the signal drives. Times, frequencies and phases keep their declared units.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     channels = {
