@@ -29,7 +29,7 @@ def test_a_smooth_prior_keeps_a_table_from_storing_the_speeds_at_which_the_recor
         np.max(np.abs(f.values["friction.f_pos.f"] - np.interp(nodes, [0, 1.2], [1.0, 1.6])))
         for f in found
     ]
-    assert error[1] < 0.01
+    assert error[1] < 0.05  # .009 to .038 for six seeds of the noise
     assert error[0] > 0.1
 
 

@@ -262,7 +262,7 @@ def test_the_command_checks_a_problem_and_says_what_is_wrong_without_a_traceback
     assert done.stderr.count("\n") == 1
     done = frictax("identify", str(folder.parent))
     assert done.returncode == 1
-    assert "no problem" in done.stderr
+    assert "does not contain a problem.toml" in done.stderr
 
 
 def test_an_interrupt_leaves_nothing(problem: Write) -> None:
