@@ -111,7 +111,7 @@ def row_of(record: Record, found: FitResult) -> dict[str, Any]:
     row: dict[str, Any] = {"record": record.name, "converged": found.converged, "reason": ""}
     row["at_noise"] = found.at_noise
     for e in found.estimates:
-        # A fit that did not converge gets no interval, which would be misleading.
+        # The interval of a fit that did not converge would be misleading.
         ended = found.converged
         row[e.name] = e.value
         row[f"{e.name}.standard_error"] = e.standard_error if ended else np.nan

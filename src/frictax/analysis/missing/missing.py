@@ -426,7 +426,7 @@ class _Search(Trials):
             p_value = min(max(len(order) * alone, max(passing, 1) * by_blocks), 1.0)
             rms = float(np.sqrt(after / count))
             term = self.term(i, row, p_value, alike[i], rms, at)
-            # The 99 % interval must exclude 0, and the gain is at least half of the predicted gain.
+            # The 99 % interval must exclude 0, and the gain must be half of the predicted gain.
             is_confirmed = (
                 p_value < SURE
                 and abs(term.value) > 2.58 * term.standard_error

@@ -439,7 +439,7 @@ def _slopes_and_mean(
     gaps = np.split(lines.t, lines.start[1:])
     typical, scatter = [], fit.white + fit.slow
     for errors in np.split(lines.error, lines.start[1:]):
-        # If all records (but outliers) had this error, their total weight would be the same.
+        # With this error for each record that is not an outlier, the total weight is the same.
         counted = errors[errors < 1e3 * np.median(errors)]
         square = 1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter
         typical.append(float(np.sqrt(max(square, 0.0))))

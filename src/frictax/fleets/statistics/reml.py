@@ -225,7 +225,7 @@ def maximize_likelihood(
 
     def hessian(z: np.ndarray) -> np.ndarray:
         factors, at, slopes = evaluate(tuple(z))
-        # J contains the derivatives of the lower triangles of L L' by those of L, in blocks.
+        # J: derivatives of the lower triangle of L L' with respect to that of L, in blocks.
         rows, columns = triangle
         J = np.zeros((k * len(factors), k * len(factors)))
         for b, L in enumerate(factors):
