@@ -187,7 +187,7 @@ def join_chunks(
     import pandas as pd
 
     description = {"names": [], "units": {}}
-    for frame in reversed(frames):  # If frames differ, the description of the first one is used.
+    for frame in reversed(frames):  # If frames differ, the description of the first frame is used.
         description |= frame.attrs.get(META, {})
     # A chunk without a successful fit lacks columns, so the widest frame gives their order.
     by_width = sorted(frames, key=lambda frame: -len(frame.columns))

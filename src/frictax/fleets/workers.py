@@ -150,7 +150,7 @@ def initialize_process(places: Any = None) -> None:
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
-        if parent is not None:  # The parent process may be killed.
+        if parent is not None:  # end this process if the parent process is killed
             parent.join()
             os._exit(1)
 
@@ -213,7 +213,7 @@ def run_on_cluster(
                 out.append(job)
             return out
 
-        queue = as_completed(submit_more(3 * threads))  # so that threads do not wait
+        queue = as_completed(submit_more(3 * threads))  # 3 per thread, so that no thread waits
         for job in queue:
             stop_here()
             chunk = running.pop(job)

@@ -235,7 +235,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             names = found.problem.prepared[found.number(c.label)].names
             sums[-1] |= {"record": found.number(c.label), "column": names.index(c.name)}
             sums[-1] |= {"size": size, "absent": np.flatnonzero(~c.counts).tolist()}
-            # A page whose rms differs by more has another curve than the fit.
+            # If the rms of a page differs by more than this, its curve is not that of the fit.
             rounding = 1e-6 * c.rms(c.residual) + 1e-9 * c.rms(c.measured)
             sums[-1]["rounding"] = rounding / size
         else:
@@ -300,7 +300,7 @@ def _plot(
                     if good.size:
                         kept.append(good[[np.argmin(y[good]), np.argmax(y[good])]])
             rows = np.unique(np.concatenate(kept))
-        rows = with_gaps(rows, channel)  # -1 between two windows
+        rows = with_gaps(rows, channel)  # rows with -1 between two windows
         if motion and moving is None:
             pair, one, below = fit_panels(channel, rows, plotly.escape_name(channel.name))
             moves.append(

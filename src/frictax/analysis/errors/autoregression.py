@@ -425,7 +425,7 @@ def _walk_waves(n: int) -> _Waves:
     return _Waves(s, c, phase, 0.25 / np.sin(phase / 2.0) ** 2, s.T @ s, s.T @ c, c.T @ c)
 
 
-_LEAST_INFORMATION = 1e-9  # [information of white residuals] added in all directions
+_LEAST_INFORMATION = 1e-9  # [information of white residuals] makes the information invertible
 # Largest number of REML iterations, and the relative change of the covariance at which they end.
 _ROUNDS, _SETTLED = 12, 3e-3
 _IN_TIME = ("s", "record", "Record longer, or repeat the run and use the errors of Jackknife")

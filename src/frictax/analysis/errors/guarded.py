@@ -295,7 +295,7 @@ def _in_order(linear: Linearization) -> list[Linearization]:
     found, record = linear.found, linear.samples.record
     sweeps, r = list(found.records.values()), linear.residuals
     off = outliers(sweeps, found.full_residuals[: len(r)], linear.jacobian)
-    # Residuals of outliers are replaced by 0. The others are scaled to keep the mean square.
+    # Residuals of outliers are replaced by 0. Other residuals are scaled to keep the mean square.
     if off.any():
         others = np.where(off, 0.0, residuals_without(off, r, linear.jacobian))
         r = others * (np.linalg.norm(r) / max(np.linalg.norm(others), 1e-300))

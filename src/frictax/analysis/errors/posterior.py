@@ -366,7 +366,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
         x = self.all_draws.reshape(-1, self.all_draws.shape[-1])
-        # 400 draws are enough for the quantiles of a band, so the others are left out.
+        # 400 draws are enough for the quantiles of a band, so further draws are left out.
         x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), 400)).round().astype(int))]
         low, middle, high = np.quantile(
             np.asarray(interruptible_jit(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0
@@ -482,8 +482,8 @@ def posterior(
             " parameters, so the density is not finite. Fit fewer parameters, for example without"
             " `free_starts`, or record for longer."
         )
-    # The chains start with the covariance of the fit as their frame. Parameters at a bound are
-    # moved inside by approximately the distance that the data allow.
+    # The chains start with coordinates scaled by the covariance of the fit (`frame`). Parameters at
+    # a bound are moved inside by approximately the distance that the data allow.
     problem, at_fit = found.problem, np.array(found.x)
     inflated = np.sqrt(max((found.dof + len(at_fit)) / n, 1.0))
     wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))

@@ -41,7 +41,7 @@ OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
 # equal in both directions.
 OTHER_WAY = "other way"
 LAW_TERMS = (*OF_LAW, OTHER_WAY)
-# The candidate "Stribeck" has these two columns.
+# The two columns of the candidate "Stribeck".
 DIP = ("Stribeck, narrow", "Stribeck, wide")
 
 # Forces as functions of the time since the middle of the record, the position from the middle of

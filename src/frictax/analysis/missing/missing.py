@@ -149,7 +149,7 @@ class Trials:
             nudged = dataclasses.replace(at, periods={**at.periods, body: period})
             then = sensitivities(self.problem, self.tried, nudged, self.ranges)
             slope = (then.residuals - here.residuals) / nudge
-            # If the run with the other period fails, its derivative by the period is set to zero.
+            # If the run with the changed period fails, the derivative with respect to it is 0.
             by_wave.append(slope if np.all(np.isfinite(slope)) else np.zeros_like(slope))
         return Evaluation(here, np.reshape(by_wave, (len(waves), len(here.residuals))).T, waves)
 

@@ -363,8 +363,8 @@ class CandidateTests:
         is_noise = is_white or gain.reaches_noise
         if is_noise or self.leaves_white_noise(at, self.white, self.rows):
             by = self.plain if is_white else self.white
-            # Residuals are not white noise with a drifting zero. Coloured residuals on windows are
-            # not white either, because the starts absorb slow parts.
+            # Residuals are not white noise if the zero of a sensor drifts. Coloured residuals on
+            # windows are not white either, because the starts absorb slow parts.
             drifts = lambda: test.has_noisy_inputs or self.likelihood.has_walk  # noqa: E731
             may_be_white = is_white if test.has_windows else not drifts()
             even = first
@@ -380,7 +380,8 @@ class CandidateTests:
         elif out.explained > _RUN_EXPLAINED:
             if first < _RUN_BEYOND_DOUBT and second < _RUN_BEYOND_DOUBT_BY_SCORE:
                 return dataclasses.replace(out, p_values=(first, second, 0.0))
-        # Compute the p value by differences between blocks of time (`Clustered`), with the columns.
+        # Compute the p value from the scatter between blocks of time, with the columns in the
+        # model.
         own = orthonormal_basis(self.plain.tried[:, at])
         c, k = own.T @ self.plain.residuals, own.shape[1]
         columns = np.column_stack([self.plain.base, own])

@@ -47,7 +47,7 @@ from frictax.text import suggestion
 @functools.cache
 def perfect() -> "Instrument":
     """Return the default instrument of a channel: an ideal sensor or actuator."""
-    with jax.ensure_compile_time_eval():  # The cached value must not be a tracer of one call.
+    with jax.ensure_compile_time_eval():  # otherwise the cache would keep a tracer of one call
         return Instrument()
 
 

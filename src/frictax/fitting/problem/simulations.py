@@ -366,7 +366,7 @@ def in_turn() -> bool:
 
 
 # Largest factor by which the sum of squares may rise in a search with corrected starts of windows.
-# If it rises by more, the search before it is kept.
+# If the sum rises by more, the result of the previous search is kept.
 LARGEST_RISE = 1.05
 
 

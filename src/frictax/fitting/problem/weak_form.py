@@ -470,6 +470,6 @@ def noise_sizes(
 
     costs, each, shares, variances = jax.lax.map(best, jnp.asarray(_CORRELATIONS))
     k = jnp.nanargmin(costs)
-    # The noise counts as autocorrelated if this increases the log likelihood by more than 5.
+    # Noise is autocorrelated if the autocorrelation increases the log likelihood by more than 5.
     k = jnp.where(costs[0] - costs[k] > 5.0, k, 0)
     return each[k], shares[k] * size, _size(weak, jnp.sqrt(variances[k]))

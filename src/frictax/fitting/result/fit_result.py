@@ -263,7 +263,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         ]
         # If the directions differ, the residuals are autocorrelated, so these notices are left out.
         of_errors = () if of_directions else self.spread.notices
-        if any(n.code == "records-differ" for n in out):  # separate fits show it in more detail
+        if any(n.code == "records-differ" for n in out):  # separate fits give more detail
             of_errors = [n for n in of_errors if n.code != "records-differ"]
         return (*of_records, *of_search, *out, *said, *of_errors, *rest)
 

@@ -385,7 +385,8 @@ def _check_stiffness(
     if contact.friction in record.outputs:
         found = rises(x, record.outputs[contact.friction], (0.5, 0.9))
         half, far = np.median(found[:, :2], axis=0) if len(found) >= 4 else (0.0, np.inf)
-        # Deflection at 90 % of the force, over that at 50 %: 1.8 for a spring, 3.3 for `Dahl`.
+        # The deflection at 90 % of the force is 1.8 times that at 50 % for a spring, 3.3 for
+        # `Dahl`.
         if far < 2.2 * half:
             numbers = {"half": half, "far": far, "unit": unit, "record": label}
             out.append(Notice("stiffness-in-series", path, numbers))
@@ -404,7 +405,7 @@ def _unbroken(
         if isinstance(prepared, PreparedRecord):
             most = max(most, float(np.max(np.abs(_forces(problem, jnp.asarray(x), i, name)[0]))))
     least = float(law.f0) - float(law.F_Stribeck)
-    # The force must exceed sliding friction by half of the additional force at breakaway.
+    # Breakaway is visible if the force exceeds sliding friction by at least half of `F_Stribeck`.
     if not np.isfinite(most) or most >= least + 0.5 * (float(law.f0) - least):
         return []
     unit = "N.m" if contact.part.rotational else "N"

@@ -165,7 +165,7 @@ def descend_together(
             going(s), lambda: _take_step(s, evaluated, tolerance, dof, floor, **how), lambda: s
         )
 
-    # Searches step one after the other, because a vectorised step takes 3 times as long to compile.
+    # Searches take steps in turn, because a vectorised step takes 3 times as long to compile.
     return jax.lax.while_loop(
         lambda s: jnp.any(going(s)),
         lambda s: jax.lax.map(one, (s, evaluate(jnp.add(s.z, s.move)))),

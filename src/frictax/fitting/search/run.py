@@ -203,7 +203,7 @@ class Run:
         Ctrl-C loses little work, and that progress can be reported.
         """
         steps = int(state.steps)
-        # The first call has 3 steps, without a progress report as many as compute 50 000 residuals.
+        # Without a progress report, the first call has as many steps as compute 50 000 residuals.
         least, residuals = 3, 50_000
         chunk = least if self.say else max(least, residuals // self.problem.rows())
         chunk = until if self.in_one else chunk

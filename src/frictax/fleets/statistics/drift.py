@@ -103,7 +103,7 @@ class Drift(Summarised):
         fit = self.fits[name]
         need = -ndtri(self.rate / (2 * len(self.slopes))) + ndtri(power)
 
-        most = 20_000  # largest number of records of a machine
+        most = 20_000  # largest number of records of a machine that is tried
 
         def enough(n: int, step: float, error: float) -> bool:
             """Return True if n records at equal steps with this error detect the slope."""

@@ -180,7 +180,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
             f"{path} needs code that is not part of frictax: {names}. Pass it:"
             f" {_READ_BY[kind.__name__]}({str(path)!r}, known={hand})."
         )
-    # [standard deviations of the noise] rms difference of the residuals for the user's own code
+    # `off` [noise]: rms difference of the residuals computed with the user's code and those stored.
     if not off <= 0.02:
         names = " or ".join(map(name_of, own))
         raise ValueError(
@@ -226,7 +226,7 @@ def _read_sealed(
         return {**head, "kind": str(head["kind"]), "own": own}, arrays, int(end[1])
     except _TooLarge:
         raise
-    except Exception as why:  # Another program wrote it, with a correct checksum.
+    except Exception as why:  # another program wrote the file, with a correct checksum
         says = " ".join(str(why).split())
         raise ValueError(f"{path} is no fit file that `found.save` wrote: {says}.") from why
 
