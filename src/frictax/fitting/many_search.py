@@ -53,8 +53,7 @@ def search_together(
         begin = [np.asarray(ends[i].z) for i in moved]
         more = _together([again[i] for i in moved], method, parts[" fits"], begin)
         for i, end in zip(moved, more, strict=True):
-            # If the record lacks the machine's kinks, corrected starts are worse. Keep the first
-            # search.
+            # If the record lacks the machine's kinks, corrected starts are worse and not used.
             if float(end.cost) < LARGEST_RISE * float(ends[i].cost):
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
                 ends[i] = dataclasses.replace(end, steps=steps)
