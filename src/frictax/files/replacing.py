@@ -147,9 +147,6 @@ def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
                         part.unlink(missing_ok=True)
 
 
-# -- the steps
-
-
 def _create_locked(folder: Path, ending: str) -> tuple[Path, int]:
     """Return a new file that this process has open and locked."""
     while True:
@@ -260,9 +257,6 @@ def _remove_all(folder: Path, token: str, journal: int) -> None:
     _journal(folder, token).unlink(missing_ok=True)
     if os.name != "nt":
         os.close(journal)
-
-
-# -- names, locks and the disk
 
 
 def _journal(folder: Path, token: str) -> Path:

@@ -306,7 +306,7 @@ def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instru
 
 @functools.lru_cache(maxsize=64)
 def _perfect_sensors(channels: tuple[str, ...]) -> Named:
-    with jax.ensure_compile_time_eval():  # The cached value must not be a tracer of one call.
+    with jax.ensure_compile_time_eval():  # otherwise the cache would keep a tracer of one call
         return _in_64_bits(Named.from_dict(dict.fromkeys(channels, perfect())))
 
 

@@ -201,7 +201,7 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
 def fit_sweep(model: Any, sweep: Sweep, options: FitOptions, work: Work) -> FitResult:
     """Fit a friction law to a sweep; see `fit`."""
     start = assemble_friction(model, sweep, options)
-    if isinstance(model, type):  # The start values of a class of law come from the data.
+    if isinstance(model, type):  # `model` is a class of law, so its start values come from the data
         start = move_inside(start, options.bounds)
     problem, notes = build_sweep_problem(start, sweep, options)
     paths = tuple(u.path for u in problem.unknowns)
@@ -275,7 +275,7 @@ def _fit_start(
     own, start = options.own, options.start
     with_start = own_parameters(model, own)
     shared = [path for path in named_paths(own) if path not in with_start]
-    if isinstance(start, InverseDynamics):  # Intervals of this first fit are not used.
+    if isinstance(start, InverseDynamics):  # the weak form is not needed for start values
         start = dataclasses.replace(start, at_samples=True)
     first = FitOptions(
         objective=start,
@@ -352,8 +352,8 @@ def _with_noise_of_end(
 ) -> tuple[Problem, Searched]:
     """Repeat the search with the noise estimated at its end, until the noise stays equal."""
     objective = problem.objective
-    for _ in range(3):  # three updates suffice for a weak form
-        # Only whitened residuals depend on the noise. Others need no further search.
+    for _ in range(3):  # three updates are enough for the noise of a weak form
+        # Only whitened residuals depend on the noise. Without whitening, one search is enough.
         if end.interrupted or not objective.whitens():
             break
         x, delayed = np.asarray(end.state.x), problem.delayed
@@ -382,11 +382,11 @@ def _with_corrected_starts(
         return problem, end, ()
     try:
         second = search(again, method, say=work, first=end.state.z)
-    except KeyboardInterrupt:  # The second search was stopped before its first result.
+    except KeyboardInterrupt:  # The second search was interrupted before its first result.
         if not may_keep():
             raise
         return problem, end._replace(interrupted=True), ()
-    # Corrected starts do not help a machine with kinks that the record does not have.
+    # If the record lacks the machine's kinks, corrected starts are worse. Keep the first search.
     if second.state is end.state or not float(second.state.cost) < LARGEST_RISE * float(
         end.state.cost
     ):
@@ -404,7 +404,7 @@ def _merge_searches(end: Searched, second: Searched) -> Searched:
 def with_step_notices(found: FitResult) -> FitResult:
     """Add notices if the time step or the interpolation of inputs affects an estimate."""
     said = [*long_steps(found), *between_samples(found)]
-    # The same fit is returned without new notices. A copy would compute its errors again.
+    # Without new notices, return `found` itself, because a copy would compute its errors again.
     return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
 
 

@@ -137,7 +137,9 @@ def _problems_of_records(
 ) -> list[tuple[Problem, list[Notice]]]:
     """Return the problem of each record."""
     objective, first = options.objective or FreeRun(), records[0]
-    if isinstance(objective, InverseDynamics):  # The weak form needs the noise of each fit.
+    # The weak form would need the noise of each fit, which one program for all fits does not have.
+    # Therefore forces are compared at the samples.
+    if isinstance(objective, InverseDynamics):
         objective = dataclasses.replace(objective, at_samples=True)
     options = dataclasses.replace(options, objective=objective)
     check_data(models[0], {first.name: first})
@@ -193,7 +195,8 @@ class Ends:
             mine = self.found(i)
             if not mine.of_sweep:
                 return [(e.standard_error, e.lower, e.upper) for e in mine.estimates]
-            # The check of a dip at low speed is left out, because it takes longer than the fit.
+            # `estimates` would also test whether the data show a Stribeck dip. This test takes
+            # longer than the fit, so the intervals are computed here without it.
             known = np.where(mine.active, 1.0, np.nan)
             half = known * mine.spread.half_width(self.level, np.eye(mine.x.size))
             sd = known * np.sqrt(np.diag(mine.covariance))
@@ -310,11 +313,11 @@ def _problems_of_each(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> Iterator[tuple[Problem, list[Notice]] | Exception]:
     """Yield the problem of each record with its notices, or the exception of an invalid record."""
-    # Problems that also serve for later records, with the notices of their machine.
+    # Problems by key, with the notices of their machine, for use by later records.
     like: dict[Any, tuple[Problem, list[Notice]]] = {}
     for model, record in zip(models, records, strict=True):
         # Problems with equal keys differ only in their samples. If the record prescribes a motion,
-        # each sample is an event. The key then contains the number of samples.
+        # each sample is an event, so the key also contains the number of samples.
         units = tuple((name, unit.name) for name, unit in record.units.items())
         channels = (*record.inputs, None, *record.outputs, None, *record.sd)
         parts = [name.partition(".")[0] for name in record.inputs]

@@ -53,7 +53,7 @@ def search_together(
         begin = [np.asarray(ends[i].z) for i in moved]
         more = _together([again[i] for i in moved], method, parts[" fits"], begin)
         for i, end in zip(moved, more, strict=True):
-            # Corrected starts do not help a machine with kinks that the record does not have.
+            # If the record lacks the machine's kinks, corrected starts are worse and not used.
             if float(end.cost) < LARGEST_RISE * float(ends[i].cost):
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
                 ends[i] = dataclasses.replace(end, steps=steps)
@@ -196,7 +196,7 @@ def _of_a_kind(
         return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
 
     ends = search_from(begin, tell)
-    # A value next to its bound has too little effect for a search. Therefore it is reset.
+    # A search hardly moves a value that is next to its bound. Therefore such a value is reset.
     for back in BACK:
         z = [reset_strayed(p, _state_at(ends, i), back) for i, p in enumerate(problems)]
         if all(one is None for one in z):
@@ -248,7 +248,7 @@ def _call_program(
     serves any number of problems. They differ from `first` only in the arrays among their `leaves`.
     """
     count = len(states)
-    mine = np.minimum(np.arange(_TOGETHER), count - 1)  # Unused places repeat the last problem.
+    mine = np.minimum(np.arange(_TOGETHER), count - 1)  # unused entries repeat the last problem
     numbers, static = eqx.partition(first, _is_array)
     stacked = [
         np.stack([leaves[i][k] for i in mine]) for k, x in enumerate(leaves[0]) if _is_array(x)

@@ -223,7 +223,7 @@ def names_of(options: type) -> list[str]:
     return [*(n for n in mine if n not in DEFAULTS), *(n for n in DEFAULTS if n in mine)]
 
 
-# The options in the overloads of `fit` and `outlook`.
+# Types of the options in the overloads of `fit` and `outlook`, for type checkers only.
 if TYPE_CHECKING:
 
     class SweepFit(SweepOptions, total=False, extra_items=NoSuchOption): ...

@@ -60,7 +60,7 @@ def starting_law(
     f = (sweep.force * sweep.direction)[sliding]
     w = np.ones_like(v) if sweep.sigma is None else sweep.sigma.mean() / sweep.sigma[sliding]
     size = max(float(np.mean(np.abs(f))), 1e-30)
-    least = 0.01 * size  # A search cannot leave a start at a bound.
+    least = 0.01 * size  # least start value, because a search cannot leave a bound
     law: Any  # an instance of `kind`
     if kind is Coulomb:
         (constant, slope), _ = _nonnegative(w, f, np.ones_like(v), v)
@@ -310,7 +310,7 @@ def movable(
     if len(edge) < len(chosen):
         chosen = [p for p in chosen if p not in edge]
         notes += [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
-    # The conversion raises an error for a start on the edge of its domain.
+    # The conversion raises an error for a start at the end of its domain.
     to_unconstrained(model, [p.path for p in chosen])
     return chosen, notes
 

@@ -111,7 +111,7 @@ def row_of(record: Record, found: FitResult) -> dict[str, Any]:
     row: dict[str, Any] = {"record": record.name, "converged": found.converged, "reason": ""}
     row["at_noise"] = found.at_noise
     for e in found.estimates:
-        # A fit that did not converge gets no interval, which would be misleading.
+        # The interval of a fit that did not converge would be misleading.
         ended = found.converged
         row[e.name] = e.value
         row[f"{e.name}.standard_error"] = e.standard_error if ended else np.nan
@@ -187,7 +187,7 @@ def join_chunks(
     import pandas as pd
 
     description = {"names": [], "units": {}}
-    for frame in reversed(frames):  # If frames differ, the description of the first one is used.
+    for frame in reversed(frames):  # If frames differ, the description of the first frame is used.
         description |= frame.attrs.get(META, {})
     # A chunk without a successful fit lacks columns, so the widest frame gives their order.
     by_width = sorted(frames, key=lambda frame: -len(frame.columns))

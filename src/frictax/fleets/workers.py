@@ -79,14 +79,14 @@ def _run_until_broken(
     waiting, running = iter(list(chunks)), dict[Future, Chunk]()
 
     def submit_more() -> None:
-        # One more chunk than processes is submitted, so none waits; a suspect chunk runs alone.
+        # Submit one chunk more than processes, so no process waits. A suspect chunk runs alone.
         for chunk in itertools.islice(waiting, jobs + (jobs > 1) - len(running)):
             running[pool.submit(fitted_chunk, task, chunk)] = chunk
 
     try:
         submit_more()
         while running:
-            stop_here()  # Python may have dropped the exception of a key.
+            stop_here()  # Python may have dropped the exception of Ctrl-C.
             # The timeout is needed so that this process notices an interrupt.
             done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
             for job in done:
@@ -128,7 +128,7 @@ def _single_threaded() -> Iterator[None]:
     """
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
     before = {name: os.environ.get(name) for name in threads}
-    os.environ.update(dict.fromkeys(threads, "1"))  # NumPy reads them at its import.
+    os.environ.update(dict.fromkeys(threads, "1"))  # NumPy reads the variables when it is imported
     try:
         yield
     finally:
@@ -150,7 +150,7 @@ def initialize_process(places: Any = None) -> None:
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
-        if parent is not None:  # The parent process may be killed.
+        if parent is not None:  # end this process if the parent process is killed
             parent.join()
             os._exit(1)
 
@@ -160,7 +160,7 @@ def initialize_process(places: Any = None) -> None:
     from frictax.programs import store
     from frictax.programs.store import check_jax_cache
 
-    store.report_line = lambda sentence: None  # The parent process has reported it.
+    store.report_line = lambda sentence: None  # the parent process has printed this line
     check_jax_cache(keep=False)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
@@ -213,7 +213,7 @@ def run_on_cluster(
                 out.append(job)
             return out
 
-        queue = as_completed(submit_more(3 * threads))  # so that threads do not wait
+        queue = as_completed(submit_more(3 * threads))  # 3 per thread, so that no thread waits
         for job in queue:
             stop_here()
             chunk = running.pop(job)

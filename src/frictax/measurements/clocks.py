@@ -267,7 +267,7 @@ def nearest_line(
     def rising(times: np.ndarray) -> np.ndarray:
         return (times - nodes[interval]) / length[interval]
 
-    # Simpson's rule integrates the product of two straight lines exactly.
+    # Simpson's rule integrates the product of two linear functions exactly.
     ends, middle = (rising(t[:-1]), rising(t[1:])), rising(0.5 * (t[:-1] + t[1:]))
     up = step / 6 * (ends[0] * u[:-1] + 4 * middle * 0.5 * (u[:-1] + u[1:]) + ends[1] * u[1:])
     all_ = step / 2 * (u[:-1] + u[1:])

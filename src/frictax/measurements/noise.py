@@ -223,7 +223,7 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     freedom = beside - 4
     # The median of chi-square is computed by the formula of Wilson and Hilferty.
     middle = np.median(np.sum(left**2, axis=1)) / (freedom * (1 - 2 / (9 * freedom)) ** 3)
-    clock = quantum(np.diff(t))  # period of the timer, if the times are multiples of one
+    clock = quantum(np.diff(t))  # timer period, if the times are multiples of such a period
     beats = np.diff(t) / clock if clock else np.full(1, 0.5)
     is_counted = np.abs(beats - np.rint(beats)).max() < equal
     noise = max(float(np.sqrt(middle)), is_counted * clock / np.sqrt(12.0))

@@ -566,7 +566,7 @@ def steady_runs(
         independent = f.size / integrated_autocorrelation_time(f - mean_force)
         error = float(np.std(f) / math.sqrt(max(independent - 1.0, 1.0)))
         reasons = []
-        if np.std(v) > 0.5 * abs(speed):  # Stick-slip has such a scatter.
+        if np.std(v) > 0.5 * abs(speed):  # stick-slip makes the speed scatter so much
             reasons.append(
                 f"its speed scatters by {np.std(v) / max(abs(speed), 1e-300):.0%} of its mean, as"
                 " of a motion that sticks and slips"

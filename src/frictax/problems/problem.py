@@ -201,8 +201,8 @@ def own_modules(folder: Path) -> Iterator[dict[str, str]]:
     before = {name: sys.modules.pop(name) for name in mine if name in sys.modules}
     sys.path.insert(0, home)
     # Python reuses the bytecode of a source file if its size and its time in seconds did not
-    # change. It would miss a number that the user changes within one second, so no bytecode is
-    # written.
+    # change. Then Python would miss a number that the user changes within one second, so no
+    # bytecode is written.
     wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield used

@@ -114,7 +114,7 @@ def _draw_panel(axes: Axes, finding: Finding) -> None:
     if y_unit != "1":
         y_unit, y_size = prefix_unit(y_unit, *ys)
     for curve in finding.curves:
-        thin = max(-(-curve.x.size // 3000), 1)  # A picture cannot show more points.
+        thin = max(-(-curve.x.size // 3000), 1)  # a picture cannot show more than 3000 points
         x, y = curve.x[::thin] / x_size, curve.y[::thin] / y_size
         colour = {1: FORWARD, -1: BACKWARD, 0: CYCLE[0]}[curve.direction]
         if curve.kind == "band":
@@ -165,7 +165,7 @@ def draw_posterior(
             " posterior first: found.posterior().derived(...).plot()."
         )
     known = list(posterior.names)
-    asked = known[:8] if names is None else list(names)  # More panels are too small.
+    asked = known[:8] if names is None else list(names)  # more than 8 panels would be too small
     which, sizes, labels = [], [], []
     every = posterior.draws.reshape(-1, posterior.draws.shape[-1])
     for name in asked:
@@ -209,7 +209,7 @@ def draw_posterior(
                 x, y = draws[:: max(len(draws) // 1500, 1)][:, [j, i]].T
                 axes.plot(x, y, ".", ms=1.6, color=FORWARD, alpha=0.35, rasterized=True)
                 axes.plot(fitted[j], fitted[i], "+", ms=8, color=BACKWARD)
-            # The panels at the left and at the bottom have labels.
+            # Only the panels at the left and at the bottom have axis labels.
             axes.xaxis.set_major_locator(MaxNLocator(2))
             if i == p - 1:
                 axes.set_xlabel(labels[j], fontsize=8)

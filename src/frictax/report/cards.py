@@ -38,7 +38,7 @@ from frictax.trajectory import Trajectory
 from . import sweep_text
 from .modes import MODES, mode_spans
 
-_MOST_ROWS, _MOST_SENTENCES = 14, 4  # these fit a screen
+_MOST_ROWS, _MOST_SENTENCES = 14, 4  # numbers of table rows and of sentences that fit a screen
 _NAME, _SENTENCE = 60, 500  # [characters] longest name and sentence that are not shortened
 _FINE = 8  # units of a picture for each pixel, so that coordinates are integers
 
@@ -59,7 +59,7 @@ def fit_html(found: FitResult) -> str:
     else:
         kind, by = type(found.model).__name__, type(found.problem.objective).__name__
         title = f"{kind} fitted to {_some(found.records)} by {by}"
-        count = len(found.rms)  # The first lines are on the records.
+        count = len(found.rms)  # the first lines describe the records
         left = count - _MOST_SENTENCES
         more = [f"and {left} more records"] if left > 0 else []
         lines = [*lines[: min(count, _MOST_SENTENCES)], *more, *lines[count:]]
@@ -182,7 +182,7 @@ def profile_html(profile: Profile) -> str:
     """Show the profile's interval in words, and its curve below the threshold."""
     kept = profile.ratio <= 4 * profile.threshold
     seen = profile.values[kept]
-    # The root of the ratio is nearly straight on either side of the best, where it is 0.
+    # The root of the ratio is nearly linear on both sides of the best value, where it is 0.
     root = np.sign(seen - profile.best) * np.sqrt(np.maximum(profile.ratio[kept], 0.0))
     x = np.linspace(seen[0], seen[-1], 61) if seen.size else seen
     ratio = np.interp(x, seen, root) ** 2 if seen.size else x
@@ -258,9 +258,6 @@ def _curve(x: np.ndarray, y: np.ndarray, size: tuple[int, int] = (160, 26)) -> M
     return curve(x, y, "its course over time", size=size)
 
 
-# -- small pictures
-
-
 def curve(
     x: np.ndarray, y: np.ndarray, says: str, *, level: float | None = None, size: Size = (160, 26)
 ) -> Markup:
@@ -272,7 +269,7 @@ def curve(
     edges = np.flatnonzero(np.diff(seen.astype(int), prepend=0, append=0))
     for a, b in edges.reshape(-1, 2):
         at, height = right(x[a:b]), y[a:b]
-        if at.size > 160:  # The lowest and the highest point of each of 80 columns look like all.
+        if at.size > 160:  # the lowest and highest point of 80 columns look like all points
             column = (at - 2 * _FINE) * 80 // ((size[0] - 4) * _FINE + 1)
             groups = np.split(np.arange(at.size), np.flatnonzero(np.diff(column)) + 1)
             picks = (np.argmin, np.argmax)

@@ -74,7 +74,8 @@ def _panels(design: Design) -> list[Panel]:
 def _contestants(design: Design) -> list[tuple[str, np.ndarray, str]]:
     """Return each experiment with its relative errors [%] and a colour."""
     rows = [("designed", design.relative), *design.beside.items()]
-    most = 30.0  # The largest relative error drawn: the data do not identify such a parameter.
+    # Largest relative error drawn. With a larger error, a parameter is not identifiable.
+    most = 30.0
     return [
         (says, 100 * np.minimum(errors, most), INK if k == 0 else CYCLE[k + 2])
         for k, (says, errors) in enumerate(rows)

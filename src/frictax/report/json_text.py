@@ -18,8 +18,8 @@ from frictax.laws import AbstractLaw, Stribeck, Table
 from frictax.measurements import Record
 from frictax.parameters import parameters
 
-# Number of the format. It increases by 1 when a key is added, removed, or changes its meaning:
-# tests/report/test_formats.py.
+# Version of the format. It increases by 1 when a key is added, removed, or changes its meaning.
+# tests/report/test_formats.py checks this.
 FORMAT = 2
 
 
@@ -96,7 +96,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
             "remark": row.remark,
             **_sweep_fit(row.found),
         }
-        # These criteria allow for the autocorrelation, those of the fit do not.
+        # These criteria allow for the autocorrelation, the criteria of the fit do not.
         | {"aicc": row.aicc, "bic": row.bic}
         for row in comparison.rows
     ]

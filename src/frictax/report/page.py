@@ -209,7 +209,7 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
     `result.json` names it. `motions`: dict from record to its free run.
     """
     out = [_file("result.json", "application/json", result, "all of the fit, SI units")]
-    room, absent = 300_000, []  # [bytes] of the files of all records of a page
+    room, absent = 300_000, []  # `room` [bytes]: largest size of all files of records on a page
     for label, record in found.records.items():
         if isinstance(record, Record):
             if label not in motions:
@@ -277,9 +277,9 @@ def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
     """
     out = {}
     for name, figure in {"wide": wide, **({} if narrow is None else {"narrow": narrow})}.items():
-        # The same result gives the same file: without a date, and with reproducible names inside.
+        # Without a date and with reproducible names, the same result gives the same file.
         with reproducible_svg(), warnings.catch_warnings():
-            # A name in a script that the font does not have is shown as boxes.
+            # A name in characters that the font does not have is shown as boxes.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             engine = figure.get_layout_engine()
             # The layout is computed once here; `savefig` would draw the whole figure again for it.

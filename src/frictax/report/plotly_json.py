@@ -83,7 +83,7 @@ def plot_panels(
         title = {"text": panel.label} | ({"font": {"size": 12}} if several else {})
         axes[axis_name("yaxis", k)] = axis("") | {"domain": domain, "title": title} | panel.layout
         if panel.band is not None:
-            # The band goes through the whole panel.
+            # The band extends over the whole width of the panel.
             place = {"xref": "paper", "x0": 0, "x1": 1, "yref": vertical}
             ends = {"y0": -panel.band, "y1": panel.band}
             looks = {"fillcolor": "rgba(138,143,152,0.22)", "line": {"width": 0}, "layer": "below"}

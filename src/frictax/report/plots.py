@@ -26,8 +26,6 @@ from .style import BACKWARD, CYCLE, FAINT, FORWARD, MODES, Curve, Panel
 _COLOURS = {int(mode): colour for mode, (_, colour, _) in MODES.items()}
 _COLOURS[Mode.FREE] = "#dddddd"  # White would not be visible.
 
-# -- motion
-
 
 def motion_plots(
     record: Record, label: str, motion: Motion, what: str = "fitted machine", beside: int = 1
@@ -46,7 +44,7 @@ def motion_plots(
         " double click to return."
     )
     out = [(caption, _motion_plot(record, motion, np.arange(record.n), bins, thin=True))]
-    # The longest time that a contact sticks; the first change of mode if no contact sticks.
+    # Find the longest time that a contact sticks, or the first change of mode if no contact sticks.
     a, b, says = 0, 0, ""
     for name, modes in motion.modes.items():
         edges = np.diff(np.concatenate([[0], modes == 0, [0]]).astype(int))
@@ -158,9 +156,6 @@ def channels(record: Record) -> dict[str, np.ndarray]:
     return out
 
 
-# -- friction
-
-
 def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, Any] | None:
     """Plot the friction of each contact over speed, with its confidence band and the friction
     computed from the measured motion; None for a machine without friction.
@@ -197,7 +192,7 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
         v, f = (a[:: max(a.size // 1500, 1)] for a in measured)
         points = plotly.trace(v, f / size, "markers", "from the measured motion")
         traces.insert(0, points | {"marker": {"size": 4, "color": FAINT, "opacity": 0.6}})
-        # Single samples far outside do not set the scale.
+        # Single extreme samples do not determine the scale.
         most = 1.6 * float(np.quantile(np.abs(measured[1] / size), 0.98))
         yaxis |= {"range": [-most, most]}
     speed = "rad/s" if _turns(study, si) else "m/s"
@@ -216,7 +211,7 @@ def _contacts(found: FitResult, study: Any) -> tuple[str, dict[str, Any], float]
         if not isinstance(part, AbstractContact):
             continue
         turns = getattr(type(part), "rotational", None)
-        if not isinstance(machine, Mechanism):  # Its parts do not name the bodies.
+        if not isinstance(machine, Mechanism):  # parts of other machines do not name the bodies
             outputs = (r.units[name] for r in found.records.values() for name in r.outputs)
             turns = any(unit.rotational for unit in outputs)
         elif turns is None:
@@ -257,9 +252,6 @@ def _measured_friction(
     v, (part,) = np.concatenate([s.v for s in series]), contacts.values()
     f = np.where(v >= 0, law_values(part.law(1), np.abs(v)), -law_values(part.law(-1), np.abs(v)))
     return v, f - np.concatenate([s.e for s in series])
-
-
-# -- the search
 
 
 def starts_plot(found: FitResult) -> dict[str, Any] | None:

@@ -39,9 +39,6 @@ from .style import (
 OUTPUT, INPUT = CYCLE[0], CYCLE[1]
 
 
-# -- a record
-
-
 def draw_record(record: Record, *, width: float = 7.5) -> Figure:
     """Draw each channel in a panel of its own over one time axis: the inputs above, in colour, and
     the measured outputs below.
@@ -70,7 +67,7 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
         figure, drawn = draw_panels(panels, "time [s]", width=width, inches=1.35, around=around)
         values = [*record.inputs.values(), *record.outputs.values()]
         for axes, y in zip(drawn, values, strict=True):
-            if record.n <= 60:  # A short record is drawn with its samples.
+            if record.n <= 60:  # The samples of a short record are marked.
                 axes.lines[0].set(marker=".", markersize=4)
             if np.min(y) <= 0 <= np.max(y):
                 zero_line(axes)
@@ -89,7 +86,7 @@ def _panel(record: Record, kind: str, name: str, values: np.ndarray) -> Panel:
     unit, size = declared.name, declared.si
     if size == 1.0 and unit in ("m", "m/s", "N", "N.m"):
         unit, size = prefix_unit(unit, values)
-    # A NaN in each gap, so that no line crosses it.
+    # Insert a NaN in each gap, so that no line crosses the gap.
     after = record.gaps + 1
     t, y = np.insert(record.t, after, record.t[after - 1]), np.insert(values / size, after, np.nan)
     held = kind == "input" and record.hold
@@ -103,9 +100,6 @@ def _panel(record: Record, kind: str, name: str, values: np.ndarray) -> Panel:
         f"{kind} {name}" + (f", {more}" if more else ""),
         colour=colour,
     )
-
-
-# -- a fit
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -216,7 +216,7 @@ class SimulationCode:
                 [f"{kind}.{name}" in channels.delayed for name in names[kind]]
                 for kind in ("inputs", "outputs")
             ],
-            # The output from whose sensor each start is read.
+            # The index of the output whose sensor gives each initial value, or -1.
             "starts": [channels.outputs.index(n) if n in sensors else -1 for n in of],
         }
         members.append(f"facts:{json.dumps(facts)}")

@@ -24,8 +24,6 @@ from .record_figure import Channel, channels_of, fit_panels, pick, with_gaps
 from .simulation import simulate_records
 from .style import FAINT, FORWARD, Curve, Panel
 
-# -- the range of the linear approximation
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Range:
@@ -61,14 +59,14 @@ def ranges(
         if not moved:
             out.append(None)
             continue
-        # A slider moves the curves by ten allowed errors at least, if the range permits it.
+        # If the range permits, a slider moves the curves by at least ten allowed errors.
         visible = max(c.rms(c.slopes[:, k]) / (10.0 * _tolerance(c)) for c in moved)
         error = estimate.standard_error
         most = max(1 / visible, 3 * error if np.isfinite(error) else 0.0)
         ends, worst = [0.0, 0.0], 0.0
         for side, (sign, way) in enumerate(zip((-1.0, 1.0), room, strict=True)):
             following, step, off = min(most, 0.9 * abs(float(way[i]))), 0.0, 0.0
-            for _ in range(5 if following > 0 else 0):  # simulations of this direction at most
+            for _ in range(5 if following > 0 else 0):  # at most 5 simulations in this direction
                 step, at = following, x.copy()
                 at[i] += sign * step
                 off = 0.0  # largest error of the linear approximation, over the allowed error
@@ -122,9 +120,6 @@ def _tolerance(channel: Channel) -> float:
     return max(0.5 * channel.rms(channel.residual), of_curve, 1e-300)
 
 
-# -- plots and sliders
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sliders:
     """The content of a page: `figures` by name with captions, the `rows` of the sliders, the `data`
@@ -136,7 +131,7 @@ class Sliders:
     label of the button that resets them.
     """
 
-    steps: ClassVar[int] = 500  # of a slider from its first value to the farther end
+    steps: ClassVar[int] = 500  # number of slider steps from the first value to the farther end
 
     figures: dict[str, dict[str, Any]]
     captions: list[tuple[str, str]]
@@ -240,7 +235,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             names = found.problem.prepared[found.number(c.label)].names
             sums[-1] |= {"record": found.number(c.label), "column": names.index(c.name)}
             sums[-1] |= {"size": size, "absent": np.flatnonzero(~c.counts).tolist()}
-            # A page whose rms differs by more has another curve than the fit.
+            # If the rms of a page differs by more than this, its curve is not that of the fit.
             rounding = 1e-6 * c.rms(c.residual) + 1e-9 * c.rms(c.measured)
             sums[-1]["rounding"] = rounding / size
         else:
@@ -305,7 +300,7 @@ def _plot(
                     if good.size:
                         kept.append(good[[np.argmin(y[good]), np.argmax(y[good])]])
             rows = np.unique(np.concatenate(kept))
-        rows = with_gaps(rows, channel)  # -1 between two windows
+        rows = with_gaps(rows, channel)  # rows with -1 between two windows
         if motion and moving is None:
             pair, one, below = fit_panels(channel, rows, plotly.escape_name(channel.name))
             moves.append(

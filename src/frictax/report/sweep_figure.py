@@ -72,7 +72,7 @@ def draw_sweep(
                     fontsize=10,
                     color=side.colour,
                 )
-        # A band may exceed the panel: the points, their bars and the curve set the scale.
+        # The points, their bars and the curve determine the scale. A band may exceed the panel.
         noise, unit = noise_of_rows(found), found.shown_force.si
         f = sweep.force * sweep.direction
         drawn = [side.way * side.curves[0] for side in sides]

@@ -189,4 +189,4 @@ def to_arviz(drawn: Posterior) -> Any:
 
 
 def _name(text: str) -> str:
-    return text.replace("/", "_")  # A slash would make a group.
+    return text.replace("/", "_")  # A slash would create a group in the file.

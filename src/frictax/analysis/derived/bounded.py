@@ -12,7 +12,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import LogScale
 
-_DRAWS, _LEAST = 4000, 400  # numbers of draws, and of valid draws that are sufficient
+_DRAWS, _LEAST = 4000, 400  # number of draws, and number of valid draws that is sufficient
 
 
 def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarray, " q"]:
@@ -61,7 +61,7 @@ def draws_within_bounds(
     covariance = spread.covariance * np.outer(on, on)
     wider = float(np.median(np.diag(covariance)[on] / white)) if on.any() else 1.0
     # `moved` marks the m parameters at a bound whose effect over their whole size exceeds 1 % of
-    # the noise. `follow` contains derivatives (k, m) of the others by these parameters.
+    # the noise. `follow` (k, m): derivatives of the k other parameters with respect to these m.
     j, noise = found.full_jacobian, found.noise_scale * np.sqrt(wider)
     far = np.maximum(np.abs(x), np.abs(x - np.asarray(found.problem.x0)))
     moved = ~on & (np.linalg.norm(j, axis=0) * far > 0.01 * found.noise_scale)
@@ -80,7 +80,7 @@ def draws_within_bounds(
         keep = np.flatnonzero(moved) != k
         moved[k] = False
         follow, slope, curvature = follow[:, keep], slope[keep], curvature[np.ix_(keep, keep)]
-        if covariance[k, k] > 0:  # The covariance is conditional on parameter k.
+        if covariance[k, k] > 0:  # Make the covariance conditional on parameter k.
             covariance = covariance - np.outer(covariance[k], covariance[k]) / covariance[k, k]
             covariance[k] = covariance[:, k] = 0.0
     variances, turn = np.linalg.eigh(covariance)
@@ -159,7 +159,7 @@ def _profile_near_bound(
     if values.size < 3:
         return None
     extent = 4.0  # [standard deviations] distance from the fit to which the profile is extended
-    for end, near_end in ((0, 1), (-1, -2)):  # Both ends are extended along straight lines.
+    for end, near_end in ((0, 1), (-1, -2)):  # Extend the root linearly at both ends.
         bound = (bounds(found.problem.unknowns), upper_bounds(found.problem.unknowns))[end][place]
         rise = (root[end] - root[near_end]) / (values[end] - values[near_end])
         if root[end] >= extent or rise * (1 if end else -1) <= 0:

@@ -154,9 +154,8 @@ def derive_from_fit(
     # draws.
     depends, bound = made.slopes != 0, is_on_bound(found)
     unknown = np.array([e.knowledge is Knowledge.UNKNOWN for e in out.estimates])
-    # At a bound, the residuals may depend only on the square of a parameter, for example on that of
-    # `peak` at 1. The derivative is then zero and the quantity counts as unknown, but draws give an
-    # interval.
+    # At a bound, the residuals may depend on the square of the distance only, as for `peak` at 1.
+    # The derivative is then zero and the quantity counts as unknown, but draws give an interval.
     hardly = (depends & bound).any(axis=1) & ~(depends & ~found.active & ~bound).any(axis=1)
     uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
     if not uses.any():
@@ -368,10 +367,11 @@ def tied_estimates(
             if any(np.any(one.gradient != each[0].gradient) for one in each):
                 records = {f"@{n}": i for i, n in enumerate(found.records)}
         unit, domain, source = found.unit_of(p), p.declaration.domain, tie.source
-        # Follow a chain of multiples to its first parameter; the source of a function is empty.
+        # Follow a chain of ties by factors to its first parameter. A tie by a function has an empty
+        # source.
         while source in sources:
             source = sources[source]
-        if domains.get(source) == LogScale():  # its error is a factor, like that of its source
+        if domains.get(source) == LogScale():  # the error is a factor, like the error of the source
             domain = LogScale()
         for label, record in records.items():
             made = differentiate_quantity(found, at, record, spread)

@@ -87,8 +87,8 @@ class Series:
         rows = np.concatenate(stretches)
         self.residuals, seen = residuals[rows], columns[rows]
         self.pull = root @ seen.T  # change of the estimates by each residual
-        # Successive rows are averaged. At least 300 and at most 20,000 remain, with the frequencies
-        # below `wide` [cycles a row], which contain 98 % of the energy of each sensitivity.
+        # Successive rows are averaged: 300 to 20,000 averages remain. They keep the frequencies
+        # below `wide` [cycles per row], which contain 98 % of the energy of each sensitivity.
         norms, wide = np.linalg.norm(self.pull, axis=1), 0.5
         power = np.abs(np.fft.rfft(self.pull[norms > 0] / norms[norms > 0, None])) ** 2
         if power.size:
@@ -196,8 +196,8 @@ def lagged_products(z: Float[np.ndarray, "n w"], most: int) -> Float[np.ndarray,
 
 # [share of the variance] White noise that is added to smooth residuals instead of `_FLOOR`.
 _SMOOTH_FLOOR = 1e-6
-# Grid of the standard deviation of a walk at the end of the record, in units of the standard
-# deviation of the residuals. A larger walk would be visible in the residuals.
+# Grid of the standard deviation of a random walk at the end of the record, in units of the standard
+# deviation of the residuals. A larger random walk would be visible.
 SIZES = np.geomspace(0.02, 5.0, 24)
 
 
@@ -216,7 +216,7 @@ class Walk:
     def covariances(self, series: Series) -> tuple[np.ndarray, list[np.ndarray], float]:
         """Return the covariance due to the random walk, in the form of `Series.covariances`."""
         columns = np.concatenate([x for _, x in series.parts]) * series.each
-        steps = np.cumsum(columns[::-1], axis=0)  # a step of the walk changes all later samples
+        steps = np.cumsum(columns[::-1], axis=0)  # a random step changes all later samples
         size = steps.T @ steps
         return self.step * size, [self.spread * size], np.inf
 
@@ -243,7 +243,7 @@ def random_walk_noise(
     **Source:** local level: A. C. Harvey, *Forecasting, Structural Time Series Models and the
     Kalman Filter* (1989), chapter 2; components of a random walk: the Karhunen-Loève expansion.
     """
-    if series.rows < 16:  # Fewer rows do not distinguish a walk from noise.
+    if series.rows < 16:  # Fewer rows do not distinguish a random walk from noise.
         return None
     usual = series.model
     about = _CenteredSeries(series, moved, others)
@@ -255,11 +255,11 @@ def random_walk_noise(
         same = _WalkLikelihood(about, series.model)
         series.model, alone = usual, same.alone
         best = min(best, same, key=lambda one: one.score)
-    # In Akaike's criterion the variance of the walk costs half as much as a parameter, because it
-    # may be at its bound 0.
+    # In Akaike's criterion the variance of the random walk costs half as much as a parameter,
+    # because this variance may be at its bound 0.
     if best.score > alone - 1.0:
         return None
-    for _ in range(3):  # The walk and the remaining noise are estimated in turn.
+    for _ in range(3):  # The random walk and the remaining noise are estimated in turn.
         other = _WalkLikelihood(about, about.autoregression_of(best.rest))
         if other.score >= best.score:
             break
@@ -313,7 +313,7 @@ class _WalkLikelihood:
         told = about.others + x.T @ x
         self._steps = np.concatenate([[0.0], about.steps])
         ratio = self._steps[:, None] * size
-        share = ratio / (1.0 + ratio)  # share of each wave that belongs to the walk
+        share = ratio / (1.0 + ratio)  # share of each wave's variance due to the random walk
         gram = told - np.tensordot(share, of_x[:, :, None] * of_x[:, None, :], 1)
         pull = x.T @ y - share @ (of_x * of_y[:, None])
         moved = np.linalg.solve(gram, pull[..., None])[..., 0]
@@ -371,7 +371,7 @@ class _WalkLikelihood:
         lead = np.sqrt(waves.size / noise)
         c, s = (lead * ([1.0, *-phi] @ f(lags)) for f in (np.cos, np.sin))
         first = [np.arange(p.start, p.stop)[: phi.size] for p in about.parts]
-        left_out = np.concatenate(first)  # the first rows of each part, where the walk is small
+        left_out = np.concatenate(first)  # first rows of each part, where the random walk is small
         sines, cosines = waves.sines[left_out], waves.cosines[left_out]
         ss, sc, cc = (
             whole - one.T @ other
@@ -417,7 +417,7 @@ def slowest_waves(n: int) -> Float[np.ndarray, "n w"]:
 
 @functools.lru_cache(maxsize=8)
 def _walk_waves(n: int) -> _Waves:
-    # The 32 slowest waves are sufficient: each faster one has less than 1e-3 of the variance.
+    # The 32 slowest waves are sufficient: each faster wave has less than 1e-3 of the variance.
     phase = (2.0 * np.arange(1, min(32, n // 4) + 1) - 1.0) * np.pi / (2.0 * n + 1.0)
     s, c = (f(np.arange(1, n + 1)[:, None] * phase) for f in (np.sin, np.cos))
     norm = np.linalg.norm(s, axis=0)
@@ -425,12 +425,12 @@ def _walk_waves(n: int) -> _Waves:
     return _Waves(s, c, phase, 0.25 / np.sin(phase / 2.0) ** 2, s.T @ s, s.T @ c, c.T @ c)
 
 
-_LEAST_INFORMATION = 1e-9  # [information of white residuals] added in all directions
+_LEAST_INFORMATION = 1e-9  # [information of white residuals] makes the information invertible
 # Largest number of REML iterations, and the relative change of the covariance at which they end.
 _ROUNDS, _SETTLED = 12, 3e-3
 _IN_TIME = ("s", "record", "Record longer, or repeat the run and use the errors of Jackknife")
 _IN_ROWS = ("rows", "sweep", "Measure the sweep again with its speeds in another order")
-# Numbers of correlation times and degrees of freedom below which errors are rough, and useless.
+# Errors are rough, or useless, below these numbers of correlation times and degrees of freedom.
 _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 
 
@@ -482,8 +482,8 @@ class Autoregression(LinearNoiseModel):
         scores = seen * (r / np.sqrt(1.0 - leverage))[:, None]
         square = max(float(np.mean(r**2)) if r.size else 1.0, 1e-200)
         prior = linear.priors @ root
-        # A parameter may depend only on the first samples, which the autoregression does not
-        # predict. Some information is added, so that the matrix can be inverted.
+        # A parameter may affect only the first samples, which the autoregression does not predict.
+        # Some information is added, so that the matrix can be inverted.
         least = _LEAST_INFORMATION * np.eye(root.shape[1])
         known = (prior.T @ prior + least) / (linear.noise**2 or 1.0) + seen.T @ seen / square
         walks = _fit_all(series, known, wander=not linear.rows)
@@ -626,9 +626,9 @@ def _notices(
         return {**numbers, "names": join_names([names[i] for i in np.flatnonzero(which)])}
 
     gains = [walk.gain for walk in walks if walk]
-    if gains and times >= _ROUGH[0]:  # The size of the walk is uncertain, not the correlation.
+    if gains and times >= _ROUGH[0]:  # only the size of the random walk is then uncertain
         little = nothing | rough
-        # Noise without a walk exceeds this gain in 1 of 20 records.
+        # In 1 of 20 records of noise without a random walk, the gain is larger than 4.
         is_said = max(gains) >= 4.0 and little.any()
         return (Notice("zero-wanders", "", with_names(little)),) if is_said else ()
     out = [Notice("memory-as-long", "", with_names(nothing))] if nothing.any() else []

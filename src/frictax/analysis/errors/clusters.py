@@ -31,7 +31,7 @@ from .linearization import (
 )
 from .resampling import method_of, run_search, scale_weights
 
-# [1] With a larger share of the information on a direction, a cluster is its only source.
+# [1] A cluster with a larger share of the information on a direction counts as its only source.
 _ALONE = 1 - 1e-6
 
 

@@ -110,7 +110,7 @@ class Guarded(NoiseModel):
         bends = np.zeros(len(linear.acts))
         if found.bends is not None:
             bends = found.bends.spread * np.array(list(found.bends.moved.values()))
-        # A smaller variance of `bends` is left out. It makes each error less than 1 % larger.
+        # A smaller variance is left out, because it makes each error less than 1 % larger.
         if np.any(bends**2 > 0.02 * np.diag(made[0].covariance)):
             made = [
                 dataclasses.replace(
@@ -124,11 +124,11 @@ class Guarded(NoiseModel):
         if all(steps) and not differ.any():
             directions = np.eye(len(found.x))[found.shown & found.active]
             *others, last = [part.half_width(found.level, directions) for part in parts]
-            # Errors by ten blocks vary by up to a factor of 2 by chance. If no other error is
-            # larger than the last by more than this factor, rounding explains the errors.
+            # Errors from ten blocks (`last`) vary by up to a factor of 2 by chance. If no other
+            # error is larger by more than this factor, rounding by the sensor explains the errors.
             if np.all(np.max(others, axis=0, initial=0.0) <= 2.0 * last):
                 return dataclasses.replace(parts[-1], notices=notices)
-        # The scatter between whole records counts for the parameters in which the records differ.
+        # The scatter between whole records applies only to parameters in which the records differ.
         where = np.ones((len(parts), len(found.x)), bool)
         if differ.any():
             where[-1] = np.any(linear.follow[:, differ], axis=1)
@@ -179,7 +179,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     unequal = np.zeros(p, bool)
     if not is_exact and not found.problem.noise_known:
         # Find parameters whose error by the squares of single residuals ("HC2") is larger than in
-        # four of five draws of white noise. A test with few rows rarely finds unequal errors.
+        # four of five draws of white noise. With few rows a stricter test rarely succeeds.
         root, _ = linear.axes
         seen = linear.jacobian @ root
         left = 1.0 - np.sum(seen**2, axis=1)
@@ -234,8 +234,8 @@ def _widest(
     wins = of_each(np.eye(len(found.x)), level).argmax(axis=0)
     size = np.sqrt([np.maximum(np.diag(part.covariance), 0.0) for part in parts])
     own = size[wins, np.arange(len(wins))]
-    # The correlations are those of the part that applies to most parameters. Each standard error is
-    # that of the part that applies to its parameter.
+    # The correlations are those of the noise model that applies to most parameters. Each standard
+    # error is that of the noise model that applies to its parameter.
     shown, active = found.shown, found.active
     most = int(np.argmax(np.bincount(wins[shown & active], minlength=len(parts))))
     scale = np.divide(own, size[most], out=np.ones_like(own), where=size[most] > 0)
@@ -295,7 +295,7 @@ def _in_order(linear: Linearization) -> list[Linearization]:
     found, record = linear.found, linear.samples.record
     sweeps, r = list(found.records.values()), linear.residuals
     off = outliers(sweeps, found.full_residuals[: len(r)], linear.jacobian)
-    # Residuals of outliers are replaced by 0. The others are scaled to keep the mean square.
+    # Residuals of outliers are replaced by 0. Other residuals are scaled to keep the mean square.
     if off.any():
         others = np.where(off, 0.0, residuals_without(off, r, linear.jacobian))
         r = others * (np.linalg.norm(r) / max(np.linalg.norm(others), 1e-300))

@@ -56,7 +56,7 @@ def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
     problem, noise, rng = found.problem, _noises(found), np.random.default_rng(0)
     base, changes = None, []
     # The linearised fit is valid for small changes only. Therefore a tenth of the noise is
-    # simulated and the response divided by it. Each draw is one degree of freedom.
+    # simulated, and the response is multiplied by ten. Each draw is one degree of freedom.
     share, draws = 0.1, 40
     for k in range(draws + 1):  # the first run is without noise
         rows = []
@@ -137,7 +137,7 @@ def _rounded_outputs(
             y, w, mine = measured[..., c][counted], weight[..., c][counted], rows[..., c][counted]
             step = quantum(y)
             counts = (y - y[0]) / step if step else np.full(1, 0.5)
-            # [steps] values are multiples of a step
+            # [steps] The values are multiples of a step if they deviate by less than this limit.
             if np.abs(counts - np.round(counts)).max() < 1e-3:
                 off = found.full_residuals[mine] / w
                 noise = float(np.sqrt(max(np.mean(off**2) - step**2 / 12, 0.0)))

@@ -217,7 +217,7 @@ def linearize(found: FitResult) -> Linearization:
             own = found.full_jacobian[mine][:, columns]
             norms = np.linalg.norm(own, axis=0)
             left, size, right = np.linalg.svd(own / norms, full_matrices=False)
-            # The other directions of the starts are not identifiable from this window.
+            # Directions with smaller singular values are not identifiable from this window.
             left = left[:, size > 1e-10]
             explained = left.T @ jacobian[mine]
             jacobian[mine] -= left @ explained

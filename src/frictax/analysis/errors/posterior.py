@@ -204,7 +204,7 @@ class _Chain:
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
-        # The log density of a start may be below the middle's by 20, plus 2 for each parameter.
+        # Accept a start if its log density is at most 20 + 2 per parameter below the middle's.
         least = -np.inf if middle is None else middle[1] - 20.0 - 2.0 * frame.middle.size
         improbable = None
         for nearer in range(12):
@@ -274,7 +274,7 @@ def _draw_block(
     density = jax.custom_vjp(lambda u: at(u)[0])
     density.defvjp(at, lambda slope, c: (c * slope,))
     kind = type(adapt[0](1.0))
-    # The type hints of the kernel exclude traced steps, and arrays as positions.
+    # The kernel's type hints do not allow traced step sizes, or arrays as positions.
     draw: Any = kernel
     keys = jax.random.split(jax.random.wrap_key_data(key), _BLOCK)
 
@@ -366,7 +366,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
         x = self.all_draws.reshape(-1, self.all_draws.shape[-1])
-        # 400 draws are enough for the quantiles of a band, so the others are left out.
+        # 400 draws are enough for the quantiles of a band, so further draws are left out.
         x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), 400)).round().astype(int))]
         low, middle, high = np.quantile(
             np.asarray(interruptible_jit(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0
@@ -482,8 +482,8 @@ def posterior(
             " parameters, so the density is not finite. Fit fewer parameters, for example without"
             " `free_starts`, or record for longer."
         )
-    # The chains start with the covariance of the fit as their frame. Parameters at a bound are
-    # moved inside by approximately the distance that the data allow.
+    # The chains start with coordinates scaled by the covariance of the fit (`frame`). Parameters at
+    # a bound are moved inside by approximately the distance that the data allow.
     problem, at_fit = found.problem, np.array(found.x)
     inflated = np.sqrt(max((found.dof + len(at_fit)) / n, 1.0))
     wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))
@@ -531,7 +531,7 @@ def posterior(
             lower=float(a),
             upper=float(b),
             dof=np.nan,
-            # The fit may end at a bound although the draws lie inside.
+            # The fit may be at a bound although the draws are inside.
             knowledge=Knowledge.KNOWN if e.knowledge is Knowledge.AT_BOUND else e.knowledge,
         )
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)

@@ -256,13 +256,13 @@ def _first_step(
     if found.active[i] and np.isfinite(step) and step > 0:
         return step
     norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
-    # At its bound the parameter has no error. A tenth of its value or of its start is used.
+    # A parameter at its bound has no error, so a tenth of its size is used.
     usual = 0.1 * max(abs(best), abs(start - bound))
     is_on_bound = best - bound <= 0.1 * usual
     if not np.isfinite(bound) or (norm == 0 and not is_on_bound):
         raise _not_identifiable(path)
     step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
-    # At a bound the first derivative can vanish, as that by `peak` at 1. This limits the step.
+    # At a bound the derivative can vanish, as by `peak` at 1. Then `usual` limits the step.
     return min(step, usual) if is_on_bound else step
 
 
@@ -388,14 +388,14 @@ def interval_end(
         if root < aim:
             inside = (x, root)
             if outside is None:
-                reach = 1.5 * reach  # The root may grow more slowly than a straight line.
+                reach = 1.5 * reach  # the root of the ratio may grow more slowly than linearly
                 x = x + reach * max(aim - root, 0.3 * aim)
                 if abs(x - best) > 100 * abs(step):  # the interval has no end here
                     return bound
                 continue
         else:
             outside = (x, root)
-        # The root can jump at a kink. Therefore the next point is not close to either end.
+        # The root can jump at a kink. Therefore the next point stays away from both ends.
         share = 0.5
         if np.isfinite(outside[1]):
             share = (aim - inside[1]) / max(outside[1] - inside[1], 1e-300)

@@ -67,7 +67,7 @@ def refit_with_counts(
         end = run_search(mine, method, start, _STEPS, noise, float(found.dof))
         return np.asarray(end.x), bool(end.settled)
 
-    first = refit(counts[0])  # The first refit runs alone, because it may compile.
+    first = refit(counts[0])  # the first refit runs alone, because it may compile the program
     with Workers() as pool:
         ends = [first, *pool.map(refit, counts[1:])]
     return np.stack([x for x, _ in ends]), np.asarray([ok for _, ok in ends])
@@ -207,7 +207,7 @@ class Jackknife(NoiseModel):
         for i, (size, prepared) in enumerate(
             zip(samples.sizes, found.problem.prepared, strict=True)
         ):
-            # A sweep has no repeats. It is left out only where whole records are left out.
+            # A sweep does not have repeats. It is left out only if whole records are left out.
             swept = isinstance(prepared, PreparedSweep)
             parts = 1 if self.repeats is None else 0 if swept else self.repeats
             for k in range(parts):

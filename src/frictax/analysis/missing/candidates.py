@@ -27,7 +27,7 @@ from frictax.mechanism.user_machines import AbstractAxis
 from frictax.parameters import Number, Numbers, Values, get, parameters, replace
 from frictax.signals import Drive, as_signal
 
-WIDTHS = 0.05, 0.2  # [highest speed] widths of two dips; a sum of them is a dip of another width
+WIDTHS = 0.05, 0.2  # [highest speed] widths of two Stribeck dips; sums fit dips of other widths
 # Terms of a friction law as functions of the speed v >= 0, whose highest value is vmax. Each term
 # is smooth also slightly below v = 0. The first argument is the module jax.numpy or numpy.
 OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
@@ -41,7 +41,7 @@ OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
 # equal in both directions.
 OTHER_WAY = "other way"
 LAW_TERMS = (*OF_LAW, OTHER_WAY)
-# The candidate "Stribeck" has these two columns.
+# The two columns of the candidate "Stribeck".
 DIP = ("Stribeck, narrow", "Stribeck, wide")
 
 # Forces as functions of the time since the middle of the record, the position from the middle of
@@ -351,8 +351,8 @@ def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
         is_term = p.path in viscous or p.path.endswith((".dtmax", ".fexp"))
         if p.path in fitted or np.ndim(p.value) or is_term:
             continue
-        # If the objective balances forces, all of which are fitted, an input gain of 0 would
-        # explain everything. Therefore input gains are left out.
+        # If the objective balances forces that are all fitted, an input gain of 0 makes all
+        # residuals 0. Therefore input gains are left out.
         is_gain = p.path.startswith("inputs.") and p.path.endswith(".gain")
         if is_gain and not problem.objective.in_units_of_outputs():
             continue

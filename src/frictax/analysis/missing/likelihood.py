@@ -174,7 +174,7 @@ class _Channel:
         steps: np.ndarray,
     ) -> None:
         rest, ratio, self.steps = left[np.concatenate(stretches)], 0.0, steps
-        # The order of the autoregression is chosen from the residuals without the walk.
+        # The order of the autoregression is chosen from the residuals without the random walk.
         if step > 0:
             square = float(np.mean(rest**2))
             ratio = step / max(float(np.var(np.diff(rest))) / 2.0, 1e-13 * square)
@@ -210,7 +210,7 @@ class _Channel:
         random walk, or None to fit it.
         """
         n, q, both = self.count, self.order, v
-        if self.waves:  # The autoregression is that of the residuals without the walk.
+        if self.waves:  # the autoregression is that of the residuals without the random walk
             _, beside, own = self._whiten(whole, state.phi)
             of = state.ratio * (v @ beside)
             waves = np.linalg.solve(state.ratio * own + np.eye(len(self.waves)), of)

@@ -149,7 +149,7 @@ class Trials:
             nudged = dataclasses.replace(at, periods={**at.periods, body: period})
             then = sensitivities(self.problem, self.tried, nudged, self.ranges)
             slope = (then.residuals - here.residuals) / nudge
-            # If the run with the other period fails, its derivative by the period is set to zero.
+            # If the run with the changed period fails, the derivative with respect to it is 0.
             by_wave.append(slope if np.all(np.isfinite(slope)) else np.zeros_like(slope))
         return Evaluation(here, np.reshape(by_wave, (len(waves), len(here.residuals))).T, waves)
 
@@ -426,7 +426,7 @@ class _Search(Trials):
             p_value = min(max(len(order) * alone, max(passing, 1) * by_blocks), 1.0)
             rms = float(np.sqrt(after / count))
             term = self.term(i, row, p_value, alike[i], rms, at)
-            # The 99 % interval must exclude 0, and the gain is at least half of the predicted gain.
+            # The 99 % interval must exclude 0, and the gain must be half of the predicted gain.
             is_confirmed = (
                 p_value < SURE
                 and abs(term.value) > 2.58 * term.standard_error

@@ -33,17 +33,17 @@ Autoregressive = tuple[Float[np.ndarray, " q"], float]
 # [1] The smallest share of a column's square that the fitted parameters must leave unexplained.
 UNEXPLAINED = 1e-5
 SURE = 0.01  # significance level of the tests by likelihood and by blocks
-# A refit reaches the noise in this case: The mean square of the residuals before it is above 1.1
-# times that of the noise, and the refit explains more than 70 % of the difference.
+# A refit reaches the noise if the mean square of the residuals before the refit is above 1.1 times
+# that of the noise, and the refit explains more than 70 % of the difference.
 _ABOVE_NOISE, _MOST = 1.1, 0.7
-# If the term leaves white noise, the blocks are not compared for p values below these limits. The
-# first p value is computed as for white noise, the second by the score.
+# If the residuals are white noise with the term, the test by blocks is skipped below these limits
+# of the p values: the p value for white noise, and the p value by the score.
 _BEYOND_DOUBT, _BEYOND_DOUBT_BY_SCORE = 1e-10, 1e-6
-# On windows, the score is not tested if the p value is below the first limit and the explained
-# share is above the second. Noise does not explain so much in all windows.
+# In fits of windows, the score is not tested if the p value is below the first limit and the
+# explained share is above the second. Noise does not explain so much in all windows.
 _WINDOWS_BEYOND_DOUBT, _WINDOWS_EXPLAINED = 1e-40, 0.5
-# On a run, the blocks are not compared if the explained share is above the first limit and both p
-# values are below the other two. The term may act in a few blocks only, as in a decaying motion.
+# In fits of whole runs, the blocks are not compared beyond these limits of the explained share and
+# of both p values. The term may act in a few blocks only, as in a decaying motion.
 _RUN_EXPLAINED, _RUN_BEYOND_DOUBT, _RUN_BEYOND_DOUBT_BY_SCORE = 0.4, 1e-25, 1e-10
 _LOWEST = 8, 32, 128  # numbers of lowest frequencies whose mean power is tested
 _BANDS = 1, 4, 16  # numbers of neighbouring frequencies that are tested for a peak
@@ -359,12 +359,12 @@ class CandidateTests:
         first = max(self._p_by_likelihood(at, first), gain.p_value)
         is_white = self.leaves_white_noise(at, self.plain, test.stretches)
         out = dataclasses.replace(out, is_white=is_white)
-        # The rounding errors of encoders can pass this test, although their power is not even.
+        # Noise can also be the rounding of an encoder, which is not white. Then `gain` decides.
         is_noise = is_white or gain.reaches_noise
         if is_noise or self.leaves_white_noise(at, self.white, self.rows):
             by = self.plain if is_white else self.white
-            # Residuals are not white noise with a drifting zero. Coloured residuals on windows are
-            # not white either, because the starts absorb slow parts.
+            # Residuals are not white noise if the zero of a sensor drifts. Coloured residuals on
+            # windows are not white either, because the starts absorb slow parts.
             drifts = lambda: test.has_noisy_inputs or self.likelihood.has_walk  # noqa: E731
             may_be_white = is_white if test.has_windows else not drifts()
             even = first
@@ -380,7 +380,8 @@ class CandidateTests:
         elif out.explained > _RUN_EXPLAINED:
             if first < _RUN_BEYOND_DOUBT and second < _RUN_BEYOND_DOUBT_BY_SCORE:
                 return dataclasses.replace(out, p_values=(first, second, 0.0))
-        # Compute the p value by differences between blocks of time (`Clustered`), with the columns.
+        # Compute the p value from the scatter between blocks of time, with the columns in the
+        # model.
         own = orthonormal_basis(self.plain.tried[:, at])
         c, k = own.T @ self.plain.residuals, own.shape[1]
         columns = np.column_stack([self.plain.base, own])

@@ -281,7 +281,7 @@ def operating_range(
         if isinstance(prepared, PreparedSweep):
             continue
         times += [float(prepared.t[0]), float(prepared.t[-1])]
-        if isinstance(problem.objective, InverseDynamics):  # it contains the measured motion
+        if isinstance(problem.objective, InverseDynamics):  # `known` contains the measured motion
             seen = {n: np.asarray(v) for n, v in prepared.known.items()}
         else:
             more = [n for b in bodies_of(machine) for n in motion_of(machine, b)]

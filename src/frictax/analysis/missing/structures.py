@@ -367,7 +367,7 @@ def split_body(machine: Mechanism, body: str, c: float) -> Mechanism:
     inertia = "J" if rotational else "m"
     old, far = machine[body], _FAR.format(body)
     whole = float(getattr(old, inertia))
-    # The damping is 0.3 times the critical one. With damped oscillation the misfit is smooth.
+    # The damping is 0.3 times critical, because the misfit of a damped oscillation is smooth.
     d, half = 2 * 0.3 * np.sqrt(c * 0.25 * whole), jnp.asarray(0.5 * whole)
     driven = {name.partition(".")[0] for name in drives_of(machine, body)}
     near: Any = with_fields(old, {inertia: half})

@@ -290,7 +290,7 @@ def _outlook_at_start(
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
     rows = first.n
-    # Rows of the data are in the unit of the data, rows of priors in units of the noise.
+    # Residuals of priors have a standard deviation of 1, those of the data that of the noise.
     jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])
     if not np.isfinite(float(begun.cost)) and not np.any(jacobian):
         raise ValueError(

@@ -224,7 +224,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
         curves.append(Curve(*bin_means(v, part + found.rest[mine], corners_of(v, _BINS)), w))
         order = np.argsort(v)[np.linspace(0, v.size - 1, min(v.size, 400)).astype(int)]
         curves.append(Curve(v[order], part[order], None, w, "line"))
-        # A few samples at the edge can be extreme. Therefore two quantiles define the range.
+        # A few samples at the ends can be extreme. Therefore two quantiles define the range.
         low, high = np.quantile(part, [0.02, 0.98])
         spans[w] = (
             float(high - low),
@@ -268,7 +268,7 @@ def position_curve(x: Series, c: Columns) -> Finding:
     order = np.argsort(x.s)[np.linspace(0, x.s.size - 1, min(x.s.size, 400)).astype(int)]
     curves.append(Curve(x.s[order], part[order], None, 0, "line"))
     slope, error, travel = float(straight.values[0]), float(straight.errors[0]), float(np.ptp(x.s))
-    # A single slope is tested too, because this test is more powerful than that of eight columns.
+    # A straight line is tested too, because one column gives a more powerful test than eight.
     p = min(1.0, 2 * min(found.p, straight.p))
     line = straight.p < CHANCE and straight.share > 0.5 * found.share
     best = dataclasses.replace(straight if line else found, p=p)

@@ -164,7 +164,7 @@ def regress(
     known = orthonormal_basis(others)
     own = columns - known @ (known.T @ columns)
     size, before = np.linalg.norm(own, axis=0), np.linalg.norm(columns, axis=0)
-    told = size > 1e-6 * np.maximum(before, 1e-300)  # columns that the others do not explain
+    told = size > 1e-6 * np.maximum(before, 1e-300)  # not explained by `others`
     target = e - known @ (known.T @ e)
     basis = orthonormal_basis(own * told)
     k, n = basis.shape[1], e.size

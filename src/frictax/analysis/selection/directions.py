@@ -42,7 +42,7 @@ def autocorrelation_of(fits: Iterable[FitResult]) -> float:
 
     minus2log = restricted_likelihood(r, J)
     best: Any = minimize_scalar(minus2log, bounds=(0.0, 0.98), method="bounded")
-    # White noise exceeds 2.7 by chance in 1 of 20 sweeps.
+    # For white noise the difference exceeds 2.7 by chance in 1 of 20 sweeps.
     if not minus2log(0.0) - best.fun > 2.7:
         return 0.0
     farther = np.linspace(best.x, 0.98, 100)
@@ -100,11 +100,11 @@ def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, 
 
 
 OFFSET, EACH = "offset", "each direction"
-# Largest p values at which the two directions differ, and differ by more than an offset.
+# The directions differ below the first p value, and by more than an offset below the second.
 _DIFFERENT, _MORE = 0.002, 0.02
-# A test must be significant at each of these autocorrelations, if twice the logarithm of its
-# restricted likelihood is within _NEARLY of the largest. With these numbers, 0 of 384 symmetric
-# sweeps with white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
+# A test must be significant at each of these autocorrelations whose restricted likelihood, as twice
+# the logarithm, is within _NEARLY of the largest. With these numbers, 0 of 384 symmetric sweeps
+# with white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
 _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
 
@@ -190,8 +190,8 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
         return law.f_pos(jnp.asarray(v)) - law.f_neg(jnp.asarray(v))
 
     sizes, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
-    # A direction that the rows do not identify changes these forces by rounding only. Therefore it
-    # is left out.
+    # In directions that the rows do not identify, these forces change by rounding errors only. The
+    # pseudoinverse leaves these directions out.
     j = better.full_jacobian[: better.n] * better.active
     norms = np.linalg.norm(j, axis=0)
     norms = np.where(norms > 0, norms, 1.0)

@@ -57,7 +57,7 @@ def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
     for u in problem.unknowns:
         setup = small.problem.setup_at(jnp.asarray(small.x), u.record)
         values = {p.path: np.asarray(p.value) for p in parameters(setup)}
-        # A friction with a law for each direction has these paths.
+        # In a friction with a law for each direction, the law for forward motion has these paths.
         if isinstance(setup.machine, AbstractLaw):
             values |= {f"f_pos.{path}": value for path, value in values.items()}
         value = next(

@@ -240,7 +240,7 @@ def visited_laws(
         for name, part in machine.named_parts():
             if not isinstance(part, AbstractContact):
                 continue
-            own = isinstance(part, MassWithStopAndFriction)  # This body is its own contact.
+            own = isinstance(part, MassWithStopAndFriction)  # this body contains its own contact
             v = sliding_speed((name, None) if own else part.between(), speeds)
             if v is None:
                 continue

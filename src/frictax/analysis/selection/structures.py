@@ -140,7 +140,7 @@ def compare_structures(
         )
     structures = check_structures(structures, objective, criteria.repeats, criteria.bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
-    # Residuals are taken at samples, because structures differ in the covariance of the weak form.
+    # The weak form is not used, because its covariance differs between structures.
     objective, start = (
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
         for one in (objective, criteria.start)

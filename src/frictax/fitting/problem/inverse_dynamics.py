@@ -277,8 +277,8 @@ class InverseDynamics(AbstractObjective):
         delays = any(name.startswith("outputs.") for name in delayed)
         if not (delays and system.layout.contacts):
             return lacking
-        # `prepare` found the slow samples in the output of the delayed sensor. Here they are found
-        # again without the delay.
+        # For a delayed sensor, `prepare` selected the slow samples from the delayed output. Here
+        # they are selected again from the motion without the delay.
         speeds = [
             jnp.abs(constant(v))
             for name, v in moves.items()

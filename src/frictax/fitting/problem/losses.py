@@ -122,7 +122,7 @@ class Huber(AbstractLoss):
 
     def root(self, x: Residuals) -> Residuals:
         outside = jnp.abs(x) > self.delta
-        # The argument of the root is replaced inside, because its derivative is infinite at 0.
+        # For |x| <= delta, `delta` replaces |x|, because an infinite derivative would become nan.
         size = jnp.where(outside, jnp.abs(x), self.delta)
         return jnp.where(
             outside, jnp.sign(x) * jnp.sqrt(2.0 * self.delta * size - self.delta**2), x

@@ -246,7 +246,7 @@ class Problem:
     def residuals_of(self, x: Float[Array, " p"], i: int) -> Float[Array, " r"]:
         """Return the weighted residuals of record number i, 0 for samples with weight 0."""
         prepared = self.prepared[i]
-        # A weight of 0 leaves a sample out, but the product is still nan if the run fails.
+        # A weight of 0 leaves a sample out. If the simulation fails, its residual is nan even so.
         return jnp.ravel(prepared.weight * (self.predict(x, i) - prepared.measured))
 
     def _residuals_and_course(self, x: Float[Array, " p"], i: int) -> tuple[Array, Course | None]:
@@ -301,9 +301,9 @@ class Problem:
             x, slope = jnp.where(fixed[0], fixed[1], x), jnp.where(fixed[0], 0.0, slope)
         parts, p, kind = [], z.shape[0], jnp.zeros((), jnp.int32)
         for i in range(len(self.prepared)):
-            # Derivatives are needed only by the parameters that affect this record. One column for
-            # each start variable holds the derivatives by the starts of all windows, because the
-            # start of a window affects the rows of this window only.
+            # Only parameters that affect this record need derivatives. The start of a window
+            # affects only the rows of this window, so one column for each start variable contains
+            # the derivatives with respect to the starts of all windows.
             mine, starts = (
                 [u for u in self.unknowns if u.record in (None, i) and not u.hidden],
                 self._starts(i),
@@ -338,7 +338,7 @@ class Problem:
                 r, full = root * noise, full * bend[:, None]
             parts.append((r, full))
         if self.priors:
-            # Residuals of priors are in units of their own. They are multiplied by the noise.
+            # Residuals of priors have the standard deviation 1, those of data that of the noise.
             parts.append((noise * self._prior(x), noise * jax.jacfwd(self._prior)(x)))
         r, jacobian = (jnp.concatenate(a) for a in zip(*parts, strict=True))
         return r, jacobian * slope, kind

@@ -47,7 +47,7 @@ from frictax.text import suggestion
 @functools.cache
 def perfect() -> "Instrument":
     """Return the default instrument of a channel: an ideal sensor or actuator."""
-    with jax.ensure_compile_time_eval():  # The cached value must not be a tracer of one call.
+    with jax.ensure_compile_time_eval():  # otherwise the cache would keep a tracer of one call
         return Instrument()
 
 
@@ -104,7 +104,7 @@ class Instrument(CheckedModule):
         return (y - added) / self.gain
 
 
-# SI units of translation with the corresponding units of rotation.
+# The unit of a rotation for each SI unit of a translation.
 _OF_ROTATION = {"m": "rad", "m/s": "rad/s", "m/s2": "rad/s2", "N": "N.m"}
 _OF_TRANSLATION = {turning: sliding for sliding, turning in _OF_ROTATION.items()}
 
@@ -202,7 +202,7 @@ def driven(
         name: given if isinstance(given, AbstractSignal) else Sampled(t, given, hold=hold)
         for name, given in inputs.items()
     }
-    if isinstance(machine, Driven) and signals:  # Inputs replace signals, as in `Mechanism`.
+    if isinstance(machine, Driven) and signals:  # the record's inputs replace the machine's signals
         own = dict(zip(machine.names, machine.signals, strict=True))
         return Driven(machine.system, **own | signals)
     if not isinstance(machine, Mechanism):
@@ -275,8 +275,8 @@ def simulate_variables(
         and isinstance(engine, OnSamples)
         and is_motion_given(system.mechanism, system.layout)
     ):
-        # Without a free body, the bristles are integrated from sample to sample. The last sample
-        # belongs to the last piece of its signal, so it starts from the middle of the last step.
+        # Without a free body, only the bristles are integrated. The state of the last sample is
+        # computed in the middle of the last step, so that it uses the last segment of its signal.
         t = jnp.asarray(ts)
         ys, modes = jax.vmap(system.start)(t.at[-1].set(0.5 * (t[-2] + t[-1])))
         at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(t, ys, modes)
@@ -447,7 +447,7 @@ def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array,
     if isinstance(system, MechanicalSystem):
         return jnp.stack(system.snapshot(t, y, mode).friction or [jnp.zeros(())])
     args = None
-    if isinstance(system, Driven):  # A machine gets these arguments in a simulation too.
+    if isinstance(system, Driven):  # in a simulation, the machine gets the same `args`
         system, mode, args = system.system, system._own(mode), system._values(t, mode)
     says = getattr(system, "friction_force", None)
     return jnp.stack([says(t, y, mode, args)]) if says is not None else jnp.zeros(1)

@@ -209,7 +209,7 @@ class ClosedLoop(AbstractSimulation):
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         if record.hold_is_chosen:
-            record = replace_fields(record, hold=False)  # A reference is linear between samples.
+            record = replace_fields(record, hold=False)  # a reference is interpolated linearly
         if record.hold:
             raise ValueError(
                 f"Record {record.name!r} holds its inputs between samples, and a reference that"
@@ -287,7 +287,7 @@ class Windows(AbstractSimulation):
         measured, weight = (x[rows] for x in channels(record))
         if not self.free_starts:
             weight[:, 0] = 0.0
-        # Samples after a gap do not count, because the window crosses the gap in one step.
+        # Samples after a gap get the weight 0, because the window crosses the gap in one step.
         after = np.zeros(rows.shape, bool)
         for i, _ in OnSamples().over_gaps(record.t).finer:
             after |= (rows > i) & (rows[:, :1] <= i)
@@ -346,7 +346,7 @@ class Windows(AbstractSimulation):
             )
             return end[: len(names)], out
 
-        # The carry depends on all parameters from the first step, so JAX traces the scan only once.
+        # The first carry depends on all parameters, so that JAX does not trace the scan twice.
         floats = jax.tree.leaves(eqx.filter(setup, eqx.is_inexact_array))
         nought = 0.0 * sum(
             (jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(())
@@ -366,7 +366,7 @@ def in_turn() -> bool:
 
 
 # Largest factor by which the sum of squares may rise in a search with corrected starts of windows.
-# If it rises by more, the search before it is kept.
+# If the sum rises by more, the result of the previous search is kept.
 LARGEST_RISE = 1.05
 
 
@@ -429,8 +429,8 @@ def _correct_starts(
         rate = related_channel(of, VELOCITY_OF)
         value = states[..., names.index(of)]
         slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
-        # Join the windows to one motion. A cubic is added, so that each window begins with the
-        # value and slope at the end before. The cubic and its slope are 0 at the end of the window.
+        # Join the windows to one motion by adding a cubic to each. The window then begins with the
+        # value and slope at the end of the window before. The cubic and its slope end at 0.
         times = np.asarray(prepared.t)[rows]
         length = times[:, -1:] - times[:, :1]
         u = (times - times[:, :1]) / length

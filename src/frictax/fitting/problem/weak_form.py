@@ -40,9 +40,9 @@ from .setup import Setup, driven, moved_to, perfect
 _DEGREE = 5  # degree of the splines; their fourth derivative is continuous
 # [standard deviation of the inputs] Noise of the forces that is assumed before the first fit.
 _FIRST = 0.02
-# Grid of the autocorrelation of the position noise.
+# Autocorrelations of the position noise, among which the likelihood chooses.
 _CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-# [size of the forces] Grid of the noise of the forces.
+# [size of the forces] Values of the force noise, among which the likelihood chooses.
 _SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])
 
 
@@ -141,8 +141,8 @@ def weak_form(
 
     apart = 0.25  # [1/cutoff] distance between knots; the splines pass all motion below the cutoff
     most = 700  # largest number of splines of a record; more do not improve the accuracy
-    fewest = 12  # least number of splines of a record that identify a machine
-    rounded = 0.5  # [noise] larger rounding to the sensor's steps is most of the noise
+    fewest = 12  # least number of splines of a record; fewer do not identify a machine
+    rounded = 0.5  # [noise] if rounding to the sensor's steps is larger, it is most of the noise
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     motion = [smooth(t, x, cutoff) for x in positions.T]
     x, v, a = (np.stack([getattr(m, of) for m in motion], axis=1) for of in ("x", "v", "a"))
@@ -214,7 +214,7 @@ def _stretches(
     """Return the stretches in which every contact slides in one direction. A stretch is a pair: its
     first sample, and the sample after its last one.
     """
-    # [standard deviations of the speed's noise] The direction is certain above this speed.
+    # [standard deviations of the speed noise] Above this speed the direction is certain.
     sure = 5.0
     turn = 0.03  # [acceleration/cutoff] below this speed the filter mixes the two directions
     # [1/cutoff] Length that is removed from the end of a stretch next to another stretch.
@@ -222,7 +222,7 @@ def _stretches(
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     one = np.zeros(n)
     one[n // 2] = 1.0
-    # The gain of the filter from white noise of the position to noise of the speed.
+    # Standard deviation of the filtered speed for position noise of standard deviation 1.
     gain = float(np.linalg.norm(smooth(t, one, cutoff).v))
     least = np.maximum(
         sure * gain * np.sqrt(contacts**2 @ noise**2)
@@ -318,7 +318,7 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
     once, twice = (jnp.einsum("kl,klc->kc", a, near) for a in (w1, w2))
     slope = jnp.stack(
         [by_v[jnp.asarray(weak.slope_at)[:, j], :, j] for j in range(c)], axis=2
-    )  # Each stretch has one slope, as a slope at each sample correlates with the position noise.
+    )  # one slope for each stretch; a slope at each sample would correlate with the position noise
     corrected = once + jnp.einsum("kl,klc->kc", w, v[at])
     drive = jnp.einsum("kl,klb->kb", of_input, driving[at])
     inertial = inertia[0] * twice
@@ -412,7 +412,7 @@ def whiten(
     rows = rows.at[:, 0].set(rows[:, 0] * (1.0 + 1e-9) + unused)
 
     def eliminate(carry: tuple[Array, Array], row: tuple[Array, Array]) -> Any:
-        lowered, moved = carry  # the amounts that earlier rows subtract from the next rows
+        lowered, moved = carry  # the parts of earlier rows that are subtracted from the next rows
         covariances, r = row[0] + lowered[0], row[1] + moved[0]
         pivot = covariances[0]
         share = covariances / pivot
@@ -430,7 +430,7 @@ def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> F
     """Return the whitened residuals times each body's typical standard deviation [N]."""
     weak: WeakForm = prepared.weak
     at = terms(setup, prepared, given)
-    # Without inputs, the first fit assumes noise that is a share of the inertia terms.
+    # Without inputs, the first fit assumes a force noise of `_FIRST` times the inertia forces.
     own = _FIRST * _size(weak, jnp.abs(at.inertial))
     noise = jnp.where(weak.force_noise > 0, weak.force_noise, own)
     covariance = band(weak, at.response, at.response)
@@ -470,6 +470,6 @@ def noise_sizes(
 
     costs, each, shares, variances = jax.lax.map(best, jnp.asarray(_CORRELATIONS))
     k = jnp.nanargmin(costs)
-    # The noise counts as autocorrelated if this increases the log likelihood by more than 5.
+    # Noise is autocorrelated if the autocorrelation increases the log likelihood by more than 5.
     k = jnp.where(costs[0] - costs[k] > 5.0, k, 0)
     return each[k], shares[k] * size, _size(weak, jnp.sqrt(variances[k]))

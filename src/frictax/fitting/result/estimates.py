@@ -234,7 +234,7 @@ def quantile(level: float, dof: Any, known: bool) -> Any:
     x = NormalDist().inv_cdf(0.5 + level / 2)
     if known:
         return x
-    if np.all(np.asarray(dof) >= 100):  # Importing scipy takes longer than fitting a record.
+    if np.all(np.asarray(dof) >= 100):  # avoids importing scipy, which takes longer than a fit
         terms = (
             (x**3 + x) / 4,
             (5 * x**5 + 16 * x**3 + 3 * x) / 96,

@@ -174,10 +174,10 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     @functools.cached_property
     def identifiability(self) -> Identifiability:
         shown, unknowns = self.shown, self.problem.unknowns
-        # R of J = QR is sufficient for J'J. NumPy's types lack mode="r", so `asarray` is used.
+        # J'J = R'R with J = QR, so Q is not computed. NumPy's types lack mode="r", hence `asarray`.
         triangle = np.asarray(np.linalg.qr(self.full_jacobian, mode="r"))
         columns = triangle[:, shown]
-        if not shown.all():  # Project out the starts of windows.
+        if not shown.all():  # remove the effect of hidden parameters: the starts of windows
             hidden = triangle[:, ~shown]
             columns = columns - hidden @ np.linalg.lstsq(hidden, columns, rcond=None)[0]
         entries = Entries(
@@ -261,9 +261,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
             if isinstance(record, Record)
             for notice in record.notices
         ]
-        # Residuals that lack an offset are autocorrelated by it, so these notices are left out.
+        # If the directions differ, the residuals are autocorrelated, so these notices are left out.
         of_errors = () if of_directions else self.spread.notices
-        if any(n.code == "records-differ" for n in out):  # separate fits show it in more detail
+        if any(n.code == "records-differ" for n in out):  # separate fits give more detail
             of_errors = [n for n in of_errors if n.code != "records-differ"]
         return (*of_records, *of_search, *out, *said, *of_errors, *rest)
 
@@ -489,10 +489,10 @@ def make_fit_result(
         r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
     counted = problem.weights() > 0
     data, rows = counted.size, int(counted.sum())
-    # Residuals of data are in the unit of the data, those of priors in units of the noise.
+    # Residuals of priors have a standard deviation of 1, those of the data that of the noise.
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])
     lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    # R of J = QR is sufficient for J'J. NumPy's types lack mode="r", so `asarray` is used.
+    # J'J = R'R with J = QR, so Q is not computed. NumPy's types lack mode="r", hence `asarray`.
     triangle = np.asarray(np.linalg.qr(jacobian, mode="r"))
     norms = np.linalg.norm(triangle, axis=0)
     robust, squares = problem.loss.rounds > 1, float(np.sum(r[:data] ** 2))
@@ -519,7 +519,7 @@ def make_fit_result(
         fitted, sweep = problem.setup_at(jnp.asarray(x), None).machine, next(iter(records.values()))
         paths = [u.path for u in problem.unknowns]
         notes = [*notes, *weight_notices(fitted, sweep, paths)]
-    # The notice of an edge replaces the notice that the search did not settle.
+    # If the search ended at a jump of the cost, the notice of the jump is sufficient.
     if not state.settled and not any(n.code == "search-edge" for n in notes):
         notes = [not_settled(method, state, problem.objective), *notes]
     return FitResult(

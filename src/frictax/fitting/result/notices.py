@@ -126,8 +126,8 @@ def far_from_start(
     from 0 by 3 standard errors is not reported as too small. A parameter without a bound, such as
     an offset, is not reported, because its start value does not show its magnitude.
     """
-    # `far` limits the ratio of an estimate to its start. `sure` [standard errors] is the least size
-    # of a small estimate that is reported.
+    # `far`: largest ratio of an estimate to its start, and of a start to its estimate, without a
+    # notice. `sure` [standard errors]: an estimate below this is not reported as too small.
     far, sure = 100.0, 3.0
     out = []
     named = [(name, u) for u in problem.unknowns for name in u.names]
@@ -327,7 +327,7 @@ def presliding(
             if damping in free and contact.mobility is not None:
                 oscillation = np.sqrt(float(contact.part.bristle.sigma_0) * contact.mobility)
                 frequency = float(oscillation) / (2 * np.pi)
-                # With 4 samples or more per period, a sticking bristle shows its damping.
+                # The damping of a sticking bristle is visible with at least 4 samples per period.
                 if record.rate < 4 * frequency:
                     numbers = {"frequency": frequency, "rate": record.rate, "record": label}
                     out.append(Notice("bristle-swings-unseen", damping, numbers))
@@ -378,14 +378,15 @@ def _check_stiffness(
     unit, out = "rad" if contact.part.rotational else "m", []
     breakaway = float(max(contact.part.law(1).f0, contact.part.law(-1).f0))
     way, step = 2 * breakaway / float(contact.part.bristle.sigma_0), quantum(x)
-    if step and way < 20 * step:  # The sensor's steps are too large for the deflection.
+    if step and way < 20 * step:  # the steps of the sensor are too large to show the deflection
         numbers = {"way": way, "unit": unit, "counts": way / step}
         numbers |= {"channel": channel, "record": label}
         out.append(Notice("presliding-coarse", path, numbers))
     if contact.friction in record.outputs:
         found = rises(x, record.outputs[contact.friction], (0.5, 0.9))
         half, far = np.median(found[:, :2], axis=0) if len(found) >= 4 else (0.0, np.inf)
-        # The ratio of the distances at 90 % and at 50 % is 1.8 for a spring, and 3.3 for `Dahl`.
+        # The deflection at 90 % of the force is 1.8 times that at 50 % for a spring, 3.3 for
+        # `Dahl`.
         if far < 2.2 * half:
             numbers = {"half": half, "far": far, "unit": unit, "record": label}
             out.append(Notice("stiffness-in-series", path, numbers))
@@ -404,7 +405,7 @@ def _unbroken(
         if isinstance(prepared, PreparedRecord):
             most = max(most, float(np.max(np.abs(_forces(problem, jnp.asarray(x), i, name)[0]))))
     least = float(law.f0) - float(law.F_Stribeck)
-    # The force must exceed sliding friction by half as much as the breakaway force does.
+    # Breakaway is visible if the force exceeds sliding friction by at least half of `F_Stribeck`.
     if not np.isfinite(most) or most >= least + 0.5 * (float(law.f0) - least):
         return []
     unit = "N.m" if contact.part.rotational else "N"

@@ -70,8 +70,8 @@ def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
     """
     if engine.tolerance is None or engine.solver is not None:
         return dataclasses.replace(engine, substeps=2 * engine.substeps)
-    # With a loose tolerance it is possible that no step is divided, even with a share of this
-    # tolerance. A tolerance of 1e-7 divides the steps that are too long.
+    # If the tolerance is loose, even `share` times the tolerance may not divide any step. A
+    # tolerance of at most 1e-7 divides the steps that are too long.
     tolerance = min(float(engine.tolerance) * share, 1e-7)
     return dataclasses.replace(engine, tolerance=tolerance)
 
@@ -112,8 +112,8 @@ def long_steps(found: FitResult) -> list[Notice]:
         far = _farthest(found, moved, _LARGE)
         if far is not None:
             most, e = far
-            # The steps have order 3, and `most` is 7/8 of their error. With the recommended steps
-            # the error is a tenth of a standard error.
+            # The solver has order 3, so `most`, the change by steps of half the length, is 7/8 of
+            # the error. With the recommended steps the error is a tenth of a standard error.
             times = (8 / 7 * most / 0.1) ** (1 / 3)
             options = {"substeps": math.ceil(times) * engine.substeps}
             if engine.tolerance is not None and engine.solver is None:
@@ -150,7 +150,7 @@ def between_samples(found: FitResult) -> list[Notice]:
     No notice is given if the residuals show that the inputs are linear between samples.
     """
     bends = found.bends
-    if bends is None or bends.most < 0.25:  # A smaller share of smooth curves is negligible.
+    if bends is None or bends.most < 0.25:  # the inputs are almost linear between samples
         return []
     # `spread` is the uncertainty of the interpolation, from linear (0) to smooth (1).
     far = _farthest(found, {n: bends.spread * x for n, x in bends.moved.items()}, _CURVED)

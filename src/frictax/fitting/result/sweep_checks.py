@@ -120,8 +120,8 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
     # If the square of a column underflows to 0, the parameter does not have an effect.
     norms = np.linalg.norm(jacobian, axis=0)
     kept = [i for i, name in enumerate(names) if name not in terms and norms[i] > 0]
-    # The parameters of the law itself enter the equations by their values, so that their bounds
-    # apply. All other parameters enter by their steps from the minimum.
+    # For the parameters of the law itself, the unknowns are their values, so that their bounds can
+    # be applied. For all other parameters, the unknowns are their changes from the minimum.
     prefix = terms[0].removesuffix("F_Stribeck")
     own = np.array(
         [names[i] in (prefix + "F_Coulomb", prefix + "F_prop") for i in kept], dtype=bool
@@ -284,7 +284,7 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         "autocorrelation of neighbouring rows": np.sum((r[1:] * r[:-1])[next_to], axis=0),
         "slow waves over the speed": np.zeros(r.shape[1]),
     }
-    # sum the squares of the eight slowest waves in each direction
+    # Sum the squares of the eight slowest cosines over the rows of each direction.
     for way in np.unique(ahead):
         rows = r[ahead == way]
         n = len(rows)

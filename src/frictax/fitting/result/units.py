@@ -20,7 +20,7 @@ from frictax.signals import AbstractSignal
 from ..problem.readings import tick_noise
 from ..problem.setup import channel_unit
 
-# Units of a signal in a field of this name, because a signal does not declare a unit.
+# Units of signals by the name of their field, because a signal does not declare a unit.
 _DRIVEN = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
 # Units of coefficients that are multiplied by a normal force, by the declared unit of the field.
 _COEFFICIENTS = {"N": "1", "N.s/m": "s/m", "N/m": "1/m", "N/s": "1/s"}

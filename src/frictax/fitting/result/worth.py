@@ -63,7 +63,7 @@ class Channel:
     @property
     def is_above_noise(self) -> bool:
         """True if noise does not explain the misfit and the misfit is not negligible."""
-        if self.is_force:  # The noise of a record does not contain slow errors.
+        if self.is_force:  # noise estimated from a record lacks slow errors of a force
             return bool(self.above > 10.0 and self.misfit > 0.2 * self.spread)
         return bool(self.above > MISFIT * self.by_starts and self.misfit > 1e-3 * self.spread)
 
@@ -162,8 +162,8 @@ def _motion(
     still, beside = y - (y + left)[..., :1], "the deviation from its mean"
     if isinstance(problem.objective, Windows):
         beside = "the deviation from the mean of each window"
-        # The error of a start grows linearly over its window, so a line is removed from the misfit
-        # (from that of a speed, a constant), unless the misfit is as large as the motion itself.
+        # A wrong start causes a linear error of a position in its window, and a constant error of a
+        # speed. Remove it, unless the misfit is as large as the motion itself.
         if _rms(left, weight) ** 2 <= (1.0 - _NOTHING) * _rms(level, weight) ** 2:
             is_speed = split_channel(name)[1] in POSITION_OF
             left = _without_line(t, left, weight, 0 if is_speed else 1)
@@ -225,7 +225,7 @@ def _forces(
         ]
         mean = None
     else:
-        # A mass at its bound 0 has no finite acceleration, so values at a bound are moved inside.
+        # With mass 0 the acceleration is infinite. Therefore values at a bound are moved inside.
         inside = np.where(x == bounds(problem.unknowns), x + 1e-6 * (problem.x0 - x), x)
         driving, mean = [], [np.asarray(a) for a in _mean_forces(problem, jnp.asarray(inside), i)]
     for k, name in enumerate(prepared.names):

@@ -11,10 +11,10 @@ from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem
 from ..problem.simulations import ClosedLoop, FreeRun
 
-# These limits reject 2 of 320 fits that start at the true values. If the sum of squares is 40 noise
-# variances above the least one, a fit rarely passes both. One in four passes the first.
+# These limits reject 2 of 320 fits that start at the true values. Of fits whose sum of squares is
+# 40 noise variances above the least one, few pass both limits, and one in four passes the first.
 _LEVEL = 0.1  # [noise] largest excess of the root mean square of the residuals over the noise
-# [noise] With few samples the noise is uncertain: this over sqrt(samples) is the largest excess.
+# [noise] This over sqrt(samples) is the limit for few samples, whose noise is uncertain.
 _OF_FEW = 3.5
 # [standard deviations] Largest excess of the power in a low part of the spectrum.
 _LOW = 3.8

@@ -98,7 +98,7 @@ def over_edges(
     try:
         for _ in range(ROUNDS):
             z, variance = np.asarray(state.z), 2.0 * float(state.cost) / dof
-            ways = _standard_errors(state, variance)[:12]  # the 12 least certain directions
+            ways = _standard_errors(state, variance)[:12]  # 12 directions with the largest errors
             points = [z] + [z + s * a * w for w in ways for a in LENGTHS for s in (-1.0, 1.0)]
             costs, courses = _evaluate_probes(problem, np.stack(points), noise)
             kinds = [tuple(event.kind for event in events) for events in courses]
@@ -131,8 +131,8 @@ def over_edges(
         if not may_keep():
             raise
         return Hopped(state, steps, True, ())
-    # A search has settled at an edge. It has settled too at a corner of the misfit, where an event
-    # passes a sample: no probe is lower, and the predicted step is below 0.3 standard errors.
+    # The search has converged at a jump of the cost (`notices`), or at a kink, where an event
+    # passes a sample. At a kink no probe is lower and the step is below 0.3 standard errors.
     if notices or (bool(state.done) and float(state.distance) <= 0.3):
         state = dataclasses.replace(state, done=np.array(True), settled=np.array(True))
     return Hopped(state, steps, False, notices)
@@ -158,8 +158,8 @@ def _find_edge(
     along the gradient. Damping turns steps towards the gradient. Return an empty tuple if neither
     direction meets an edge.
     """
-    nearest = 1e-8  # [standard errors] shortest distance at which an edge is sought
-    spans = 10.0  # [`Descent.span`] longest distance at which an edge is sought
+    nearest = 1e-8  # [standard errors] shortest distance at which a jump of the cost is sought
+    spans = 10.0  # [`Descent.span`] longest distance at which a jump of the cost is sought
     gram = np.asarray(state.products)[:-1, :-1]
     gradient = np.asarray(state.products)[:-1, -1]
     unit = np.sqrt(np.diag(gram))
@@ -182,7 +182,7 @@ def _find_edge(
         if high <= nearest:
             continue
         lengths = np.concatenate([[0.0], np.geomspace(nearest, high, count - 1)])
-        # The second pass divides the interval in which the first pass finds the edge.
+        # The second pass divides the interval in which the first pass finds the jump.
         for _ in range(2):
             costs, courses = _evaluate_probes(problem, z + lengths[:, None] * way, noise)
             kinds = [tuple(event.kind for event in events) for events in courses]

@@ -165,7 +165,7 @@ def descend_together(
             going(s), lambda: _take_step(s, evaluated, tolerance, dof, floor, **how), lambda: s
         )
 
-    # Searches step one after the other, because a vectorised step takes 3 times as long to compile.
+    # Searches take steps in turn, because a vectorised step takes 3 times as long to compile.
     return jax.lax.while_loop(
         lambda s: jnp.any(going(s)),
         lambda s: jax.lax.map(one, (s, evaluate(jnp.add(s.z, s.move)))),
@@ -193,8 +193,8 @@ def _take_step(
     # [standard errors per root of the degrees of freedom] A shorter step changes the cost by less
     # than the rounding error of the cost.
     shortest = 1e-7
-    # The rounding error of the residuals is 2e-16 of the measurement, and the root of `floor` is
-    # 1e-10 of it. The error of the cost is twice their ratio times the residuals. The margin is 2.
+    # The residuals have a rounding error of 2e-16 of the measurement, and the root of `floor` is
+    # 1e-10 of the measurement. Twice the ratio is 4e-6; the safety factor is about 2.
     rounding_of_floor = 1e-5
     trials = s.trials.shape[0]
 
@@ -233,7 +233,7 @@ def _take_step(
     gone = jnp.linalg.norm(ways @ s.move)
     ways = ways / unit
     fails = ~first & ~better
-    # The evaluated trial is on the undamped step (`along`), or the end of a damped step.
+    # The evaluated trial point is on the undamped step (`along`), or at the end of a damped step.
     along = s.line > 0
     radius = jnp.where(
         first | along,
@@ -282,15 +282,15 @@ def _take_step(
     move = jnp.where(line > 0, line * newton, damped)
     promised = -gradient @ move - 0.5 * move @ gram @ move
     distance = jnp.sqrt(jnp.maximum(-gradient @ undamped, 0.0) / variance)
-    # Predict the distance to the minimum after a next step that converges as fast as the last one.
+    # Predict the distance to the minimum after a next step that converges as fast as this step.
     fall, rest = distance / s.distance, undamped - move
     kept = jnp.sqrt(jnp.maximum(rest @ gram @ rest, 0.0) / variance)
     foreseen = (
         ~first & (distance <= longest) & (fall <= fast) & (distance * fall + kept <= tolerance)
     )
     last = better & (distance > tolerance) & (foreseen | (distance <= shortest * jnp.sqrt(dof)))
-    # At a kink a step reduces the cost less than predicted. At the rounding error it reduces
-    # nothing.
+    # At a kink a step reduces the cost by less than predicted. At the rounding error of the cost a
+    # step does not reduce the cost. `idle` counts both kinds of steps.
     idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
     stuck = (idle >= patience) | (radius < 1e-13)
     # If the noise is far below the measurement, rounding errors hide longer steps too.

@@ -92,7 +92,7 @@ def search(
                 state, noise = _with_noise(run, state, noise)
         if not run.interrupted:
             state = search_over_edges(run, state, noise)
-    except KeyboardInterrupt:  # A later search was stopped before its first result.
+    except KeyboardInterrupt:  # A later search was interrupted before its first result.
         if not may_keep():
             raise
         run.interrupted = True

@@ -88,7 +88,7 @@ def _ends_of_round(
     """Yield the ends of the short fits of round `number`, counted from 0. `plain`: the problem with
     which scores are computed. After every tenth generation, short fits start from the best points.
     """
-    # Largest number of steps of each fit, and of one whose cost is below twice the least so far.
+    # Largest number of steps of each fit, and of a fit whose cost is below twice the lowest cost.
     short, long = 12, 60
     problem, by, least = run.problem, number % 3, np.inf
     logarithms, scale = _Logarithms(problem, best), _inverse_noise(problem)

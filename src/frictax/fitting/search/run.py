@@ -125,7 +125,7 @@ def _with_values(problem: Problem, end: Descent) -> Descent:
     return eqx.tree_at(lambda s: (s.x, s.slope), end, values)
 
 
-SEARCH = 0.9  # share of the search in the computing time of a fit
+SEARCH = 0.9  # share of the search in the computing time of a fit, for the progress report
 LANES = 16  # number of searches whose steps run in one call
 
 
@@ -203,7 +203,7 @@ class Run:
         Ctrl-C loses little work, and that progress can be reported.
         """
         steps = int(state.steps)
-        # The first call has 3 steps, or without progress as many as compute 50 000 residuals.
+        # Without a progress report, the first call has as many steps as compute 50 000 residuals.
         least, residuals = 3, 50_000
         chunk = least if self.say else max(least, residuals // self.problem.rows())
         chunk = until if self.in_one else chunk
@@ -304,7 +304,7 @@ def successive_halving(run: Run, states: list[Descent], noise: float) -> tuple[D
     rungs = [*rungs, run.most]
     residuals = len(states) * run.problem.rows()
     has_lanes = len(states) >= _MANY and residuals >= _WORTH and len(rungs) > 1 and run.has_lanes
-    if not has_lanes:  # The first search runs alone, because it compiles.
+    if not has_lanes:  # the first search runs alone, because it compiles the common program
         states[0] = run.to(states[0], rungs[0], noise)
 
     def gone(some: list[int], until: int) -> list[Descent]:
@@ -380,7 +380,7 @@ def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
     return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
-BACK = (0.0, 2.0)  # [coordinates] distances beyond their start at which strayed values restart
+BACK = (0.0, 2.0)  # [coordinates] distances past the start at which strayed values restart
 
 
 def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:

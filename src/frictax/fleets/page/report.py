@@ -341,9 +341,6 @@ def _links(table: DataFrame, column: str) -> dict[str, Markup]:
     return out
 
 
-# -- figures
-
-
 def histogram(
     population: Population,
     fleet: FleetEstimates,

@@ -103,7 +103,7 @@ class Drift(Summarised):
         fit = self.fits[name]
         need = -ndtri(self.rate / (2 * len(self.slopes))) + ndtri(power)
 
-        most = 20_000  # largest number of records of a machine
+        most = 20_000  # largest number of records of a machine that is tried
 
         def enough(n: int, step: float, error: float) -> bool:
             """Return True if n records at equal steps with this error detect the slope."""
@@ -439,7 +439,7 @@ def _slopes_and_mean(
     gaps = np.split(lines.t, lines.start[1:])
     typical, scatter = [], fit.white + fit.slow
     for errors in np.split(lines.error, lines.start[1:]):
-        # If all records (but outliers) had this error, their total weight would be the same.
+        # With this error for each record that is not an outlier, the total weight is the same.
         counted = errors[errors < 1e3 * np.median(errors)]
         square = 1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter
         typical.append(float(np.sqrt(max(square, 0.0))))

@@ -225,7 +225,7 @@ def maximize_likelihood(
 
     def hessian(z: np.ndarray) -> np.ndarray:
         factors, at, slopes = evaluate(tuple(z))
-        # J contains the derivatives of the lower triangles of L L' by those of L, in blocks.
+        # J: derivatives of the lower triangle of L L' with respect to that of L, in blocks.
         rows, columns = triangle
         J = np.zeros((k * len(factors), k * len(factors)))
         for b, L in enumerate(factors):
@@ -236,7 +236,7 @@ def maximize_likelihood(
             J[b * k : (b + 1) * k, b * k : (b + 1) * k] = dS[:, rows, columns].T
         # 1000 records are enough to estimate the information for a step of the search.
         H = J.T @ expected_information(estimates, at, several, most=1000) @ J
-        # A spread is quadratic in its factor, which adds a second-order term to the Hessian.
+        # The spread L L' is quadratic in L, which adds a second-order term to the Hessian.
         for b, S in enumerate(slopes):
             same = columns[:, None] == columns
             own = slice(b * k, (b + 1) * k)

@@ -149,7 +149,7 @@ def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
     rest = _residuals(kept, fitted)
     own_variance = kept.error**2 + fitted.white
     diagonal = 1.0 / own_variance  # diagonal of the inverse covariance of the records
-    if fitted.slow != 0:  # The diagonal follows from eliminations from both ends.
+    if fitted.slow != 0:  # compute the diagonal by elimination from both ends
         band, _ = _band(kept, own_variance, fitted.slow, fitted.memory)
         squares = band[0, 1:] ** 2
         ahead = _pivots(band[1], squares)

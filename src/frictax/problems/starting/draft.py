@@ -34,7 +34,7 @@ MACHINES = {
     "brake": "a wheel slowed by a brake whose normal force is recorded",
     "sweep": "a table of steady speeds and forces",
 }
-# the constant that each of these machines needs
+# Machines that coast, with the constant that each machine needs.
 COASTING = {"spindown": "inertia", "coastdown": "mass"}
 # Whether a machine turns (True) or moves along a line (False). Machines that are not listed can do
 # either.

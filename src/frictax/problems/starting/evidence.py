@@ -11,7 +11,7 @@ _SAME_MOTION = 0.999  # smallest correlation between a position and the integral
 # [rad] size of each unit of an angle
 _TURNING = {"rad": 1.0, "deg": np.pi / 180.0, "rev": 2.0 * np.pi}
 _MOVING = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}  # [m] size of each unit of a distance
-# smallest and largest top speed: [rad/s] of a turning machine, [m/s] of a sliding one
+# smallest and largest top speed: [rad/s] of turning machines, [m/s] of sliding machines
 _TOP_SPEEDS = {True: (0.05, 3000.0), False: (1e-3, 20.0)}
 # Smallest range of a motion, in each unit. Smaller motions are rarely recorded.
 _LEAST_RANGES = {"rad": 0.02, "deg": 7.0, "rev": 0.1, "m": 1e-3, "mm": 2.0, "cm": 0.2, "in": 0.1}

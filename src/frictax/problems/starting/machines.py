@@ -93,7 +93,7 @@ def has_gravity(draft: Draft) -> bool:
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:
         return False
     t, s, u = series(draft)
-    # [rad] Only in a larger range is the sine of gravity visible.
+    # [rad] The sine of gravity is visible only in a larger range.
     if u is None or np.ptp(s) < 0.5:
         return False
     s, v, a, pushed = _smooth_motion(t, s, u, True)
@@ -472,7 +472,7 @@ J = {found.inertia!r} # kg.m2, known: without a drive, a record identifies only 
 kind = "Mass"
 m = {found.inertia!r} # kg, known: without a drive, a record identifies only friction/mass
 """
-    # With the start value, the drag at the mean speed is about that of viscous friction.
+    # With this start value, the drag at the mean speed is about equal to viscous friction.
     drag = max(found.viscous**2 / max(found.dry, 1e-300), 1e-12)
     output, slope = draft.output, ""
     assert output is not None

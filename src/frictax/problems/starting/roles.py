@@ -25,7 +25,7 @@ from .shape import Shape
 COUNTS = ("count", "counts", "tick", "ticks")
 PRESSING = {"N": 1.0, "kN": 1e3}  # [N] size of each unit of a pressing force
 # Words for each role in English, German, French and Spanish. If a name fits several roles, the
-# first one is used.
+# first role is used.
 _WORDS = {
     "reference": "ref reference setpoint soll sollwert target desired demand consigne cmd command",
     "time": "t time zeit temps tiempo tempo timestamp stamp clock sec second seconds ms us micros"
@@ -541,7 +541,7 @@ def role_of(shape: Shape, j: int) -> str | None:
     )
     if _OTHER_WORDS & set(words):
         by_name = None
-    # LabVIEW and oscilloscopes use such names for the time.
+    # LabVIEW and oscilloscopes call the time "x axis" or "x value".
     if {"x"} < set(words) and set(words) <= {"x", "axis", "value"}:
         by_name = "time"
     if unit is None:

@@ -224,7 +224,7 @@ def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> l
             f" {', '.join(EXAMPLES)}."
         )
     sources = [path for path in (_BUNDLED / name).iterdir() if path.is_file()]
-    # An installed package has these files among the bundled ones.
+    # In an installed package, these files are in the folder `bundled`.
     data = Path(__file__).parents[4] / "data"
     sources += [data / file for file in _SHIPPED.get(name, ()) if (data / file).is_file()]
     sources.sort()

@@ -26,13 +26,13 @@ from frictax.parameters import check
 
 from .things import Packed, Unpacked, name_of, own_code_of
 
-# It increases by 1 when a stored class gets, loses or renames a field:
-# tests/report/test_formats.py.
+# Version of the format. It increases by 1 when a stored class gets, loses or renames a field.
+# tests/report/test_formats.py checks this.
 FORMAT = 6
 _HEAD = "fit.json"
 _END = re.compile(rb"frictax, format (\d+), sha256 ([0-9a-f]{64})\Z")
 _READ_BY = {"FitResult": "load_fit", "Posterior": "load_posterior"}
-_LARGEST = 3e8  # [bytes] of all arrays of a file, each counted wherever it occurs: 1 GB of memory
+_LARGEST = 3e8  # [bytes] all arrays of a file, counted at each occurrence; they take 1 GB of memory
 
 
 def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -155,7 +155,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
         raise ValueError(f"{path} holds a {is_a}: read it by `fx.{_READ_BY[is_a]}`.")
     thing, off = None, 0.0
     try:
-        # The code that the file needs, in its order, and the needs that `known` lacks.
+        # `own`: the code in `known` that the file needs; `lacking`: what `known` does not contain.
         left, own, lacking = own_code_of(known), [], []
         for need in head["own"]:
             kind_and_name = need["class"], need["name"]
@@ -180,7 +180,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
             f"{path} needs code that is not part of frictax: {names}. Pass it:"
             f" {_READ_BY[kind.__name__]}({str(path)!r}, known={hand})."
         )
-    # [standard deviations of the noise] rms difference of the residuals for the user's own code
+    # `off` [noise]: rms difference of the residuals computed with the user's code and those stored.
     if not off <= 0.02:
         names = " or ".join(map(name_of, own))
         raise ValueError(
@@ -226,7 +226,7 @@ def _read_sealed(
         return {**head, "kind": str(head["kind"]), "own": own}, arrays, int(end[1])
     except _TooLarge:
         raise
-    except Exception as why:  # Another program wrote it, with a correct checksum.
+    except Exception as why:  # another program wrote the file, with a correct checksum
         says = " ".join(str(why).split())
         raise ValueError(f"{path} is no fit file that `found.save` wrote: {says}.") from why
 
@@ -269,7 +269,7 @@ def _restore(unpacked: Unpacked, packed: Any) -> tuple[Any, float]:
         for label, x in found.records.items():
             if not isinstance(x, Record | Sweep):
                 raise ValueError(f"Its record {label!r} is a {type(x).__name__}")
-        # A print or an export of an inconsistent fit would raise the error later.
+        # If the fit is inconsistent, raise the error here and not in a later print or export.
         _ = str(found), found.to_json(), found.correlation, found.residuals, str(thing)
     if not unpacked.own:
         return thing, 0.0

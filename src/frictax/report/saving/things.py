@@ -126,7 +126,7 @@ def _conforms_inside(value: Any, kind: Any, inside: tuple[Any, ...]) -> bool:
 
 
 def _fields(cls: Any) -> tuple[str, ...]:
-    named = getattr(cls, "_fields", None)  # a named tuple has it
+    named = getattr(cls, "_fields", None)  # named tuples have this attribute
     return tuple(f.name for f in dataclasses.fields(cls)) if named is None else tuple(named)
 
 

@@ -27,17 +27,14 @@ from ..style import CYCLE, INK
 
 NAME, VALUE, SMALL = 9.5, 8.5, 7.5  # [pt] sizes of letters
 DRIVE, LINING, BODY, SOFT = CYCLE[1], CYCLE[4], "#E4E7EB", "#555B63"
-ROD, SHAFT = 1.3, 2.2  # [pt] width of a line between sliding bodies, between turning ones
+ROD, SHAFT = 1.3, 2.2  # [pt] widths of lines between sliding bodies, and between turning bodies
 JOINT = "_joint"  # the label of lines between parts, which belong to no part
 HATCH = 5.0  # [pt] depth of the hatching of a ground
-AIR = 3.0  # [pt] between a symbol and its label
+AIR = 3.0  # [pt] distance between a symbol and its label
 
 Length = float | int
 Point = tuple[Length, Length]
 Reach = tuple[Length, Length]  # [pt] to the left and to the right of a point
-
-
-# -- labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,9 +148,6 @@ def concrete_number(value: Any) -> float | None:
     return float(value) if known else None
 
 
-# -- the pen
-
-
 @dataclasses.dataclass(frozen=True)
 class Pen:
     """A pen for the part called `name` around the point (x, y), mirrored left to right if
@@ -254,9 +248,6 @@ class Symbol:
     draw: Callable[[Pen], None]
 
 
-# -- cells
-
-
 class Band(enum.Enum):
     """The three bands of a row: its symbols, and the space above and below them."""
 
@@ -340,7 +331,7 @@ def pack(cells: Sequence[Cell], gap: Mapping[Band, Length]) -> list[Length]:
     return places
 
 
-GAP = {Band.ABOVE: 10.0, Band.CORE: 9.0, Band.BELOW: 10.0}  # [pt] between neighbours
+GAP = {Band.ABOVE: 10.0, Band.CORE: 9.0, Band.BELOW: 10.0}  # [pt] distance between neighbours
 
 
 def compose(cells: Sequence[Cell], places: Sequence[Length]) -> Cell:

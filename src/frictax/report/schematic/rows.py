@@ -120,10 +120,10 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
             found: list[tuple[tuple[int, int, bool], Row]] = []
             for start in nodes:
                 chains: dict[Node, tuple[Any, ...]] = {}
-                # A node follows the one from which the search reached it.
+                # The chain to a node extends the chain to the node from which the search came.
                 for node, step in _search(start, left, drawn).items():
                     chains[node] = (node,) if step is None else (*chains[step[0]], step[1], node)
-                # A gear with four ends could occur twice in a chain.
+                # A gear with four ends could occur twice in a chain. Such chains are left out.
                 longest = sorted(chains.values(), key=len, reverse=True)
                 best = next(chain for chain in longest if len(set(chain)) == len(chain))
                 row = Row(best[::2], best[1::2], frozenset(best[::2]) & drawn)

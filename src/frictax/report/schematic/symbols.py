@@ -72,7 +72,7 @@ from .cells import (
 )
 from .rows import Node
 
-_PORT = 12.0  # [pt] between the ports of a gear with more than two ends
+_PORT = 12.0  # [pt] distance between the ports of a gear with more than two ends
 
 
 def link_symbol(part: Any, turns: bool) -> Symbol:
@@ -141,7 +141,7 @@ def class_box(part: Any, ports: int = 0) -> Symbol:
     return Symbol(half, 9, down, draw)
 
 
-# -- springs, dampers, gaps
+# Symbols of springs, dampers and gaps.
 
 
 def _zigzag(pen: Pen) -> None:
@@ -178,7 +178,7 @@ def _backlash(pen: Pen) -> None:
     pen.line((-18, 0), (-12, 0))
 
 
-# -- contacts between two bodies
+# Symbols of contacts between two bodies.
 
 
 def _plates(pen: Pen) -> None:
@@ -209,7 +209,7 @@ def _pressed_pair(pen: Pen) -> None:
         pen.arrow((0, side * 20), (0, side * 8.5))
 
 
-# -- gears
+# Symbols of gears.
 
 
 def _planets(pen: Pen) -> None:
@@ -237,7 +237,7 @@ _LINKS = {
 }
 
 
-# -- contacts with the housing
+# Symbols of contacts with the housing.
 
 
 def shaft_contact(part: Any) -> Symbol:
@@ -296,7 +296,7 @@ def pad(part: Any, floor: Length) -> Symbol:
 _SHOES = (SupportFriction, MassWithStopAndFriction)
 
 
-# -- drives
+# Symbols of drives.
 
 
 def push(drive: Any, on_post: bool = False) -> Symbol:
@@ -384,9 +384,9 @@ _BOXES = {
 }
 
 
-# -- bodies
+# Cells of bodies.
 
-Parts = Mapping[str, Any]  # by their names
+Parts = Mapping[str, Any]  # parts by their names
 
 
 def node_cells(
@@ -435,7 +435,7 @@ def node_cells(
             before.append(compose([cell, *above], [0, 0]) if above else cell)
         return [*before, body, *rubbing]
     if isinstance(part, Fixed):
-        up = -21.0 if joined[1] else 21.0  # hatched on the side where nothing is joined
+        up = -21.0 if joined[1] else 21.0  # the hatching is on the side where nothing is joined
         wall = Symbol(HATCH + 2, 21.0, 21.0, lambda pen: pen.ground((0, -up), (0, up)))
         return [on_axis(name, wall, label(name, part, turns), Band.BELOW)]
     return _sliding_cells(name, part, drives, contacts, joined[0])
