@@ -276,6 +276,39 @@ def test_derivatives_are_central_differences(kind: str, version: str, speed: flo
 
 @needs_importer
 @slow
+@pytest.mark.parametrize("kind", ["two blocks", "lossy gear", "LuGre"])
+def test_derivatives_of_other_machines_are_central_differences(kind: str) -> None:
+    """By every parameter and state, while all bodies move."""
+    draws = np.random.default_rng(0)
+    with Unit(kind, "2.0", cosimulates=False) as unit:
+        unit.begin({}, integrates=True)
+        states = [name[4:-1] for name in unit.variables if name.startswith("der(")]
+        unknown = [f"der({name})" for name in states]
+        known = [n for n, v in unit.variables.items() if v.variability == "tunable"]
+        for name in states:
+            unit.set(name, unit.get(name)[0] + 0.3 * draws.standard_normal())
+        unit.fmu.enterEventMode()
+        unit.fmu.newDiscreteStates()
+        unit.fmu.enterContinuousTimeMode()
+        for name in [*known, *states]:
+            x, exact, errors = (
+                unit.get(name)[0],
+                unit.derivatives(unknown, name),
+                list[np.ndarray](),
+            )
+            for step in (1e-4, 1e-5, 1e-6):
+                h, ends = step * max(abs(x), 0.1), list[np.ndarray]()
+                for sign in (1, -1):
+                    unit.set(name, x + sign * h)
+                    ends.append(unit.get(*unknown))
+                unit.set(name, x)
+                errors.append(np.abs(exact - (ends[0] - ends[1]) / (2 * h)))
+            scale = np.abs(exact) + 1e-2 * np.max(np.abs(exact)) + 1e-6
+            assert np.all(np.min(errors, axis=0) <= 1e-6 * scale), name
+
+
+@needs_importer
+@slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_state_that_was_kept_gives_the_same_run_again(version: str) -> None:
     with Unit("sine", version, cosimulates=True) as unit:
