@@ -53,8 +53,8 @@ class Dahl(Rubbing):
 
     sigma_0: Scalar = parameter(Positive(), "N/m")
     z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-    # A Python number is not converted to an array. JAX then knows at compile time whether the
-    # exponent is 1, and computes no power.
+    # A Python number is not converted to an array. If it is 1, JAX knows this at compile time and
+    # computes no power.
     exponent: Checked[float] | Scalar = parameter(
         Positive(),
         "1",

@@ -373,7 +373,7 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, 
     def distance(substeps: int) -> float:
         if substeps == engine.substeps:
             ys = np.asarray(run(ts, tolerance=None, substeps=substeps).ys)
-        else:  # For one compiled program, the times continue after the last sample.
+        else:  # Times after the last sample let one program serve all step numbers.
             at = np.arange(last * MOST_STEPS + 1) / substeps
             beyond = np.maximum(at - last, 0.0) * (ts[-1] - ts[-2])
             times = np.interp(at, np.arange(last + 1), ts) + beyond
