@@ -10,5 +10,5 @@ from frictax.handover import lazily
 
 __version__ = "0.1.0"
 
-# `__init__.pyi` lists the module of each name, which is imported when the name is first used.
+# `__init__.pyi` lists the module of each name. A name is imported when it is first used.
 __getattr__, __dir__ = lazily(globals())

@@ -97,8 +97,8 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {here!r} has no attribute {name!r}")
         home, collects = homes()[name], gc.isenabled()
-        # Imports create almost no garbage, and the collector would search the objects of jax
-        # repeatedly, which takes as long as some of the imports.
+        # Imports create almost no garbage. Without this line the collector would search the objects
+        # of jax repeatedly, which takes as long as some of the imports.
         gc.disable()
         try:
             with defer_interrupt():

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_POLL = 0.2  # [s] interval of checks for Ctrl-C, because on Windows it wakes no thread
+_POLL = 0.2  # [s] interval between checks for Ctrl-C; on Windows Ctrl-C does not wake a thread
 
 _idle: deque["_Helper"] = deque()
 _busy: set["_Helper"] = set()
@@ -71,7 +71,7 @@ class Keys(contextlib.ContextDecorator):
         def __call__(self, func: _Function) -> _Function: ...  # pyright: ignore
 
     def _recreate_cm(self) -> "Keys":
-        return Keys()  # Each call of a decorated function gets its own context.
+        return Keys()  # Each call of a decorated function gets a new context.
 
     def __enter__(self) -> "Keys":
         self.mine = (
@@ -113,9 +113,9 @@ def defer_interrupt() -> Iterator[None]:
 
 def _press(number: int, frame: Any) -> None:
     Keys.pressed = True
-    # XLA compiles in a thread of its own. An exception here would free data that this thread still
+    # XLA compiles in another thread. An exception here would free data that the compiler still
     # reads, and the process would crash (seen with jax 0.10.2). Therefore the next call that checks
-    # for an interrupt raises it. Without `jax_internals` nothing was compiled.
+    # for an interrupt raises the exception. Without `jax_internals` nothing was compiled.
     internals = sys.modules.get("frictax.jax_internals")
     if internals is None or not internals.waits_for_compiler(frame):
         raise KeyboardInterrupt
@@ -230,7 +230,7 @@ def note_key_answered() -> None:
 
 def processors() -> int:
     """Return the number of processors that this process may use."""
-    with contextlib.suppress(AttributeError):  # This function does not exist on macOS and Windows.
+    with contextlib.suppress(AttributeError):  # macOS and Windows do not have this function.
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
@@ -330,7 +330,7 @@ def _settings() -> tuple[Any, bool] | None:
 @functools.cache
 def _at_exit_once() -> None:
     atexit.register(_at_exit)
-    if hasattr(os, "register_at_fork"):  # A child lacks the threads of its parent.
+    if hasattr(os, "register_at_fork"):  # A forked child does not have the threads of its parent.
         os.register_at_fork(after_in_child=lambda: (_idle.clear(), _busy.clear()))
 
 

@@ -76,7 +76,7 @@ def linearize(
     names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
     y, t = jnp.asarray(y, dtype=float), jnp.asarray(t, dtype=float)
     mode = jnp.asarray(mode, dtype=jnp.int32)
-    places: dict[str, tuple[int, str]] = {}  # index of the part and its field, for each drive
+    places: dict[str, tuple[int, str]] = {}  # For each drive: index of its part, and its field.
 
     def system(u: Array) -> Any:
         """Return the system with the values u added to its inputs."""
@@ -96,7 +96,7 @@ def linearize(
             if j not in motions:
                 places[machine.names[part]] = part, field
         for name in names:
-            machine[name]  # This line raises an error if there is no part of this name.
+            machine[name]  # This raises an error for an unknown part.
             if name not in places:
                 raise ValueError(
                     f"`linearize`: the input {name!r} must be a force, torque, brake or clutch with"
@@ -111,7 +111,7 @@ def linearize(
     states = system(jnp.zeros(len(names))).states()
     if isinstance(machine, Mechanism):
         accounts = MechanicalSystem(machine, energy=True).accounts
-        # The integrals of an energy balance follow the states and do not belong to them.
+        # The energies of an energy balance come after the states and are not states.
         y = y[: len(states)] if y.shape[0] == len(states) + accounts else y
     if len(states) != y.shape[0]:
         raise ValueError(

@@ -29,7 +29,7 @@ class Notice:
     numbers: Mapping[str, int | float | str] = dataclasses.field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        # Convert NumPy scalars to Python numbers, because JSON needs Python numbers.
+        # JSON needs Python numbers instead of NumPy scalars.
         plain = {name: np.asarray(x).item() for name, x in self.numbers.items()}
         object.__setattr__(self, "numbers", plain)
 
@@ -48,7 +48,7 @@ class Notice:
         return {**dataclasses.asdict(self), "text": str(self)}
 
 
-# Values of newer placeholders, for notices that older versions wrote to files without them.
+# Older versions wrote notices to files without these placeholders. The values fill them in.
 _ADDED = {
     "record-lone-samples": {"more": ""},
     "remembers": {"allowed": "The intervals allow for such an error."},
@@ -56,7 +56,7 @@ _ADDED = {
     "lack-of-fit": {"where": "at some speeds"},
     "row-lies-off": {"remedy": "Look at how it was measured, or fit with loss=Huber()"},
 }
-# Codes of notices that occur in results of older versions but are no longer used.
+# Codes of notices that occur only in results of older versions.
 OLD_CODES = frozenset({"search-by-stages"})
 SECTIONS: Mapping[str, Mapping[str, Mapping[str, str]]] = tomllib.loads(
     Path(__file__).with_name("notices.toml").read_text(encoding="utf-8")

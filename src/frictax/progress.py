@@ -79,7 +79,7 @@ class Work:
         """Report what is being done and the finished share. Without `left`, the remaining time
         follows from the speed so far.
         """
-        with self.lock:  # The lock makes sure that only one thread reports at a time.
+        with self.lock:  # Only one thread may report at a time.
             if self.say is None:
                 return
             if isinstance(what, ProgressLine):

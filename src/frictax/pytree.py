@@ -27,12 +27,12 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     `jax.tree_util.register_dataclass` calls ``__init__``, which checks arguments, but JAX also
     passes placeholders.
     """
-    # Objects can be compared if all of their fields are declared by `static()`.
+    # Objects can be compared if `static()` declares all of their fields.
     comparable = all(
         isinstance(vars(cls).get(name), dataclasses.Field) for name in cls.__annotations__
     )
     made: Any = dataclasses.dataclass(frozen=True, eq=comparable, repr=False)(cls)
-    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # The text leaves out default values.
+    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # This text omits default values.
     made.__getstate__, made.__setstate__ = Pickled.__getstate__, Pickled.__setstate__
     fields = dataclasses.fields(made)
     inside = tuple(f.name for f in fields if not f.metadata.get("static", False))

@@ -118,13 +118,13 @@ def simulate(
         engine = engine.with_numbers(ts.dtype)
     run = simulate_once(mechanism, ts, engine, energy)
     if any(is_traced(leaf) for leaf in jax.tree.leaves(run.result)):
-        return run  # While JAX traces the run, its result is not known.
+        return run  # JAX traces this run, so its result is not known.
     growing = engine.max_events is None and _is(run, Result.too_many_events)
     room = events_room(with_room(engine, run.system)) if growing else 0
     most = 256 * EVENTS
     while growing and room < most and _is(run, Result.too_many_events):
-        # The room for events is increased by a factor of 2 to 16, according to how far the run
-        # came. Each size needs another compiled program, so there are few sizes.
+        # The limit of events increases by a factor of 2 to 16, according to the time that the run
+        # reached. Each limit needs another compiled program, so only powers of 2 are used.
         reached, t0, t1 = _times_reached(run)
         factor = (t1 - t0) / max(reached - t0, 1e-9 * (t1 - t0))
         room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), most)
@@ -163,9 +163,9 @@ def _refine_run(
     assert tolerance is not None
     if not run.error > 1e-8:  # The estimated error is negligible.
         return run, None
-    # Factor of the tolerance of each further run; the error becomes 8 times smaller.
+    # Each further run multiplies the tolerance by `refinement`. Its error is 8 times smaller.
     refinement, runs = 1 / 16, 3
-    large = 1e-4  # [range of the state] A larger change gives a notice.
+    large = 1e-4  # [range of the state] a larger change gives a notice
     judged, moved = run.system.judged_states(None), None
 
     def with_tolerance(factor: float) -> Trajectory:
@@ -173,11 +173,11 @@ def _refine_run(
         return simulate_once(mechanism, ts, other, energy)
 
     def change(before: Trajectory, after: Trajectory) -> float:
-        if int(before.steps) == int(after.steps):  # These runs show no difference.
+        if int(before.steps) == int(after.steps):  # With equal steps the runs do not differ.
             return float(after.error)
         x, y = (np.asarray(constant(one.ys))[:, :judged] for one in (before, after))
         ranges, moved = np.ptp(y, axis=0), np.max(np.abs(y - x), axis=0, initial=0.0)
-        # Rounding moves a state at rest differently in each run.
+        # For a state at rest, the difference of two runs is a rounding error.
         by_rounding = is_rounding(ranges) | is_at_rest(ranges) & (moved > 0.3 * ranges)
         scales = np.where(by_rounding, scale_at_rest(ranges), ranges)
         return float(np.max(moved / scales, initial=0.0))
@@ -188,7 +188,7 @@ def _refine_run(
         if not _is(finer, Result.successful):
             break
         run, moved = finer, change(run, finer)
-        if moved <= 3e-5:  # The run is accurate enough.
+        if moved <= 3e-5:  # The finer run is accurate enough.
             is_first_good = k == 1 and not first.error > large
             return (first if is_first_good else run), None
     if run is first:

@@ -44,7 +44,7 @@ class Summary:
 class Summarised:
     """A result that shows its summary when it is printed or ends a notebook cell."""
 
-    _summary: Any  # the method or `Verb` that returns the `Summary`
+    _summary: Any  # a method or a `Verb`; it returns the `Summary`
 
     def __str__(self) -> str:
         return self._summary().text()

@@ -65,7 +65,7 @@ def format_estimate(
     numbers, error = [x / size for x in (value, *ends)], error / size
     least, powers = _form(numbers, error)
     at, below, above = _apart(numbers, least, powers)
-    # The error is written with two figures, and with a power of ten if the other numbers have one.
+    # The error has two figures. It has a power of ten if one of the other numbers has one.
     powers = powers or "e" in at + below + above
     by = _written(error, 1 - _order(error), powers) if math.isfinite(error) else ""
     return Shown(at, name, by, below, above, size)
@@ -192,8 +192,8 @@ def brief(value: Any, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-# Control characters, which a terminal obeys instead of showing them: C0 (except tab and line feed),
-# DEL, C1, overrides of the writing direction, separators of lines and paragraphs.
+# A terminal obeys control characters instead of showing them: C0 (except tab and line feed), DEL,
+# C1, overrides of the writing direction, separators of lines and paragraphs.
 CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 

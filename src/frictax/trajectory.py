@@ -185,7 +185,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
                 law = system.mechanism.parts[contact.part].law(m)
                 table = table_of(law)
                 rows = 0 if table is None else table.v.shape[0]
-                # Test laws that a run can leave, or whose value can be below 0.
+                # Test only laws whose range a run can leave, or whose value can be negative.
                 extended = table is not None and rows > 1 and table.extrapolation != "error"
                 if extended or not law.is_nonnegative:
                     laws.append((k, m, law))
@@ -308,12 +308,12 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
     order = jnp.flatnonzero(changed, size=size, fill_value=changed.size)
 
     def rows(values: Array, padding) -> Array:
-        # The last entry is the padding value. `order` selects it where there are no more events.
+        # `order` selects the appended padding value where no more events exist.
         return jnp.append(values.reshape(-1), jnp.asarray(padding, values.dtype))[order]
 
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)
     times = jnp.broadcast_to(times[:, None], before.shape)
-    # If the run ended early, the next event is unknown, so its time has no derivative.
+    # If the run ended early, the time of the next event is unknown and has no derivative.
     unknown = constant_if_known(path.ys[-1:], jnp.full(1, jnp.inf, times.dtype))[0]
     return (
         rows(times, unknown),

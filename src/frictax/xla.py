@@ -7,22 +7,22 @@ import os
 import sys
 
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
-# [bytes] A loop that reads less data is compiled as one function. The drives of all runs of a batch
-# count, so the limit is high. Loops over large arrays do not become slower.
+# [bytes] XLA compiles a loop that reads less data as one function. The data include the drives of
+# all runs of a batch, so the limit is high. Loops over large arrays do not become slower.
 _LARGE = 10**9
 _DISABLED = "--xla_disable_hlo_passes"
-# Each flag reduces the time to compile a simulation by a third, and changes its speed by a few per
-# cent. XLA ends a process with an unknown flag, so they are set for known versions only.
+# Each flag reduces the compile time of a simulation by a third, and changes its speed by a few per
+# cent. XLA ends a process with an unknown flag, so the flags are set only for known versions.
 _QUICKER = ("--xla_cpu_use_fusion_emitters=false", f"{_DISABLED}=while-loop-invariant-code-motion")
 _KNOWN_TO = (0, 10)
 _UNOPTIMISED = "--xla_backend_optimization_level=0"
-# This pass takes a sixth of the time to compile a fit and does not make it faster. Simulations and
-# their derivatives need it, because their programs compute unused results.
+# This compiler pass takes a sixth of the compile time of a fit and does not make the fit faster.
+# Simulations and their derivatives need the pass, because their programs compute unused results.
 _IDLE_IN_FITS = "simplify-while-loops"
-# Option numbers of glibc's mallopt (malloc.h): free bytes kept at the end of the heap, number of
-# large blocks outside the heap, number of heaps for threads.
+# Option numbers of mallopt in glibc (malloc.h): number of free bytes kept at the end of the heap,
+# number of large blocks outside the heap, number of heaps for threads.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
-# [bytes] freed memory that is kept: in general, and for processes with large arrays
+# [bytes] freed memory that the process keeps: by default, and with large arrays
 _FREE, _FREE_OF_ARRAYS = 32 * 2**20, 256 * 2**20
 
 
@@ -65,7 +65,7 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     True
     """
     first, *older = gc.get_threshold()
-    objects = 100_000  # number of new objects after which Python collects garbage
+    objects = 100_000  # number of new objects after which Python starts garbage collection
     if 0 < first < objects:
         gc.set_threshold(objects, *older)
     gc.freeze()
@@ -97,7 +97,8 @@ def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
     By default glibc keeps less. Then a fit requests memory from the system for each array, which
     takes a fifth of its time. Other C libraries are not changed.
     """
-    with contextlib.suppress(AttributeError, OSError, TypeError):  # Another C library lacks it.
+    # Other C libraries do not have mallopt.
+    with contextlib.suppress(AttributeError, OSError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_TRIM_THRESHOLD, size)
         if of_arrays:

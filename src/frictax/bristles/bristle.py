@@ -32,7 +32,7 @@ class AbstractBristle(CheckedModule):
     """
 
     sigma_0: eqx.AbstractVar[Scalar]
-    # Arguments for which `__new__` raises an error with advice. Problem files report the same
+    # For these arguments `__new__` raises an error with advice. Problem files report the same
     # error.
     refused: ClassVar[tuple[str, ...]] = ("sigma_2",)
 
@@ -107,11 +107,11 @@ def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) 
         return jnp.zeros_like(sigma_1)
     least, inverse = law.stribeck_dip
     lost, most = law.f0 - least, law.f0
-    # The floor is needed because a law without a dry part falls to 0.
+    # A law without a dry part falls to 0. The lower bound keeps the quotient below finite.
     least = larger(least, 1e-6 * most)
-    # 1/v_d may be 0, but it must be finite.
+    # The result 1/v_d may be 0, but it must be finite.
     by_law = jnp.where(most > 2 * least, 1 / (4 * least), lost / most**2)
-    return larger(inverse, sigma_1 * by_law / 2.3316439815971242)  # sqrt(2*e)
+    return larger(inverse, sigma_1 * by_law / 2.3316439815971242)  # The number is sqrt(2*e).
 
 
 def absolute_speed(v: Any) -> Any:

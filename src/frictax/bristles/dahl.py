@@ -53,8 +53,8 @@ class Dahl(Rubbing):
 
     sigma_0: Scalar = parameter(Positive(), "N/m")
     z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-    # A Python number stays a Python number. JAX then knows at compile time that the exponent is 1
-    # and computes no power.
+    # A Python number is not converted to an array. If it is 1, JAX knows this at compile time and
+    # computes no power.
     exponent: Checked[float] | Scalar = parameter(
         Positive(),
         "1",
@@ -71,8 +71,8 @@ class Dahl(Rubbing):
         if self._is_plain:
             return super().rate(v, force, g, least)
         r = 1 - jnp.where(v < 0, -force, force) / g
-        # This is sign(r)*abs(r)**exponent. Below abs(r) = 1e-4 the function is linear, because its
-        # slope at 0 may be infinite.
+        # The result contains sign(r)*abs(r)**exponent. Below abs(r) = 1e-4 this function is
+        # replaced by a linear one, because its slope at 0 may be infinite.
         size = larger(jnp.abs(r), 1e-4)
         return self.sigma_0 * v * r * jnp.exp((self.exponent - 1) * jnp.log(size))
 

@@ -66,15 +66,15 @@ class ElastoPlastic(AbstractBristle):
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
         # In relative quantities the equation is dr/dq = 1 - alpha(r)*r. Up to z_ba, r is linear in
-        # q. Beyond it 1 - r = exp(-p) is used: dp/dq = (1 - alpha*r)/(1 - r) is smooth and tends to
-        # 1.
+        # q. Beyond z_ba the variable is p with 1 - r = exp(-p), because dp/dq = (1 - alpha*r)/(1 -
+        # r) is smooth and tends to 1.
         s, q = jnp.where(x < 0, -1.0, 1.0), self.sigma_0 * absolute_speed(x) / g
         r0 = s * force / g
         b = self._spring(g, least)
         straight = smaller(larger(b - r0, 0.0), q)
         r1 = r0 + straight
-        # After a sliding distance of 40 deflections at the limit, the force no longer depends on
-        # the start.
+        # After sliding by 40 times the deflection at the limit, the force does not depend on the
+        # start any more.
         left = smaller(q - straight, 40.0)
         begun = smaller(r1, 1 - 1e-9)
 
@@ -104,8 +104,8 @@ class ElastoPlastic(AbstractBristle):
         p, area = jax.lax.switch(which, [lambda n=n: gone(n) for n in (0, 4, 24)])
         slips = q > straight
         end = jnp.where(slips, 1 - jnp.exp(-p), r1)
-        # `total` is the integral of r: over the linear part, and over the part where r = 1 -
-        # exp(-p).
+        # `total` is the integral of r over the linear part, plus the integral over the part where r
+        # = 1 - exp(-p).
         total = straight * (r0 + r1) / 2 + jnp.where(slips, q - straight - area, 0.0)
         # The limit may have decreased below the deflection. Then the bristle slips over the whole
         # motion.

@@ -7,8 +7,8 @@ from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, Values, 
 
 from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 
-# [sliding distance/deflection at the limit] below this value a series is more accurate than the
-# closed form
+# [deflection at the limit] below this sliding distance a series is more accurate than the closed
+# form
 SMALL_WAY = 1e-2
 
 
@@ -26,7 +26,7 @@ class Rubbing(AbstractBristle):
         q = self.sigma_0 * absolute_speed(x) / g
         small = q < SMALL_WAY
         safe = jnp.where(small, 1.0, q)
-        # `rest` is 1 - (1 - exp(-q))/q, by a series for small q.
+        # `rest` is 1 - (1 - exp(-q))/q. For small q a series gives its value.
         series = q * (1 / 2 - q * (1 / 6 - q * (1 / 24 - q * (1 / 120 - q / 720))))
         rest = jnp.where(small, series, 1 + jnp.expm1(-safe) / safe)
         gone = -jnp.expm1(-q)

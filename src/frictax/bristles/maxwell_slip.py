@@ -153,8 +153,8 @@ class MaxwellSlip(AbstractBristle):
         mean = end - 0.5 * sticks * (end - begin)
         return jnp.where(still, force, s * end), jnp.where(still, force, s * mean)
 
-    # The next methods take the modes (n,) of the elements: 0 for an element that sticks, otherwise
-    # the direction in which the element slips.
+    # The following methods take the modes (n,) of the elements. A mode is 0 for an element that
+    # sticks. Otherwise it is the direction in which the element slips.
 
     def rates(self, v: Number, force: Vector, g: Number, modes: Modes) -> Vector:
         """Return the rate of each element's state (n,) [N/s]. It is 0 for a slipping element if `C`

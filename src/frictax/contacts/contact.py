@@ -80,8 +80,8 @@ def check_laws(contact: AbstractContact, name: str) -> None:
     (``f_neg``), does not contain a law.
     """
     for direction, which in ((1, name), (-1, name.replace("_pos", "_neg"))):
-        # The method is taken from the class. A method bound to an equinox module would be a new
-        # module.
+        # The method is taken from the class, because equinox makes a new module of each method that
+        # is bound to a module.
         law = type(contact).law(contact, direction)
         if not isinstance(law, AbstractLaw):
             raise ValueError(

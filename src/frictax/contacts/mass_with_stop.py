@@ -8,7 +8,7 @@ from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, is_trace
 
 from .contact import AbstractContact, check_laws
 
-_PEAK = 1.001  # f0_max/f0, a constant of the Modelica element
+_PEAK = 1.001  # ratio f0_max/f0, a constant of the Modelica element
 
 
 class MassWithStopAndFriction(AbstractContact):

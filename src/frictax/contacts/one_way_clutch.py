@@ -9,8 +9,9 @@ from frictax.parameters.arrays import larger
 from .clutch import AbstractClutch
 from .contact import f0
 
-# Constants of the Modelica element. _LEAST_PEAK: smallest ratio of breakaway to sliding friction.
-# _LEAST_BREAKAWAY: smallest breakaway torque, relative to the sliding friction at fn_max.
+# These constants belong to the Modelica element. _LEAST_PEAK: smallest ratio of breakaway to
+# sliding friction. _LEAST_BREAKAWAY: smallest breakaway torque, relative to sliding friction at
+# fn_max.
 _LEAST_PEAK = 1 + 1e-4
 _LEAST_BREAKAWAY = 1e-4
 

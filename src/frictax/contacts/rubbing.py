@@ -32,7 +32,7 @@ class _PeakOfBristle(AtLeast):
         return f"{super().suggestion()} and without a bristle"
 
 
-_LEAST_LIMIT = 1e-6  # [law at rest] lower bound of the limit by which a bristle divides
+_LEAST_LIMIT = 1e-6  # [friction at rest] smallest limit by which the equation of a bristle divides
 _PEAK_HELD = Declaration(_PeakOfBristle(1.0), "1", fit=False)
 
 
@@ -53,7 +53,7 @@ class AbstractRubbing(AbstractByLaws):
         check(self)
         bristle: Any = self.bristle
         if (speed := gives_energy_from(self)) is not None:
-            # A class without `rotational`, such as a brake, may be linear.
+            # A class without `rotational`, such as a brake, may be translational.
             turns = getattr(self, "rotational", False)
             unit = rotational_unit("m/s") if turns else "m/s"
             warnings.warn(
@@ -177,8 +177,8 @@ def _laws(contact: Any) -> list[AbstractLaw]:
 def _parts(law: AbstractLaw, speed: Number) -> tuple[Number, Number | float, Number]:
     most = law.f0
     least = most if law.stribeck_dip is None else law.stribeck_dip[0]
-    # A bristle divides by its limit. The checks ensure a positive limit only for values that are
-    # known, not for traced values.
+    # The equation of a bristle divides by its limit. The checks ensure a positive limit only for
+    # known values, not for traced values.
     floor = _LEAST_LIMIT * most
     g = law(speed) - law.viscous_slope * speed
     g = jnp.where(g < floor, floor, g)

@@ -98,8 +98,8 @@ class Curve:
             at, residual, matrix = self.evaluate(x)
             size = float(np.max(np.abs(residual)))
             worse = size > 0.5 * last
-            # If the steps no longer reduce the residual, it may be a rounding error. A residual
-            # above 100 times the tolerance is not.
+            # If the steps no longer reduce the residual, the residual may be a rounding error. This
+            # is not so above 100 times the tolerance.
             if not np.isfinite(size) or (worse and size > 100.0 * good):
                 return None
             full, off = np.vstack([matrix, normal]), float(normal @ (x - start))
@@ -107,8 +107,8 @@ class Curve:
                 tangent = np.linalg.solve(full, np.append(np.zeros(len(residual)), 1.0))
                 return Point(x, at, tangent / np.linalg.norm(tangent))
             step = np.linalg.solve(full, -np.append(residual, off))
-            # If every return ends with the same value of an entry, the entry is set to this value
-            # directly, without rounding.
+            # If an entry has the same value after every return, it is set to this value directly.
+            # The entry is then free of the rounding error of Newton's method.
             set_by_event = np.all(np.asarray(at.y) == 0, axis=1)
             x = x + step
             image = np.asarray(at.image.y) / self.scale[:-1]
@@ -147,8 +147,7 @@ class Curve:
             margin = 0.1 * (right - left)
             share = min(max(share, left + margin), right - margin)
             found = self.correct(before.x + share * before.tangent, before.tangent)
-            # Beyond a corner of the curve, Newton's method may fail to converge, from whichever
-            # side it starts.
+            # Beyond a kink of the curve, Newton's method may fail to converge from either side.
             slope = g1 if found is None else found.orient(before.tangent).tangent[-1]
             low, high = (low, (share, slope)) if slope * g1 > 0 else ((share, slope), high)
             if found is not None and way * found.x[-1] > way * best.x[-1]:
@@ -335,14 +334,14 @@ def _follow_curve(
             trial = trial * (1 - by_parameter) + by_parameter * passed[0] / curve.scale[-1]
         new = curve.correct(trial, by_parameter if passed else point.tangent)
         new = None if new is None else new.orient(point.tangent)
-        # If the angle between the two tangents is larger than 18 degrees, the step is repeated with
-        # a quarter of its length.
+        # If the tangents differ by more than 18 degrees, the step is repeated with a quarter of its
+        # length.
         if new is None or new.tangent @ point.tangent < 0.95:
             step *= 0.25
             if step >= 1e-9:
                 continue
-            # The points near the end are very close to each other. Only the last of them is
-            # returned.
+            # Near the end the points are very close to each other. A point that is too close to the
+            # point before it is left out.
             kept = [points[0]]
             for near_end in points[1:-1]:
                 if np.linalg.norm(near_end.x - kept[-1].x) > 0.01 * longest:

@@ -298,7 +298,7 @@ def build_cycle(
     y, half = np.asarray(found.y), float(found.image.after)
     path = compiled_run_to_section(machine, args, y, section, engine)
     log = PhaseLog.from_path(path, float(section.time))
-    # The duration of a return from the same state must not depend on the start time.
+    # From the same state, a return must take the same time at another start time.
     later = dataclasses.replace(section, time=section.time + 0.37 * found.image.after)
     later_half = float(compiled_run_to_section(machine, args, found.y, later, engine).ys[-1, -1])
     if not abs(later_half - half) <= 1e-6 * half:
@@ -372,7 +372,7 @@ def floquet_multipliers(derivatives: Any, scale: Any) -> np.ndarray:
         rank = int(np.sum(sizes > 1e-7 * max(1.0, sizes[0])))
         if rank == len(matrix):
             break
-        # The matrix U S V' has the same nonzero eigenvalues as the smaller matrix S V' U.
+        # The nonzero eigenvalues of U S V' are those of the smaller matrix S V' U.
         matrix = sizes[:rank, None] * (right[:rank] @ left[:, :rank])
     found = np.linalg.eigvals(matrix) if matrix.size else np.zeros(0)
     found = np.concatenate([found, np.zeros(n - len(found))])[: n - 1]

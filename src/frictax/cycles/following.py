@@ -142,7 +142,7 @@ def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> Cycl
     section, engine = near.section, near.engine
     start, scale = jnp.asarray(near.y), jnp.asarray(near.scale)
     found = compiled_solve_cycle(machine, args, start, section, scale, engine)
-    # A tracer here means that the machine is a constant of other code that is being compiled.
+    # If the result is a tracer, the machine is a constant of other code that JAX is tracing.
     if isinstance(found.y, Tracer):
         return _compiled_follow(machine, args, near)
     path = compiled_run_to_section(machine, args, np.asarray(found.y), section, engine)

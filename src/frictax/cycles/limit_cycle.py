@@ -148,8 +148,7 @@ def limit_cycle(
             f"`limit_cycle`: `engine` must be an `Adaptive`, got {engine!r}. Write"
             " `Adaptive(rtol=1e-10)`."
         )
-    # The default engine is so accurate that the return map is smooth to the tolerance of Newton's
-    # method.
+    # With these tolerances the return map is smooth enough for the tolerance of Newton's method.
     if engine is None:
         engine = Adaptive(rtol=1e-10, atol=1e-13, adjoint=ForwardAlone())  # pyright: ignore
     if near is not None:
@@ -170,8 +169,8 @@ def _settle(
     returns, symmetric = options["returns"], options["symmetric"]
     args, engine = options["args"], options["engine"]
     y, mode = as_system(machine).start(jnp.asarray(0.0))
-    # This section has no event, so the run does not end early. All calls have the same types, so
-    # JAX traces each program only once.
+    # No event has the kind of this section, so the run does not end early. The types are the same
+    # in all calls, so that JAX traces each program only once.
     section = PoincareSection(
         _int32([0, 0, 0]), _int32(2**30), _int32(mode), _float64(0.0), _float64(within)
     )
@@ -248,7 +247,7 @@ def _find_event(
         )
     last = np.flatnonzero(occurs)[-1]
     which = np.array([entry, before[last], after[last]], np.int32)
-    # As in `ReturnSystem`, a reversal without standstill counts as a standstill of length 0.
+    # As in `ReturnSystem`, a reversal without standstill counts as a standstill of duration 0.
     turns = (which[2] == STUCK) & (after == -which[1])
     same = changes & (before == which[1]) & ((after == which[2]) | turns)
     return which, np.flatnonzero(same)

@@ -205,8 +205,8 @@ def solve_cycle(
         best = jax.tree.map(lambda a, b: jnp.where(better, a, b), new, best)
         best = eqx.tree_at(lambda s: s.tried, best, new.tried)
         share = jnp.where(better, jnp.minimum(1.0, 4 * share), 0.25 * share)
-        # If every return ends with the same value of an entry, such as a speed of 0, the entry is
-        # set to this value directly.
+        # If an entry has the same value after every return, such as a speed of 0, it is set to this
+        # value directly.
         set_by_event = jnp.all(best.derivatives.y == 0, axis=1)
         move = share * newton_step(best.derivatives.y, best.image.y - best.y, scale)
         trial = jnp.where(set_by_event, best.image.y, best.y + move)
@@ -241,7 +241,7 @@ def extremes(
     **Arguments:** `ends` (k,): ends of the phases [s] after the start.
     """
     begins = jnp.append(0.0, ends[:-1])
-    # Positions of the nodes in a phase, from 0 to 1. They are denser at both ends.
+    # `positions` are the nodes in a phase, from 0 to 1. They are denser at both ends.
     count, edge = 32, 1e-6
     inside = 0.5 * (1.0 - np.cos(np.pi * (np.arange(count) + 0.5) / count))
     positions = np.concatenate([[edge], inside, [1.0 - edge]])
@@ -273,8 +273,8 @@ def _extrema_between(y: Array, f: Array, a: Array, t: Array) -> Array:
     (y0, y1), (f0, f1), (a0, a1), (t0, t1) = ((x[:, :-1], x[:, 1:]) for x in (y, f, a, t))
     h = t1 - t0
     r0, r1, c0, c1, rise = f0 * h, f1 * h, a0 * h * h, a1 * h * h, y1 - y0
-    # An extremum in an interval needs rates of opposite sign at its ends. Its position is that of
-    # the cubic y = y0 + r0*x + b*x^2 + a*x^3.
+    # If an interval contains an extremum, the rates at its ends have opposite signs. The position
+    # of the extremum is that of the cubic y = y0 + r0*x + b*x^2 + a*x^3.
     a, b = r0 + r1 - 2 * rise, 3 * rise - 2 * r0 - r1
     has_extremum = r0 * r1 < 0
     root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))

@@ -48,7 +48,7 @@ class Bracket(eqx.Module):
     high: Number
     f_low: Number
     f_high: Number
-    kept: Integer  # end that the last step did not move: -1 low, 1 high, 0 at first
+    kept: Integer  # end that stayed in place in the last step: -1 low, 1 high, 0 before the first
     before: tuple[Array, Array, Array]  # lengths of the bracket before the last three steps
     length: Number  # length of the bracket at the start of the search
 
@@ -71,8 +71,8 @@ class Bracket(eqx.Module):
     def guess(self, rtol: float) -> Number:
         """Return the next point to evaluate."""
         secant = (self.low * self.f_high - self.high * self.f_low) / (self.f_high - self.f_low)
-        # The new point keeps a distance from both ends. Otherwise a secant that approaches the root
-        # from one side never closes the bracket.
+        # The new point keeps a minimum distance from both ends. Otherwise the secant method
+        # approaches the root from one side only, and the bracket does not become short.
         off = 0.4 * rtol * self.length
         secant = jnp.clip(secant, self.low + off, self.high - off)
         use = jnp.isfinite(secant) & (self.high - self.low <= 0.5 * self.before[0])
@@ -86,7 +86,7 @@ class Bracket(eqx.Module):
         return Bracket(
             jnp.where(first, x, self.low),
             jnp.where(first, self.high, x),
-            # Illinois rule: the value at an end that was not moved in two steps is halved.
+            # Illinois rule: the value at an end that stayed in place twice in a row is halved.
             jnp.where(first, fx, jnp.where(self.kept == -1, 0.5 * self.f_low, self.f_low)),
             jnp.where(first, jnp.where(self.kept == 1, 0.5 * self.f_high, self.f_high), fx),
             jnp.where(first, 1, -1),

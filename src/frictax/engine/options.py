@@ -15,7 +15,7 @@ from frictax.pytree import Pickled
 if TYPE_CHECKING:
     import diffrax
 
-# A run on samples does not need diffrax, whose import takes longer than that of frictax.
+# `OnSamples` does not need diffrax, whose import takes longer than that of frictax.
 
 _LARGEST = float(np.finfo(float).max)
 
@@ -87,7 +87,7 @@ class Adaptive(Pickled, eqx.Module):
     def __check_init__(self) -> None:
         self._check_numbers()
         if self.solver is None and self.stepsize_controller is None and self.adjoint is None:
-            return  # No option is an object of diffrax, so there is nothing to check.
+            return  # No option is a diffrax object, so there is nothing to check.
         import diffrax
 
         solver, control = self.walker(), self.stepsize_controller
@@ -253,7 +253,7 @@ class OnSamples(Pickled, eqx.Module):
         ((2, 4),)
         """
         steps, finer = np.diff(np.asarray(t)), ()
-        gap = 2.5  # [median sampling interval] A longer interval is a gap and is divided.
+        gap = 2.5  # [median sampling interval] longer intervals are gaps, which are divided
         if steps.size and steps.max() > gap * steps.min():
             usual = float(np.median(steps))
             finer = tuple(
@@ -302,7 +302,7 @@ class OnSamples(Pickled, eqx.Module):
                     " for the default."
                 )
         if self.solver is None and isinstance(self.adjoint, ForwardAlone | None):
-            return  # No option is an object of diffrax, so there is nothing to check.
+            return  # No option is a diffrax object, so there is nothing to check.
         import diffrax
 
         explicit = (

@@ -43,7 +43,7 @@ class Bracketed(optx.AbstractRootFinder):
 
     def init(self, fn, y, args: PyTree, options, f_struct, aux_struct, tags) -> Any:
         low, high = options["lower"], options["upper"]
-        at_low, at_high = jax.lax.map(  # This compiles the margins once for both ends.
+        at_low, at_high = jax.lax.map(  # This compiles the event functions once for both ends.
             lambda x: _value_of_event(fn, x, args)[0], jnp.stack([low, high])
         )
         return Bracket.start(low, high, at_low, at_high)
@@ -71,7 +71,7 @@ def _value_of_event(fn, x, args: PyTree) -> Any:
 STEPS = 4096  # largest number of steps; a longer phase is split and keeps its mode
 STEPS_DENSE = 64  # largest number of steps of a phase with samples
 _REFUSED = diffrax.RESULTS.max_steps_rejected
-WINDOW = 64  # largest number of samples read from one phase; a longer phase is split
+WINDOW = 64  # largest number of samples in a phase; a phase with more samples is split
 
 
 class Start(eqx.Module):
@@ -167,15 +167,15 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch, sums = state
-        # The error is a tuple after `_with_speed`; the speed does not reject the shortest steps.
+        # After `_with_speed` the error is a tuple: the error of the state and that of the speed.
         if isinstance(error, tuple):
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
-            # The error of the speed is weighted ten times as much as the error of the state.
+            # The error of the speed has a weight of 10. It does not reject the shortest steps.
             error = (error[0], jnp.where(short, 0.0, 10.0) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
             t0, t1, y0, y1, args, error, order, inner
         )
-        # If the derivative is not finite, every step length down to 0 is rejected.
+        # If dy/dt is not finite, the controller rejects every step length, down to 0.
         result = diffrax.RESULTS.where(~keep & (next_t1 <= next_t0), _REFUSED, result)
         if watch is None:
             return (
@@ -189,7 +189,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         before, tries = watch
         here = self.slope(t1, y1)
         share, dips = _find_dip(before, here, t1 - t0)
-        again = keep & dips & (tries < 5)  # at most five shorter steps in a row
+        again = keep & dips & (tries < 5)  # at most five repetitions of a step in a row
         next_t0 = jnp.where(again, t0, next_t0)
         next_t1 = jnp.where(again, t0 + share * (t1 - t0), next_t1)
         after = select(again, inner, after)
@@ -366,9 +366,9 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
         return slope.g, slope.rate
 
     first = margins(start.t, start.y)
-    # A margin that is NaN ends the phase, just as a margin that falls to 0 does.
+    # The phase ends at once if an event function is not positive at its start, or is NaN.
     expired = ~jnp.all(first[0] > 0) | jnp.isnan(deadline)
-    # A deadline before the start ends the phase at once, just as an expired guard does.
+    # The phase also ends at once if its deadline is before its start.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
 
     def least(t, y, args: PyTree, **_) -> Any:
@@ -395,8 +395,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     whole = solution.result == diffrax.RESULTS.successful
     t, y = solution.ts[-1], solution.ys[-1]
     if isinstance(solution.controller_state, _Walked):
-        # In diffrax 0.7 a run of a vmap that ends by its number of steps, while another run ends by
-        # an event, returns its last attempt even if this was rejected.
+        # In diffrax 0.7 under vmap, a run that uses up its steps while another run ends by an event
+        # returns its last attempt, even if this was rejected. `reached` is its last accepted state.
         t, y = select(fell | whole, (t, y), solution.controller_state.reached)
         sums = solution.controller_state.sums
     else:
@@ -432,17 +432,17 @@ def cross(
     i = jnp.maximum(fired, 0)
     falling = slope.rate[i] < 0
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
-    # The accuracy of the root limits the value of the step, but not its derivative.
+    # The accuracy of the root limits the value of the step, but not the derivative of the step.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
-    # A margin that jumps, as at a pole, changes its sign without being 0. Then the margin that the
-    # slopes select is a different one, whose zero is far away.
+    # An event function that jumps, as at a pole, changes its sign without a zero. Then the slopes
+    # select another event function, whose zero is far away.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
-    # If a margin is negative before the phase, as at a start under load, the phase ends at once.
+    # If an event function is negative at the start (under a load, say), the phase ends at once.
     at_once = (t <= start.t) & ~(falling & (step >= -most))
     step = step + constant(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where(falling, step, 0.0)
     step = jnp.where(fired >= 0, jnp.where(at_once, began - constant(began), step), 0.0)
-    # Deadline and end are known times. As differences they keep their derivatives.
+    # A known time minus its constant value is 0, but has the derivative of the time.
     known = jnp.where(fired == DEADLINE, system.deadline(start.mode).astype(t.dtype), t1)
     at_known = (fired == DEADLINE) | (fired == END)
     time = jnp.where(at_known, known, t + step)
@@ -470,10 +470,10 @@ def transport(
     y = start.y + constant(system.flow(t, start.y, start.mode)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.sample)
     smooth, end = system.is_smooth(), jnp.maximum(stop.t, t)
-    # This is the largest number of steps. The last step ends at the event, so this repetition may
-    # need one or two steps more than `locate`. Without samples a record may contain several phases
-    # that were split. A law that is not smooth needs short steps at rest. Where a bristle reverses,
-    # rounding changes the number of rejected steps.
+    # `most` is the largest number of steps of this repetition of the phase. Its last step ends at
+    # the event, so it may need one or two steps more than `locate`. Without samples a record may
+    # contain several phases that were split. A law that is not smooth needs short steps at rest.
+    # Where a bristle reverses, rounding changes the number of rejected steps.
     most = (2 * STEPS if ts is None else STEPS_DENSE) + (
         9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16
     )
@@ -509,7 +509,7 @@ def transport(
         adjoint=adjoint,
         max_steps=most,
     )
-    # A failed phase is multiplied by NaN, so that all of its derivatives are NaN too.
+    # The results of a failed phase are multiplied by NaN, so that all of its derivatives are NaN.
     done = done & (solution.result == diffrax.RESULTS.successful)
     finished = jnp.where(done, 1.0, jnp.nan)
     finished = finished.astype(y.dtype)
@@ -520,7 +520,7 @@ def transport(
         slope = Slope(fixed.speed, system.guard(stop.t, y, begin.mode), fixed.rate)
         return cross(system, begin, stop, y, slope, *at)[:2]
 
-    # If an event ended the run early, time and state after the event are not used and may be NaN.
+    # If the run ended early, time and state after the event are not used and may be NaN.
     use = cross_event
     if not isinstance(adjoint, diffrax.ForwardMode):
         use = functools.partial(reverse_if_used, cross_event)

@@ -57,12 +57,12 @@ def _run_phases_jvp(primals, tangents) -> Any:
             " differentiated argument."
         )
     floats, whole, record = _forward(model, t0, t1, y0, mode0, ts, options)
-    # The constants that locate an event are exact only to first order. Therefore a second
-    # derivative would be wrong without an error message, and it is forbidden here.
+    # The Newton step that locates an event treats rates as constants, which is exact only for first
+    # derivatives. A second derivative would be wrong without a message, so it raises an error.
     model_, t1_, ts_, record_ = nondifferentiable((model, t1, ts, record), msg=SECOND)
     moved, rest, d_moved = split_moving(model_, d_model)
-    # JAX can transpose this operation only if every entry of the tangents depends linearly on an
-    # input tangent. Therefore `nought`, a zero with a derivative, is added to each entry.
+    # JAX can transpose this operation only if every entry of the tangents is linear in an input
+    # tangent. Therefore `nought`, a zero computed from an input tangent, is added to each entry.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])
     zero = lambda like, d=None: jnp.zeros_like(like) + nought if d is None else d  # noqa: E731
     inputs = (d_moved, zero(t0, d_t0), zero(t1, d_t1), zero(y0, d_y0))
@@ -78,8 +78,8 @@ def _run_phases_jvp(primals, tangents) -> Any:
 
         return run
 
-    # If a run ended early, the states and event times after its end have no derivative. The last
-    # phase may have been abandoned before its event.
+    # If a run ended early, the states and event times after its end have no derivative. This
+    # includes the last phase if the run gave up before the event of this phase.
     (ys, times), (_, fired, _, _, count, result, *_) = floats, whole
     given_up = (fired[count - 1] == CUT) | (result == Result.nonfinite)
     used = jnp.where(given_up, count - 1, count)
@@ -93,7 +93,7 @@ def _run_phases_jvp(primals, tangents) -> Any:
         back = _pull(phase(diffrax.RecursiveCheckpointAdjoint()), moved, t1_, record_, floats)
         pull = lambda cotangents: pull_known(back, unknown, cotangents)  # noqa: E731
         d_ys, d_times = linear_map(push, pull, inputs, nothing)
-    # The derivatives of the first and last sample (start and end) are already included.
+    # `d_ys` already contains the derivatives with respect to the first and the last sample time.
     d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, -1))
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
 
@@ -184,7 +184,7 @@ def _pull(phase, moved, t1, record: _Record, like) -> Any:
         c_t, c_y, c_moved, c_t1 = jax.lax.fori_loop(
             0, record.count, body, (jnp.zeros_like(t1), c_end, *zero)
         )
-        if size <= 2:  # The first sample is the start state itself.
+        if size <= 2:  # Without samples, the first row is the start state.
             c_y = c_y + c_ys[0]
         return c_moved, c_t, c_t1, c_y
 
@@ -210,7 +210,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     samples = _pad_samples(ts)
     span = t1 - t0
     size = room(options) + 1
-    if samples is not None:  # also for phases that are split because a buffer is full
+    if samples is not None:  # Phases split at a full buffer need rows too.
         size += 2 * (ts.shape[0] // WINDOW + 1) + options.max_steps // (2 * STEPS_DENSE)
     first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
     begin = Start(t0, y0, mode0, first, jnp.array(0, jnp.int32))
@@ -226,8 +226,8 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     owner = None if samples is None else jnp.zeros(samples.shape[0], jnp.int32)
     ends = (jnp.full(size, jnp.inf, dtype), jnp.zeros((size, m), jnp.int32))
     zero = jnp.array(0, jnp.int32)
-    # The counters are: recorded phases, phases that an event ended, solver steps, steps of the
-    # current record, and successive phases of length 0.
+    # The counters are the numbers of recorded phases, of phases that an event ended, of solver
+    # steps, of steps of the current record, and of successive phases of length 0.
     counters = (zero, zero, zero, zero, zero)
     carry = (
         begin,
@@ -259,9 +259,9 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             system, options, start, t1, samples, span, sums
         )
         t, y, mode, status = cross(system, start, stop, y, slope, t1, start.t)
-        # The mean step of this phase is the first step of the next phase and of the repetition of
-        # this phase. Simultaneous events give phases as short as a rounding error. Their steps are
-        # not used, because such short steps would not advance the time.
+        # The mean step of this phase is the first step of the next phase, and of the repetition of
+        # this phase. Between simultaneous events a phase is as short as a rounding error. Its mean
+        # step is not used, because such short steps would not advance the time.
         learnt = (accepted > 0) & (
             t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t))
         )
@@ -270,7 +270,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             mean = (t - start.t) / jnp.maximum(accepted, 1)
             dt = jnp.where(learnt, mean, dt).astype(dtype)
         again = Start(origin.t, origin.y, origin.mode, dt, origin.sample)
-        # The end after the Newton step is stored for the derivative of the event's time.
+        # The record contains the end after the Newton step, for the derivative of the event time.
         at = Stop(t, stop.fired)
         starts, stops = jax.tree.map(
             lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, at)
@@ -286,7 +286,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         events = events + (stop.fired != CUT)
         steps = steps + taken.astype(jnp.int32)
         idle = jnp.where(t - start.t <= 1e-12 * span, idle + 1, 0).astype(jnp.int32)
-        # If a derivative is not finite, no step is accepted, or the steps become ever shorter.
+        # If dy/dt is not finite, no step is accepted, or the steps become shorter and shorter.
         stands = idle >= CHATTER + 2 * m
         sound = jnp.all(jnp.isfinite(y)) & ((stop.fired != CUT) | ((accepted > 0) & ~stands))
         sound = sound & ~jnp.any(jnp.isnan(slope.g)) & ~jnp.isnan(system.deadline(start.mode))
@@ -302,7 +302,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         running = running & (result == Result.successful)
         following = Start(t, y, mode, dt, sample)
         ends = (times.at[k].set(t), after.at[k].set(mode))
-        # The parts of a split phase form one record if it can be repeated as one phase.
+        # The phases of a split form one record if one phase can repeat all their steps.
         parts = parts + accepted.astype(jnp.int32)
         goes_on = (stop.fired == CUT) & (parts < STEPS) & (samples is None)
         origin = select(goes_on, origin, following)

@@ -2,8 +2,8 @@
 
 import equinox as eqx
 
-CHATTER = 30  # phases of length 0 in a row, plus two per mode; more are chatter
-NONFINITE = 2  # status in addition to those of `jump`: a margin or deadline is NaN
+CHATTER = 30  # this many phases of length 0 in a row are chatter, plus 2 per entry of the mode
+NONFINITE = 2  # status in addition to those of `jump`: an event function or deadline is NaN
 SECOND = (
     "frictax gives first derivatives of a run, exact through its events; a second derivative was"
     " asked for. Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), `information` for the"

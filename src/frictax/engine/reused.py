@@ -66,7 +66,8 @@ class Reused(eqx.Module):
     """
 
     arrays: Any
-    static: Any = eqx.field(static=True)  # other leaves, and the structure of the model
+    # leaves that are not arrays, and the structure of the model
+    static: Any = eqx.field(static=True)
 
     def __init__(self, model) -> None:
         self.arrays, rest = eqx.partition(

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from .implicit import factorize, shift_matrix, slopes
 
 # Coefficients of RODAS: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, section
-# IV.7 (code RODAS, method 1). Order 4 with an error estimate of order 3, stiffly accurate,
-# L-stable.
+# IV.7 (code RODAS, method 1). The method has order 4, and its error estimate has order 3. It is
+# stiffly accurate and L-stable.
 _GAMMA = 0.25
 _AT = (0.0, 0.386, 0.21, 0.63, 1.0, 1.0)  # times of the stages, relative to the step
 _DRIFT = (0.25, -0.1043, 0.1035, -0.0362, 0.0, 0.0)

@@ -127,8 +127,8 @@ class Sensitive(AbstractHybridSystem):
         rate = jax.jvp(lambda *at: margin(self._now, *at), (t, own), along)[1]
         falls = rate < 0
         own_shift = -d_g / jnp.where(falls, rate, -1.0)
-        # False for a margin that was already negative right after the last event.
-        # [s] largest time difference of events that count as simultaneous
+        # `reached` is false if the event function was already negative after the last event. Events
+        # whose times differ by less than `simultaneous` [s] count as simultaneous.
         simultaneous = 1e-9 * (1.0 + jnp.abs(t))
         reached = -g / jnp.where(falls, rate, -1.0) >= -simultaneous
         follows = (t - at <= simultaneous) & ~(falls & reached)
@@ -166,7 +166,8 @@ class Sensitive(AbstractHybridSystem):
         nothing = jnp.zeros(self.x.shape[0])
         return jnp.concatenate([own, jnp.ravel(S), nothing, t[None] - 1.0]), mode
 
-    # The derivatives of a stiff motion are computed as the derivatives of its numerical steps.
+    # The following methods apply to a stiff motion. Its derivatives are those of its numerical
+    # steps.
 
     def is_stiff(self, args: PyTree) -> bool:
         return self._now.is_stiff(args)

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float
 from frictax.parameters import Number
 
 _FEW = 32  # longest vector computed entry by entry, so that XLA can fuse the arithmetic
-_REST = 1e-9  # [unit of a state] a state that never moved farther is at rest; in 32 bits 1e-6
+_REST = 1e-9  # [unit of a state] a state with a smaller range is at rest; 1e-6 for 32 bits
 # Bosh3 method of P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the
 # second and third stage, weights of these stages, weights of the step.
 _BOSH3 = (1 / 2, 3 / 4), ((1 / 2,), (0.0, 3 / 4)), (2 / 9, 1 / 3, 4 / 9)
@@ -57,7 +57,7 @@ def bosh3(flow: Callable, t0: Number, t1: Number, y0: Any, rate: Any) -> tuple[A
 
 def _rates(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> tuple[Any, list[Any]]:
     h = t1 - t0
-    # Only the error estimate uses the stages after these.
+    # Only the error estimate uses the stages after the last nonzero weight. They are left out.
     used = max(i for i, b in enumerate(b_sol) if b != 0) + 1
     rates = [flow(t0, y0) if rate is None else rate]
     for share, row in zip(c[: used - 1], a_lower, strict=False):

@@ -11,7 +11,7 @@ from frictax.handover import Verb
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.pytree import Pickled, readable
 
-# Reason why a phase ends. A number >= 0 is the index of the guard that fell to 0.
+# Reasons why a phase ends. A reason >= 0 is the index of the event function that fell to 0.
 DEADLINE = -1  # the time returned by `deadline` was reached
 END = -2  # the end of the run was reached
 CUT = -3  # the buffers of the phase are full; the next phase continues in the same mode
@@ -120,7 +120,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         """
         return None
 
-    # -- stiff motion
+    # The following methods describe a stiff motion.
 
     def is_stiff(self, args: PyTree) -> bool:
         """Return whether the motion is stiff: its fastest rates are far above those of interest.
@@ -158,8 +158,6 @@ class AbstractHybridSystem(Pickled, eqx.Module):
             f"`{type(self).__name__}` must say how it steps where a linearly implicit step fails:"
             " write `safe_step(self, t0, t1, y, mode, args)`."
         )
-
-    # -- needed by a fit
 
     def start(self, t: Number) -> tuple[State, Modes]:
         """Return the state and mode with which a run begins at time `t` [s]. A fit to records needs

@@ -29,13 +29,13 @@ def linear_map(push, pull, inputs, nothing) -> Any:
     """
 
     def solve(_, b) -> Any:
-        # b[1] is `nothing`, which is zero, so it is not added to the outputs.
+        # b[1] is `nothing`. It is zero, so the outputs do not need to include it.
         return b[0], push(b[0])
 
     def transpose(_, c) -> Any:
         return jax.tree.map(jnp.add, c[0], pull(c[1])), c[1]
 
-    # The operator itself (the identity) is used only by second derivatives, which raise an error.
+    # JAX uses the operator, here the identity, only for second derivatives. These raise an error.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
 
 
@@ -47,7 +47,7 @@ def split_moving(model, d_model) -> tuple[Any, Any, Any]:
     """Return three trees: the arrays of `model` that have a tangent in `d_model`, the rest of
     `model`, and these tangents.
     """
-    # Outside of compiled code JAX passes a Python number as it is, so it becomes an array here.
+    # Outside of compiled code, JAX passes a Python number unchanged. It becomes an array here.
     moved = jax.tree.map(
         lambda x, d: None if d is None else jnp.asarray(x), model, d_model, is_leaf=_is_none
     )
@@ -134,7 +134,7 @@ def over_samples(function: Callable, ts: Numbers, ys: Array, modes: Array) -> An
     results are NaN, even results that do not depend on the state.
     """
     known = jnp.all(jnp.isfinite(ys), axis=1)
-    # Samples after an early end are unknown. There the function is evaluated at the start.
+    # At samples after an early end the state is unknown. The start replaces these samples.
     t, mode = jnp.where(known, ts, ts[:1]), jnp.where(known[:, None], modes, modes[:1])
     values = jax.vmap(function)(t, _start_if_unknown(ys, known), mode)
     missing = constant_if_known(ys, jnp.where(known, 0.0, jnp.nan).astype(ys.dtype))
@@ -153,8 +153,8 @@ def constant_if_known(ys: Array, values: Array) -> Array:
 @constant_if_known.defjvp
 def _constant_if_known_jvp(at, along) -> Any:
     (ys, values), (d_ys, _) = at, along
-    # All entries of an unknown row are unknown, so the first entry is enough. In forward mode the
-    # tangent of an unknown row is already NaN, and `ys` is not computed for it.
+    # All entries of an unknown row are unknown, so the first entry is sufficient. In forward mode
+    # the tangent of an unknown row is already NaN, and `ys` is not needed for it.
     first, d_first = ys[:, :1], d_ys[:, :1]
 
     def push(d_first) -> Any:

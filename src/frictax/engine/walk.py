@@ -106,7 +106,7 @@ def walk(
     y0 = jnp.asarray(y0)
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
-    # These imports are here because a program from the cache does not need them.
+    # A program from the cache does not need these modules. Therefore they are imported only here.
     if isinstance(options, OnSamples):
         options = options.with_numbers(ts.dtype)
         from .on_samples import run_samples as run

@@ -293,7 +293,7 @@ def _drive_and_body(machine: Any, request: DesignRequest) -> tuple[str, str]:
                 ' drive="drive", say.'
             )
         (drive,) = found
-    part = machine[drive.partition(".")[0]]  # This line raises an error for an unknown part.
+    part = machine[drive.partition(".")[0]]  # This raises an error for an unknown part.
     signal_field(machine, drive)
     if limits.body is not None:
         machine[limits.body]

@@ -135,7 +135,7 @@ def check_design(
         for x, mine in zip(best, other, strict=True):
             x[doubtful[better]] = mine[better]
     cost, converged, values, low, high = best
-    # By noise alone, fewer than one of a million records exceed this bound.
+    # Noise alone exceeds this bound in fewer than one of a million records.
     explained = excess(cost) < 5.0
     right = converged & explained
     inside = (low <= truth) & (truth <= high)

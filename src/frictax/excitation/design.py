@@ -253,8 +253,8 @@ class Design(Summarised, DesignVerbs):
     def warnings(self) -> tuple[str, ...]:
         """Warnings about limits, margins, better experiments and large errors."""
         out, problem = [], self.problem
-        # A margin below this fraction of its required value gives a warning. A rival also gives one
-        # if its error is below this fraction of the error of the design.
+        # A margin below this fraction of its required value gives a warning. A rival experiment
+        # gives a warning if its error is below this fraction of the error of the design.
         tolerance = 0.95
         if self.run.excess > 1e-9:
             out.append("No excitation within all limits was found: this one is the nearest.")
@@ -332,7 +332,7 @@ class Descent:
 
     def step(self) -> None:
         """Evaluate the current excitation, and make a step of Adam."""
-        # During the search the weight of the penalty increases from a hundredth to its full value.
+        # The weight of the penalty increases during the search, from a hundredth to its full value.
         weight = _PENALTY_WEIGHT * 0.01 ** (1.0 - self.done / self.steps)
         u = self.problem.compiled_excitation(self.c)
         cost, by_drive, excess, succeeded = mean_cost(self.problem, self.machines, u, weight)
@@ -354,7 +354,7 @@ class Descent:
 @functools.lru_cache(maxsize=8)
 def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the compiled initialisation and step of Adam for this number of steps."""
-    # The numbers of an excitation are about 1. Therefore the first learning rate is 0.1.
+    # The parameters of an excitation are about 1 in size. Therefore the first learning rate is 0.1.
     schedule = optax.cosine_decay_schedule(0.1, steps, 0.05)
     adam = optax.chain(optax.clip_by_global_norm(5.0), optax.adam(schedule))
 
@@ -415,7 +415,7 @@ def search_excitation(
                 "`design` found no excitation under which the machine can be simulated: see whether"
                 " `Limits` and the machine's values fit each other."
             )
-        # Each stage is a pair: number of searches that continue, and number of their steps.
+        # Each stage is a pair: the number of searches that continue, and the number of their steps.
         first, second, half = steps // 4, steps // 3, (len(descents) + 1) // 2
         schedule = [(half, second), ((half + 1) // 2, steps - first - second)]
         schedule = [(len(descents), first), *schedule] if len(descents) > 1 else [(1, steps)]
@@ -560,7 +560,7 @@ def design(
         run = problem.run_once(u, nominal)
         parts["looking at it"]("others", 0.5)
         rivals = best_rivals(problem)
-        # The rivals are reduced to the limits in the same way as the designed experiment.
+        # Each rival experiment is reduced to the limits in the same way as the designed experiment.
         for k, rival in enumerate(rivals):
             other, runs = _reduce_for_machines(problem, rival.u, drawn)
             again = rival.run if other is rival.u else problem.run_once(other, nominal)

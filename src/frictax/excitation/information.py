@@ -167,8 +167,8 @@ class MachineUnderTest(AbstractFamily):
 
     def staying(self, mode: Modes, args: PyTree) -> "MachineUnderTest":
         if any(path.startswith("inputs.") for path in self.paths):
-            # The inputs depend on the parameters, and their derivatives are needed. Therefore the
-            # inputs are not replaced by the segment of this mode.
+            # If the inputs depend on parameters, the derivatives of the inputs are needed. Then no
+            # input is replaced by its segment in this mode.
             return self
         system = self.system(self.values()).staying(mode, args)
         acting = {name: signal_at(system, name) for name in self.inputs}

@@ -209,7 +209,7 @@ class DesignProblem:
             lambda t, y, m: sensitive.guard(t, state(y), m, None)
         )(t, path.ys, modes)
         slip, miss = _slip_and_miss(guards, own, path, count, t)
-        # The sum over samples is not differentiated, because its derivative is wrong.
+        # The sum over samples gets no derivatives, because they would be wrong.
         fixed, ys = constant((system, path.ys))
         rates = jax.vmap(lambda t, y, m: fixed.information_rates(t, state(y), m))(t, ys, own)
         step = self.t[1] - self.t[0]
@@ -269,7 +269,7 @@ class DesignProblem:
         weighted penalty for violated limits and margins.
         """
         run = self.run(u, x)
-        aim = 0.99  # The search aims at 99 % of each limit, so that it ends within the limit.
+        aim = 0.99  # The search aims at 99 % of each limit, so that its result keeps the limit.
         excess = jax.nn.relu(run.loads / aim - 1.0)
         penalty = 20.0 * jnp.sum(excess + excess**2)
         for value, margin in ((run.slip, self.margins.slip), (run.miss, self.margins.miss)):
@@ -312,8 +312,8 @@ def design_criterion(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[
     variance = jnp.diag(covariance)
     if kind == "A":
         return 0.5 * jnp.log(jnp.mean(variance))
-    # The mean of the 8th powers replaces the maximum, because it is differentiable.
-    # The result does not depend on this scale factor, which only avoids overflow.
+    # The mean of the 8th powers replaces the maximum, which is not differentiable. The division by
+    # `largest` only avoids overflow. The result does not depend on it.
     largest = constant(jnp.max(variance))
     return 0.5 * (jnp.log(largest) + jnp.log(jnp.sum((variance / largest) ** 8)) / 8)
 
@@ -344,8 +344,8 @@ def _slip_and_miss(
     for c in range(count):
         changed = used & (path.before[:, c] != path.after[:, c])
         begins = changed & (path.before[:, c] == 0)
-        # For each event, `before` is the index of the last event before it at which the contact
-        # began to slip.
+        # For each event, `before` is the index of an earlier event: the last one at which the
+        # contact began to slip.
         start_row = jax.lax.associative_scan(jnp.maximum, jnp.where(begins, rows, -1))
         before = jnp.concatenate([jnp.full(1, -1), start_row[:-1]])
         ends = changed & (path.after[:, c] == 0) & (before >= 0)
@@ -356,7 +356,7 @@ def _slip_and_miss(
         rests = guards(modes.at[:, c].set(0))
         reserve = _standstill_reserve(rests, margins, modes[:, c] == 0, times, t)
         turned = smaller(turned, least(jnp.where(turns, reserve, big)))
-    # One entry of the margins can belong to a stuck contact or to a sliding contact. Therefore the
+    # One entry of the event functions can belong to a stuck or to a sliding contact. Therefore the
     # largest value is taken only over samples with the same set of stuck contacts.
     modes = modes[:, :count]
     kind = jnp.sum(
@@ -385,13 +385,13 @@ def _standstill_reserve(
     """
     finite = jnp.isfinite(rests)
     g = jnp.where(finite, rests, 0.0)
-    own = finite & (rests != margins)  # The margins of other contacts are left out.
+    own = finite & (rests != margins)  # Event functions of other contacts are left out.
     k = jnp.clip(jnp.searchsorted(t, times) - 1, 0, t.shape[0] - 2)
     w = jnp.clip((times - t[k]) / (t[k + 1] - t[k]), 0.0, 1.0)[:, None]
     between = (1 - w) * g[k] + w * g[k + 1]
     own = jnp.any(own & ~stuck[:, None], axis=0)
-    # The two margins against breakaway are equal halfway between both directions. There each margin
-    # has half of its largest value.
+    # Halfway between both directions, the two event functions of breakaway are equal. Each is then
+    # half of its largest value.
     at_rest = jnp.max(jnp.where(stuck[:, None], g, 0.0), axis=0)
     most = constant(jnp.where(at_rest > 0, at_rest, jnp.max(g, axis=0))) / 2
     counts = own & (most > 0) & finite[k] & finite[k + 1]

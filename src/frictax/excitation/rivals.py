@@ -56,7 +56,7 @@ def _best_staircase(problem: DesignProblem) -> Rival | None:
     if drive_of is None:
         return None
     draws, best, lowest = np.random.default_rng(0), None, np.inf
-    count = 15  # number of random staircases; the same number is then tried near the best of them
+    count = 15  # number of random staircases, and of variations of the best staircase after them
     for k in range(2 * count):
         if k < count:
             shape = Staircase(speeds=2 + k % 5, turn=(0.1, 0.3, 0.6)[k % 3])
@@ -91,8 +91,8 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
     if travel is None or not (isinstance(body, AbstractBody) and isinstance(drive, Force | Torque)):
         return None
     if drive.body.partition(".")[0] != problem.body:
-        return None  # A gear between drive and body would make the controller hold another body.
-    frequency = 20.0  # [Hz] bandwidth of the controller; it is high compared with the motion
+        return None  # With a gear in between, the controller would hold another body.
+    frequency = 20.0  # [Hz] bandwidth of the controller, which is high compared with the motion
     kp, kv = 0.5 * np.pi * frequency, 2 * np.pi * frequency * float(body.inertia())
     x0 = float(problem.under_test.system(problem.under_test.values()).start(jnp.zeros(()))[0][0])
 
@@ -121,7 +121,7 @@ def largest_within_limits(
     Bisection finds the scale of the drive, at most 1. If it is below `least`, return None.
     """
     x, best, low, high = problem.under_test.values(), None, 0.0, 1.0
-    for k in range(8):  # Eight steps give the scale with an accuracy of 1 %.
+    for k in range(8):  # Eight steps of bisection give the scale within 1 %.
         scale = 1.0 if k == 0 else 0.5 * (low + high)
         u = drive_of(scale)
         run = None if u is None or problem.drive_exceeds_limit(u) else problem.run_once(u, x)

@@ -14,7 +14,7 @@ from frictax.parameters import Numbers
 Band = tuple[float, float]
 Times = Float[np.ndarray, " n"]
 Basis = Float[np.ndarray, "n b"]
-_REST = 0.05  # fraction of the duration, at each end, in which a curve rises from 0 or falls to 0
+_REST = 0.05  # fraction of the duration in which a curve rises from 0, and falls to 0 at the end
 
 
 @dataclasses.dataclass(frozen=True)

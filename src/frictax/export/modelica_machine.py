@@ -36,7 +36,7 @@ def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
     friction, sweep = as_steady(found.model), found.sweep
     rotational = sweep.rotational
     v_max = float(np.max(np.abs(sweep.velocity)))
-    name = " ".join(sweep.name.split())  # A line end would end the comment.
+    name = " ".join(sweep.name.split())  # A line break would end the comment.
     lines = [
         f"// {name}: steady friction fitted by frictax, valid to {v_max:.6g}"
         f" {'rad/s' if rotational else 'm/s'}"
@@ -80,7 +80,7 @@ def _number(value: object) -> str:
     return repr(float(f"{float(value):.10g}"))  # type: ignore[arg-type]
 
 
-VERSION = "4.0.0"  # oldest version of the Modelica Standard Library with these names
+VERSION = "4.0.0"  # oldest Modelica Standard Library that has these names
 
 
 class ModelicaOptions(TypedDict, total=False):
@@ -238,7 +238,7 @@ def _write_model(machine: Any, folder: str | Path, name: str, options: TextOptio
     folder = Path(folder)
     texts = {folder / f"{name}.mo": text + "\n"}
     if sheet.tables:
-        # The format of Modelica.Blocks.Sources.CombiTimeTable
+        # The file has the format of Modelica.Blocks.Sources.CombiTimeTable.
         lines = ["#1"]
         for title, table in sheet.tables.items():
             lines.append(f"double {title}({table.shape[0]},{table.shape[1]})")

@@ -59,7 +59,7 @@ from .modelica_text import identifier, law_table, matrix, number
 _SLIDES, _TURNS = "Modelica.Mechanics.Translational", "Modelica.Mechanics.Rotational"
 _HEAT, _SOURCES = "Modelica.Thermal.HeatTransfer", "Modelica.Blocks.Sources"
 
-# The packages of the library, with the names of their elements in `elements.mo`.
+# The packages of the Modelica library. The values are the names of their elements in `elements.mo`.
 _HOMES = {
     f"{_SLIDES}.Components": (
         "Mass Fixed Rod Spring Damper SpringDamper ElastoGap SupportFriction Brake"
@@ -84,7 +84,7 @@ LIBRARY = {
     },
     **dict.fromkeys(("Sampled", "Held"), f"{_SOURCES}.CombiTimeTable"),
 }
-# Connectors between an element of `elements.mo` and one of the library.
+# Each connector of `elements.mo` corresponds to a connector of the Modelica library.
 _CONNECTORS = {
     "Flange": f"{_SLIDES}.Interfaces.Flange_a",
     "RotationalFlange": f"{_TURNS}.Interfaces.Flange_a",
@@ -403,7 +403,7 @@ def _source(sheet: Sheet, name: str, part: Any) -> None:
     turns, kind, field = sheet.turns(flange), type(part).__name__, part.signal_name()
     if type(part) in _OF_EITHER and turns:
         kind = f"Rotational{kind}"
-    # The default of the library is a force of one direction, for motion in both directions.
+    # By default the force of the library has the same direction in both directions of motion.
     along = [] if sheet.self_contained else _ALONG_THE_SPEED.get(type(part), [])
     sheet.declare(kind, sheet.names[name], values(part) + along)
     sheet.connect(f"{sheet.names[name]}.flange", sheet.flange(flange, turns=turns))
@@ -456,7 +456,7 @@ def _friction(sheet: Sheet, name: str, part: Any) -> None:
         if not sheet.self_contained:
             modifiers.append("startForward(fixed=true), stuck(fixed=true)")
     elif own and sheet.jumps:
-        modifiers.append("v_small=0.001")  # [m/s or rad/s] a wider band of standstill
+        modifiers.append("v_small=0.001")  # [m/s or rad/s] larger jumps continue to slide
     if contact.redundant:
         said += (
             f"\n{here}: another friction can hold the same motion, and how the two share its force"

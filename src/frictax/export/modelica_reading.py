@@ -32,7 +32,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# Classes of frictax whose name differs from the last word of the Modelica class.
+# Maps the last word of a Modelica class to the class of frictax if their names differ.
 _SAME = {
     "RotationalBrake": "Brake",
     "RotationalFixed": "Fixed",
@@ -48,10 +48,10 @@ _SAME = {
 }
 _PARTS = {part.__name__: part for part in WRITERS}
 _SIGNALS = {cls.__name__: cls for cls in (Constant, Pulse, Ramp, Sine, Step, Trapezoid)}
-# Classes in the text of a machine that are not parts.
+# Classes that occur in the text of a machine but are not parts.
 _BESIDE = ("Rod", "PrescribedHeatFlow", "FixedTemperature")
 _TABLES = ("CombiTimeTable", "Sampled", "Held")
-# Parameters of the library without effect in frictax, each with its allowed values.
+# Parameters of the Modelica library without an effect in frictax, with their allowed values.
 _WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
     "useSupport": None,
     "useHeatPort": None,
@@ -122,7 +122,7 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
             f"`from_modelica` takes text, got {brief(text)}. Write from_modelica(Path('axis.mo')"
             ".read_text())."
         )
-    largest = 5_000_000  # [characters] Reading them takes 10 s and 400 MB.
+    largest = 5_000_000  # [characters] Reading this number takes 10 s and 400 MB.
     if len(text) > largest:
         raise ValueError(
             f"`from_modelica` reads {largest} characters at most, got {len(text)}. Leave out the"
@@ -165,7 +165,7 @@ class _Word:
 
 @dataclasses.dataclass
 class _Component:
-    kind: str  # the last word of its class
+    kind: str  # the last word of the name of its class
     name: str
     modifiers: tuple[_Modifier, ...]
     line: int
@@ -178,7 +178,7 @@ class _Reader:
         self.folder = folder
         self.tokens = [*_tokenize(text), _Token("end", "", text.count("\n") + 1)]
         self.at, self.depth = 0, 0
-        self.known: dict[str, Any] = {}  # parameters of the text itself, by name
+        self.known: dict[str, Any] = {}  # values of the parameters of the text, by name
         self.components: list[_Component] = []
         self.connections: list[tuple[str, str]] = []
         self.values: dict[str, Any] = {}
@@ -191,7 +191,7 @@ class _Reader:
                 self._parse_statement()
         names = {component.name for component in self.components}
         for component in self.components:
-            # `to_modelica` adds a housing, which is not a part, to some parts.
+            # `to_modelica` adds a housing to some parts. The housing is not a part of the machine.
             owner = component.name.removesuffix("_housing")
             housing = owner != component.name and owner in names
             if housing and component.kind.endswith("Fixed"):
@@ -206,7 +206,7 @@ class _Reader:
             )
         return self.values
 
-    # -- tokens
+    # The following methods read tokens.
 
     @property
     def now(self) -> _Token:
@@ -246,10 +246,10 @@ class _Reader:
             names.append(self.next().text)
         return ".".join(names)
 
-    # -- statements
+    # The following methods parse statements.
 
     def _begins_with_modifiers(self) -> bool:
-        if self.has("("):  # brackets about a list of modifiers
+        if self.has("("):  # The list of modifiers is in brackets.
             return True
         first, *others = [t for t in self.tokens[:8] if t.text not in ("final", "each")]
         sign = others[0].text if others and first.kind == "name" else ""
@@ -258,7 +258,7 @@ class _Reader:
     def _parse_statement(self) -> None:
         """Parse a declaration, the head or the end of a class, or an equation."""
         if self.now.kind == "string" or self.has(";", "public", "protected"):
-            self.next()  # A string is the description of a class.
+            self.next()  # The string describes a class.
         elif self.has("within", "import", "annotation", "end"):
             self._skip_to_semicolon()
         elif self.has("equation", "algorithm", "initial"):
@@ -299,7 +299,7 @@ class _Reader:
         """Skip a class that the text defines because it uses no library."""
         first = self.next()
         name = self.next().text
-        if self.has("="):  # connector RealInput = input Real "...";
+        if self.has("="):  # an example is: connector RealInput = input Real "...";
             self._skip_to_semicolon()
             return
         while self.now.kind != "end":
@@ -322,7 +322,7 @@ class _Reader:
             elif self.take("connect"):
                 self.expect("(")
                 a = self._parse_path()
-                if self.has("["):  # the first output of a table of Modelica, `y[1]`
+                if self.has("["):  # as in `y[1]`, the first output of a table
                     while not self.take("]"):
                         self.next()
                 self.expect(",")
@@ -346,7 +346,7 @@ class _Reader:
         ):
             is_parameter |= self.next().text in ("parameter", "constant")
         kind = self._parse_path()
-        if self.has("("):  # no name: the modifiers of one element
+        if self.has("("):  # modifiers of one element that has no name
             kind = self._check_kind(kind, first)
             self.components.append(_Component(kind, "", self._parse_modifiers(), first.line))
             self._parse_end()
@@ -423,7 +423,7 @@ class _Reader:
             )
         return last
 
-    # -- modifiers and values
+    # The following methods parse modifiers and values.
 
     def _parse_modifiers(self) -> tuple[_Modifier, ...]:
         if not self.take("("):
@@ -437,7 +437,7 @@ class _Reader:
     def _parse_modifiers_to(self, end: str) -> Iterator[_Modifier]:
         """Yield the modifiers up to the token `end`, or to the end of the text."""
         while not self.has(end) and self.now.kind != "end":
-            if end == "end" and self.take("("):  # brackets about all of them
+            if end == "end" and self.take("("):  # All modifiers are in brackets.
                 yield from self._parse_modifiers_to(")")
                 self.expect(")")
             elif self.now.kind == "string" or self.has(";"):
@@ -451,7 +451,7 @@ class _Reader:
                     raise _error_at(self.now, f"a comma must stand before {self._next_shown()}")
 
     def _enter_brackets(self) -> None:
-        deepest = 40  # nested brackets; Python's own stack allows some hundred
+        deepest = 40  # most nested brackets; the stack of Python allows some hundred
         self.depth += 1
         if self.depth > deepest:
             raise _error_at(self.now, f"brackets must be at most {deepest} deep")
@@ -554,13 +554,13 @@ class _Reader:
         self.expect("}")
         return _numbers(token, entries)
 
-    # -- meaning of declarations
+    # The following methods interpret declarations.
 
     def _add_parameters(self, modifiers: Iterable[_Modifier]) -> None:
         """Add parameters without a component, from a record or a list of modifiers."""
         for one in modifiers:
             if one.value is None and not any(m.name == "start" for m in one.inner):
-                self._add_nested([one])  # friction(peak=1.2): of a component of its own
+                self._add_nested([one])  # as in friction(peak=1.2)
                 continue
             name, value = one.name, _value_in_si(one)
             self.known[name] = value

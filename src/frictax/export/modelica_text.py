@@ -154,10 +154,11 @@ def law_table(
     if isinstance(law, Stribeck):
         fexp, f0, reach = float(law.fexp), float(law.f0), 1.0
         if fexp != 0 and float(law.F_Stribeck) != 0:
-            # The curve is a line beyond the speed at which the exponential is exp(-25).
+            # At the speed `reach` the exponential is exp(-25). Beyond it the curve is a straight
+            # line.
             reach = math.exp(math.log(25.0) / float(law.exponent)) / fexp
-        # Relative to the friction at rest: the largest value of the table may be the viscous part
-        # at a speed that no motion reaches.
+        # The tolerance is relative to the friction at rest. The largest value of the table may be
+        # viscous friction at a speed that the motion never reaches.
         rows, error = sample(
             law, reach, tolerance * (f0 / max(f0, float(law(reach))) if f0 else 1.0)
         )

@@ -22,7 +22,7 @@ from frictax.mechanism import (
 )
 from frictax.parameters import UnknownName
 
-# Parts that resist a joint without being friction.
+# Parts that resist the motion of a joint but are not friction.
 _RESIST = (
     LinearPositionDependentForce,
     PeriodicPositionDependentForce,
@@ -103,7 +103,7 @@ def joint_friction(
 
     if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
         raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
-    beside: list[str] = []  # sentences on lost features beside the curve
+    beside: list[str] = []  # sentences about features that the curve does not contain
     lugre = None
     if found.of_sweep:
         friction, sweep = as_steady(found.model), found.sweep

@@ -42,7 +42,8 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                # If friction decreases with speed, the velocity grows, at most by half in one step.
+                # If friction decreases with speed, the velocity grows. The step is not valid (`ok`)
+                # if the velocity grows by more than half.
                 v, s, force = before.bristle_v[b], before.element_slip[b], before.bristle_force[b]
 
                 def friction(v: Array, part=part, s=s, force=force, b=b) -> Array:
@@ -68,7 +69,7 @@ def within_limits(before: Any, after: Any) -> Array:
             limit = after.bristle_limits[b]
             slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < 0.1 * limit)
             stiffness = _scale_force(before, b, sigma_0)
-            swing = 3.0  # [rad] largest phase of the oscillation of a sticking bristle
+            swing = 3.0  # [rad] largest phase of the oscillation of a sticking bristle in one step
             ok = ok & (slides | (h * h * stiffness * moves < swing**2))
     return ok
 
@@ -125,7 +126,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     def mean(b: int, w: Array) -> Array:
         return means(b, w)[0]
 
-    # Upper bounds of the forces with which the bristles can drive the motion.
+    # For each bristle: an upper bound of the force with which the bristle can drive the motion.
     bounds = []
     for b, (part, force) in enumerate(zip(elements, held, strict=True)):
         if part.bristle.elements:
@@ -137,7 +138,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     most = jnp.stack(bounds)
     known = constant((w0, gain, most))
     w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
-    # This Newton step gives the derivative of the solution, and changes only rounding.
+    # This Newton step changes the value of `w` only by rounding. It gives `w` its derivative.
     both = [
         jax.jvp(functools.partial(mean, b), (w[b],), (jnp.ones_like(w[b]),)) for b in range(count)
     ]
@@ -209,7 +210,8 @@ def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
     part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
     s, bristle = now.element_slip[b], part.bristle
     g, viscous, _ = element_law(part, jnp.where(s * w < 0, 0.0, w), s)
-    # The force of a slipping element ends at its limit. With `C` it follows with a delay.
+    # With `C` the state of a slipping element follows its limit with a delay. Without `C` the state
+    # does not change, and the force of a slipping element is its limit.
     share = 0.0 if bristle.C is None else 1 / (1 + h * bristle.C / g)
     slips = force if bristle.C is None else share * force + (1 - share) * modes * bristle.share * g
     end = jnp.where(modes == 0, force + bristle.k * (w * h), slips)

@@ -58,12 +58,12 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         room_low, room_high = s - low + eps, high - s + eps
         margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
         margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
-    # While the contact slides, the margin "forward" is its velocity. While it is stuck, this margin
-    # is the force that is missing to breakaway. A freewheel without a normal force also uses its
-    # velocity, because it must not turn backward.
+    # While the contact slides, the event function "forward" is its velocity. While it is stuck,
+    # this function is the force that is missing to breakaway. For a freewheel without a normal
+    # force it is also the velocity, because the freewheel must not turn backward.
     moves, speed = (m != STUCK, now.v_rel[c]) if part.blocks_backward else (slides, v)
     least = speed + velocity_rounding(now, c)
-    # The velocity of a contact that others hold is only an integration error, not an event.
+    # If other stuck contacts hold this contact, its velocity is an integration error, not an event.
     least = least if (held := now.is_held[c]) is None else jnp.where(held, inf, least)
     margins["forward"] = jnp.where(moves, least, forward)
     margins["backward"] = backward
@@ -75,7 +75,7 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         size = jax.lax.stop_gradient(now.transmitted_size(c))
         margins["side"] = jnp.where(slides, now.side_margin(c) + eps * size, inf)
     if now.normal[c] is not None:
-        # A contact pressed from both sides changes its face at 0 and is never free.
+        # A contact pressed from either side changes the pressed face at 0, and is never free.
         up = now.normal[c]
         if now.contact(c).face is None:
             up = jnp.where(m == FREE, -up, up)
@@ -85,8 +85,8 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
             _, rate = _pressing_signal(now.mechanism, now.layout, now.t, now.contact(c), k)
             rounding = jax.lax.stop_gradient(_rounding_at(now.t, rate))
         margin = up + part.fn_max * rounding
-        never = part.fn_max <= 0  # The normal force is always 0.
-        if part.blocks_backward:  # A stuck freewheel needs no normal force.
+        never = part.fn_max <= 0  # the normal force is always 0
+        if part.blocks_backward:  # a stuck freewheel needs no normal force
             never = never | (m == STUCK)
         margins["normal"] = jnp.where(never, inf, margin)
     return margins
@@ -103,7 +103,7 @@ def rounding_of_ends(now: Snapshot, contact: Contact, is_single: bool) -> Array:
     its two bodies. `is_single`: whether its velocity equals that of one body.
     """
     eps = 500 * jnp.finfo(now.t.dtype).eps
-    # The value is limited because `eps` of 32-bit numbers is not a small velocity.
+    # The value is at most 1e-9, because in 32 bits `eps` is 6e-5, which is not a small velocity.
     least = jnp.asarray(min(eps, 1e-9))
     if is_single:
         return least
@@ -133,7 +133,7 @@ def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: 
     `k`.
     """
     value, rate = _pressing_signal(mechanism, layout, t, contact, k)
-    # A signal that switches to 0 may differ from 0 by a rounding error.
+    # If the signal switches to 0, its value may differ from 0 by a rounding error.
     zero = _rounding_at(t, rate)
     return (
         (value < -zero)

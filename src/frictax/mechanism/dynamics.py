@@ -45,7 +45,7 @@ class MachineSnapshot(Snapshot):
     def mode(self) -> list[Array]:
         return [self.numbers[i] for i in range(self.numbers.shape[0])]
 
-    # -- bodies
+    # The following properties describe the bodies.
 
     @cached_property
     def q(self) -> list[Array]:
@@ -80,7 +80,7 @@ class MachineSnapshot(Snapshot):
     def _given_motions(self) -> list[tuple[Array, Array, Array] | None]:
         return _given_motions(self.mechanism, self.layout, self.t, self._signals)
 
-    # -- forces without friction
+    # The following properties are the forces without friction.
 
     @cached_property
     def _signals(self) -> list[tuple[Any, Array]]:
@@ -122,7 +122,7 @@ class MachineSnapshot(Snapshot):
                 load[body] = load[body] - sign * f
         return load
 
-    # -- contacts
+    # The following properties describe the contacts.
 
     @cached_property
     def temperature(self) -> list[Array]:
@@ -144,7 +144,7 @@ class MachineSnapshot(Snapshot):
             row = contact_row(contact, bodies)
             for i, x in row.items():
                 terms = [bodies[body][i] for body, _ in contact.ends if i in bodies[body]]
-                if len(terms) > 1:  # The entries of two bodies may cancel except for rounding.
+                if len(terms) > 1:  # The entries of two bodies may cancel with a rounding error.
                     size = 32 * float(jnp.finfo(jnp.asarray(x).dtype).eps) * sum(map(abs, terms))
                     row[i] = jnp.where(abs(x) > size, x, 0.0)
             rows.append(row)
@@ -194,7 +194,7 @@ class MachineSnapshot(Snapshot):
     def scale(self) -> list[Any]:
         return [part.scale(normal) for part, normal in zip(self.elements, self.normal, strict=True)]
 
-    # -- contacts with a bristle
+    # The following properties describe the contacts with a bristle.
 
     @cached_property
     def bristle_elements(self) -> list[Any]:

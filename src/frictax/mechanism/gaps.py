@@ -14,8 +14,8 @@ from frictax.parameters.arrays import larger
 
 from .forces import AbstractCompliant
 
-# Segments of the force law of a gap. The sign of a segment is the side: +1 if the gap closes at a
-# larger s_rel, -1 if it closes at a smaller s_rel.
+# Segments of the force law of a gap. A segment number is positive if the gap closes at a larger
+# s_rel, and negative if the gap closes at a smaller s_rel.
 OPEN, TOUCHES, LIFTED, DOUBLED = 0, 1, 2, 3
 
 
@@ -68,8 +68,8 @@ class AbstractGap(AbstractCompliant):
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         x, borne = self.depth(s_rel, side), self._depth_under(self.d * side * v_rel)
         slack = rounding * (1 + jax.lax.stop_gradient(jnp.abs(borne)))
-        # Only half of the rounding error is added here. At a backlash of 0, leaving one side must
-        # be touching the other side at once.
+        # Only half of the rounding error is added here. With a backlash of 0, a gap that leaves one
+        # side must touch the other side at once.
         away = [0.5 * slack - self.depth(s_rel, which) for which in self.sides] + [
             jnp.full_like(s_rel, jnp.inf)
         ]
@@ -107,7 +107,7 @@ class AbstractGap(AbstractCompliant):
 
     def _spring(self, x: Array) -> Array:
         """Return c*x^n for x >= 0, and -c*(-x)^n for x < 0."""
-        # The derivative of 0^n with respect to n is not finite, so x = 0 is replaced by 1 here.
+        # At x = 0 the derivative of x^n with respect to n is not finite. There 1 replaces x.
         size = jnp.where(x == 0, 1.0, jnp.abs(x))
         return jnp.where(x == 0, 0.0, self.c * x * size ** (self.exponent() - 1))
 
@@ -147,7 +147,7 @@ class ElastoGap(AbstractGap):
 
     rotational = False
     sides = (-1,)
-    is_smooth = False  # The exponent `n` may be less than 2.
+    is_smooth = False  # For n < 2 the force law is not smooth where contact begins.
     c: Scalar = parameter(AtLeast(0.0), "N/m")
     d: Scalar = parameter(AtLeast(0.0), "N.s/m")
     s_rel0: Scalar = parameter(Real(), "m", fit=False, default=0.0)

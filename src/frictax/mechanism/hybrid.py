@@ -66,7 +66,7 @@ class MechanicalSystem(AbstractHybridSystem):
         """The same equations for the machine with neutral part names ("part0", "part1", ...)."""
         return MechanicalSystem(structure_only(self.mechanism), self.energy)
 
-    # -- the contract with the engine
+    # The engine calls the following methods.
 
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         return self._rates(self.snapshot(t, y, mode))
@@ -93,9 +93,10 @@ class MechanicalSystem(AbstractHybridSystem):
             )
         found += element_margins(now) + press_margins(now)
         found = found or [jnp.ones((), y.dtype)]
-        # A margin that is NaN ends the run with an error. NaN in a load reaches a margin or a rate.
-        # NaN in the normal force of a stuck contact, or in a given motion, may reach neither.
-        # Therefore 0 times the sum of these values is added to a margin.
+        # An event function that is NaN ends the run with an error. A load that is NaN makes an
+        # event function or a rate NaN. The normal force of a stuck contact, or a given motion, can
+        # be NaN without this effect. Therefore 0 times the sum of these values is added to an event
+        # function.
         hidden = [n for n in now.normal + now.bristle_normal if n is not None] + (
             now.drive if self.layout.motions else []
         )
@@ -127,12 +128,12 @@ class MechanicalSystem(AbstractHybridSystem):
         new = list(mode)
         for j, (signal, k) in enumerate(self._signals(mode)):
             after = signal.passed(t, k)
-            # If the velocity of a given motion may jump at the switch, `jump` switches the motion.
+            # If the velocity of a given motion may jump here, only `jump` changes the segment.
             if any(j == motion for _, _, motion in self.layout.motions):
                 after = jnp.where(signal.turns(k), after, k)
             new[self.layout.first_signal + j] = after
             for c, contact in enumerate(self.layout.contacts):
-                # If a normal force begins or ends at the switch, `jump` switches the force.
+                # If a normal force begins or ends at the switch, only `jump` changes the segment.
                 if contact.signal == j:
                     off = is_unpressed(self.mechanism, self.layout, t, contact, after)
                     goes_on = off == (mode[c] == FREE)
@@ -203,7 +204,7 @@ class MechanicalSystem(AbstractHybridSystem):
     def jump(
         self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
-        # The choice of modes is not differentiated. Only the state has a derivative.
+        # The modes are chosen without derivatives. Only the state has derivatives.
         still, t_, y_ = constant((self, t, y))
         new = still._mode_with_signals(t_, mode, fired)
         events = crossed_guards(self.layout, self.mechanism.parts, fired)
@@ -233,8 +234,8 @@ class MechanicalSystem(AbstractHybridSystem):
             at = lambda mode, y=y: self.snapshot(t, y, mode_vector(mode))  # noqa: E731
             y = change_pressing(self.snapshot(t, y, mode), at, fired, presses, new, self.energy)
         begun = mode_vector(new)
-        # Where a given motion has a corner, the kinetic energy of its body jumps. The jump is added
-        # to the energy balance.
+        # If the velocity of a given motion jumps, the kinetic energy of its body jumps too. The
+        # jump of the energy is added to the energy balance.
         if self.energy and self.layout.motions:
             y = y.at[-4].add(
                 stored_energy(self.snapshot(t, y, begun))[0]
@@ -295,9 +296,9 @@ class MechanicalSystem(AbstractHybridSystem):
         rests, _ = modes_after_event(
             now, now, crossed_guards(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode
         )
-        # A contact at rest already has this velocity, so the step does not change the value. It
-        # removes the derivative by the start velocity, because a small start velocity would come to
-        # rest at once.
+        # The velocity of a contact at rest is already 0, so this step does not change its value.
+        # The step removes the derivative with respect to the start velocity, because a small start
+        # velocity comes to rest at once.
         return self._bring_to_rest(t, y, begun, rests), mode_vector(mode)
 
     def states(self) -> tuple[str, ...]:
@@ -309,18 +310,18 @@ class MechanicalSystem(AbstractHybridSystem):
         return (6 if self.layout.nodes else 4) if self.energy else 0
 
     def judged_states(self, args: PyTree) -> int | None:
-        # The energy balance does not influence the motion, so the error control ignores its states.
+        # The energies do not influence the motion, so the error control ignores these states.
         return -self.accounts or None
 
-    # -- the steps of `jump`, in their order
+    # The following methods are the steps of `jump`, in their order.
 
     def _mode_with_signals(self, t: Array, mode: Array, fired: Array) -> list[Array]:
         """Return a copy of the mode vector, as a list, with the segment numbers of all signals at
         time `t` after the event `fired`.
         """
         new = list(mode)
-        # If several signals switch at one time, phases of length 0 separate the switches, because
-        # each switch has its own derivative.
+        # If several signals switch at one time, each switch is an event of its own. Phases of
+        # length 0 separate them, because each switch has its own derivative.
         switches = jnp.argmin(jnp.stack([jnp.asarray(jnp.inf), *self._ends(mode)])) - 1
         for j, (signal, k) in enumerate(self._signals(mode)):
             ends = (fired == DEADLINE) & (switches == j)
@@ -364,7 +365,7 @@ class MechanicalSystem(AbstractHybridSystem):
             return y
         now = self.snapshot(t, y, mode)
         n, locked = len(now.q), {c: jnp.array(False) for c in freewheels}
-        for _ in freewheels:  # Stopping one may turn another one backward.
+        for _ in freewheels:  # Stopping one freewheel may turn another one backward.
             locked = {
                 c: before | (now.v_rel[c] < -velocity_rounding(now, c))
                 for c, before in locked.items()
@@ -375,7 +376,7 @@ class MechanicalSystem(AbstractHybridSystem):
             if counted:
                 change = {i: b - a for i, (a, b) in enumerate(zip(now.u, u, strict=True))}
                 lost = 0.5 * sum(x * dot(now.mass_matrix[i], change) for i, x in change.items())
-                # The remaining change of energy at this instant is the work of the given motions.
+                # The change of energy that is not a loss is the work of the given motions.
                 y = (
                     y.at[-1]
                     .add(lost)
@@ -388,8 +389,6 @@ class MechanicalSystem(AbstractHybridSystem):
                 )
             now = after
         return y
-
-    # -- one contact
 
     def _gap(self, k: int) -> Any:
         """Return the part with the number `k` among the springs and dampers, which is a gap."""

@@ -322,8 +322,8 @@ def contact_row(contact: Contact, bodies: list[SparseRow]) -> SparseRow:
 def layout(mechanism: Any) -> Layout:
     """Return the `Layout` of a mechanism. Raise `ValueError` if the names do not fit together."""
     leaves, structure = jax.tree.flatten(mechanism)
-    # A part written by a user may have leaves that are not arrays, such as names. Such a layout is
-    # not cached.
+    # A part written by a user may have leaves that are not arrays, such as names. The layout of
+    # such a mechanism is not cached.
     if not all(eqx.is_array_like(leaf) for leaf in leaves):
         return _build_layout(mechanism)
     remembered = _layout_cache((structure, *map(np.shape, leaves)))
@@ -463,8 +463,8 @@ def _number_modes(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
 
 def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
     """Return the contacts with their fields `group`, `alone` and `redundant` filled in."""
-    # Redundancy is determined from the structure alone. The gear ratios are random numbers here,
-    # because random numbers do not cancel by accident.
+    # Redundancy depends on the structure, not on the gear ratios. The ratios are random numbers
+    # here, because random numbers do not cancel by accident.
     draw = np.random.default_rng(0)
     at = body_rows(
         lay,
@@ -568,7 +568,7 @@ def state_names(mechanism: Any) -> tuple[str, ...]:
         turns = parts[lay.bodies[b.ends[0][0]]].rotational
         name = f"{names[b.part]}.{'tau_z' if turns else 'f_z'}"
         own = [f"{name}[{i}]" for i in range(n)] if n else [name]
-        # With a normal force the state of the bristle is not its force, so it does not get the name
-        # of a force.
+        # If the contact has a normal force, the state of its bristle is not the force of the
+        # bristle. Therefore the state does not get the name of a force.
         held += [""] * len(own) if b.is_pressed else own
     return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)

@@ -50,15 +50,15 @@ def modes_after_event(
     """
     rests, ok = {}, jnp.array(True)
     for group in now.layout.groups:
-        # A group without an event keeps its modes. This holds also at the very start of a motion,
-        # where v is still 0.
+        # A group without an event keeps its modes, also at the very start of a motion, where v is
+        # still 0.
         touched = fired == DEADLINE
         for c in group:
             for event in events[c].values():
                 touched = touched | event
         off = [_is_free(now, c, before.mode[c], events[c], fired) for c in group]
         at_rest = [_is_at_rest(before, now, c, events[c]) for c in group]
-        # A freewheel at rest holds even without a normal force.
+        # A freewheel at rest can hold a torque even without a normal force.
         at_rest = [
             rest if now.part(c).blocks_backward else rest & ~f
             for c, f, rest in zip(group, off, at_rest, strict=True)
@@ -72,8 +72,8 @@ def modes_after_event(
                 before, now, c, events[c], (touched, free, rest, direction, sudden), new
             )
         if now.contact(group[0]).redundant:
-            # The stuck contacts of a redundant group determine the velocity of the other contacts.
-            # A rounding error may change the sign of such a velocity.
+            # In a redundant group, the stuck contacts determine the velocities of the other
+            # contacts. A rounding error may change the sign of such a velocity.
             sticks = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
             rests |= {
                 c: rests[c] & (~sticks | (new[c] == STUCK) | _was_held(before, c)) for c in group
@@ -163,8 +163,9 @@ def _mode_after_event(
         touched, jnp.where(off, FREE, jnp.where(rest, direction, moving)), old
     )
     _write_law_piece(before, now, c, event, new)
-    # A contact that begins to slide, or slides on from rest, is not brought to rest. Otherwise the
-    # derivative of its velocity with respect to the parameters would be lost.
+    # A contact that begins to slide, or that keeps its direction of sliding at v = 0, is not
+    # brought to rest. Otherwise its velocity would lose the derivative with respect to the
+    # parameters.
     came = event["forward"] | (mode == STUCK) | (is_sliding(old) & (mode == -old))
     came = jnp.where(old == STUCK, ~(sudden & is_sliding(mode)), came)
     if now.levers_vary:
@@ -212,8 +213,8 @@ def _group_modes_at_rest(
             for i, (m, f) in enumerate(zip(passing, others, strict=True))
         ]
         at_rest = [rest & (m == 0) for rest, m in zip(at_rest, passing, strict=True)]
-        # If a velocity remains, the levers of redundant contacts turn at different rates. These
-        # rates enter the accelerations.
+        # If a velocity remains after the impact, the levers of redundant contacts turn at other
+        # rates than before. These rates enter the accelerations.
         turning = now.turning_at(inelastic_impact(now, dict(zip(group, at_rest, strict=True))))
         free = [p - now.turning[c] + turning[c] for c, p in zip(group, free, strict=True)]
     b = _rates(free, matrix, others)
@@ -232,8 +233,8 @@ def _group_modes_at_rest(
         _leave_by_own_margin(before, c, events[c], m) for c, m in zip(group, modes, strict=True)
     ]
     if now.contact(group[0]).redundant:
-        # This concerns a contact that slid at zero speed while others held, and that now sticks
-        # too. It may relieve the contact that broke away.
+        # A contact that slid at zero speed while others held may stick now. It may take load from
+        # the contact that broke away. In this case all contacts get the modes of `found`.
         relieves = [
             rest & is_sliding(before.mode[c]) & (found.modes[i] == STUCK)
             for i, (c, rest) in enumerate(zip(group, at_rest, strict=True))
@@ -444,9 +445,9 @@ def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]
     is not excluded here.
     """
     old, least = before.mode[c], velocity_rounding(now, c)
-    # The tolerance of the velocity has two reasons. If another contact slides with the same
-    # velocity, its margin falls at a rounding error below 0. A stuck contact, or a contact that
-    # others hold, has a velocity error of the integration unless the velocity jumps.
+    # The velocity needs a tolerance for two reasons. If two contacts slide with the same velocity,
+    # the event of one is located at a velocity just below 0. The velocity of a stuck contact, or of
+    # a contact that others hold, has an integration error, so only a jump of the velocity counts.
     still = jnp.abs(now.v_rel[c]) <= 10 * least
     held = (old == STUCK) | _was_held(before, c)
     still = jnp.where(held, jnp.abs(now.v_rel[c] - before.v_rel[c]) <= 1e4 * least, still)
@@ -483,7 +484,7 @@ def _is_free(now: Snapshot, c: int, old: Array, event: dict[str, Array], fired: 
     contact, part = now.contact(c), now.part(c)
     if contact.is_pressed and contact.face is None:
         by_value = _is_off_now(now, c)
-        # If the margin of the normal force fell, its value is a rounding error and is not used.
+        # After an event of the normal force, its value is a rounding error and is not used.
         crossed = jnp.where(event["normal"], old != FREE, old == FREE)
         unknown = (old == STUCK) if part.blocks_backward else jnp.array(False)
         return jnp.where((fired == DEADLINE) | unknown, by_value, crossed)

@@ -63,7 +63,7 @@ class Snapshot:
     def zero(self) -> Array:
         return jnp.zeros_like(self.t)
 
-    # -- bodies
+    # The following properties describe the bodies.
 
     @cached_property
     def inertias(self) -> list[Array]:
@@ -106,7 +106,7 @@ class Snapshot:
         """The accelerations of the coordinates without friction."""
         return self.accelerations_by(dict(enumerate(self.coordinate_force)))
 
-    # -- contacts
+    # The following methods and properties describe the contacts.
 
     def contact(self, c: int) -> Contact:
         """Return the `Contact` number c of the layout."""
@@ -204,8 +204,7 @@ class Snapshot:
         capacities.
         """
         if self.part(c).depends_on_torque:
-            # The load is used without the friction of the other contacts, because this friction is
-            # not known yet.
+            # The load here excludes the friction of the other contacts, which is not known yet.
             body = self.contact(c).flange.body
             assert body is not None
             return self._greater_line(c, 1, self.load[body]) + self._greater_line(
@@ -275,7 +274,8 @@ class Snapshot:
 
         It does not have a lever if its two bodies always move together, or at a dead centre.
         """
-        least = jnp.finfo(self.t.dtype).tiny ** 0.5  # far below every real value of lever^2/mass
+        # smallest lever^2/mass that counts; real values are far larger
+        least = jnp.finfo(self.t.dtype).tiny ** 0.5
         return self.delassus[c].get(c, self.zero) > least
 
     @cached_property
@@ -283,9 +283,9 @@ class Snapshot:
         """For each contact, whether it is not stuck itself but cannot move, because other contacts
         are stuck; None if this is never possible.
         """
-        # Ratio of two accelerations by a unit force: with the stuck contacts held, and free. A
-        # contact below this ratio is held by the stuck contacts. The ratio of a contact that is not
-        # held exceeds the ratio of the smallest mass to the sum of all masses.
+        # `held` is a limit for the ratio of two accelerations by a unit force: with the stuck
+        # contacts held, and without. Below this limit the stuck contacts hold the contact. The
+        # ratio of other contacts exceeds the ratio of the smallest mass to the sum of all masses.
         held = 1e-11
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
@@ -295,8 +295,8 @@ class Snapshot:
                 continue
             rows = {c: dict(self.delassus[c]) for c in group}
             own = {c: rows[c][c] for c in group}
-            # Eliminate the stuck contacts by Gauss elimination. If they hold the motion of another
-            # contact, its pivot becomes 0.
+            # Eliminate the stuck contacts by Gaussian elimination. If they hold the motion of
+            # another contact, the pivot of that contact becomes 0.
             for p in group:
                 is_pivot = (self.mode[p] == STUCK) & (rows[p][p] > held * own[p])
                 pivot = jnp.where(is_pivot, rows[p][p], 1.0)
@@ -345,8 +345,8 @@ class Snapshot:
         if not self.contact(group[0]).redundant:
             return list(solve_sparse(rows, [right])[0].values())
         # Several solutions exist. Take the one with the smallest sum of force^2/share over the
-        # holding contacts. It is W G z with W = diag(share) and the Delassus matrix G of these
-        # contacts. Where a singular G does not determine z, G z is 0.
+        # holding contacts. This solution is W G z with W = diag(share) and the Delassus matrix G of
+        # these contacts. A part of z that a singular G does not determine adds 0 to G z.
         weighed = dict(zip(group, self.shares(group), strict=True))
         held = dict(zip(group, which, strict=True))
         slanted = {}

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-# A row of a matrix, or a vector, as a map from index to entry. Entries that are always 0 are left
-# out.
+# This type is a row of a matrix, or a vector, as a map from index to entry. Entries that are always
+# 0 are left out.
 SparseRow = dict[int, Any]
 
 
@@ -90,7 +90,7 @@ def solve_in_span(
         c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}
         for c, row in matrix.items()
     }
-    # The residual is that of x: the terms of the residual of z may be 1e4 times as large.
+    # The residual is computed from x. Computed from z, its terms may be 1e4 times as large.
     x = dict.fromkeys(rows, zero)
     for _ in range(3):
         remains = {c: right[c] - sum(g * x[d] for d, g in rows[c].items()) for c in rows}

@@ -33,7 +33,7 @@ class _Tolerances(NamedTuple):
     # An acceleration in the wrong direction is accepted (`ok`) below eps**0.5 = 1.5e-8 of the terms
     # in its sum.
     motion: Any
-    # Every contact holds 2**16 eps = 1.5e-11 of the force of the largest acceleration.
+    # Every limit is raised by up to 2**16 eps = 1.5e-11 of the largest acceleration.
     zero: Any
     # Rounding error of a sum: 512 eps = 1e-13 of the largest acceleration or force.
     rounding: Any
@@ -44,10 +44,10 @@ class _Tolerances(NamedTuple):
         return cls(eps**0.7, eps**0.75, eps**0.57, eps**0.5, 2**16 * eps, 512 * eps)
 
 
-AT_LIMIT = 0.57  # exponent of eps: a force that exceeds a limit by less than 1e-9 is held
-# Largest number of linear systems solved per contact. In theory the rule of least index may need
-# 3**k for k contacts. In tests it needed at most 7 k (36 kinds of random problems, 20000 each, k =
-# 4 to 12).
+AT_LIMIT = 0.57  # exponent of eps; a force that exceeds a limit by a fraction below 1e-9 is held
+# Largest number of linear systems solved per contact. The rule of least index changes the first
+# wrong mode. In theory it may need 3**k systems for k contacts. In tests it needed at most 7 k (36
+# kinds of random problems, 20000 of each kind, k = 4 to 12).
 _MOST_SOLUTIONS = 64
 
 PerContact = Float[Array, " k"]
@@ -158,7 +158,7 @@ def modes_at_rest(
     zero = _Tolerances.for_numbers(G).zero
     raised = _raise_of_limits(most, zero * jnp.max(jnp.abs(b)))
     most, least = most + raised, least + raised
-    # This force exceeds every limit. It marks a motion that no contact can stop.
+    # A force of this size exceeds every limit. It marks a motion that no contact can stop.
     beyond = 1e10 * (jnp.max(jnp.abs(b)) + jnp.max(jnp.where(jnp.isfinite(most), most, 0.0)))
 
     def look(state) -> Any:
@@ -335,13 +335,13 @@ def modes_by_torque(
         limit = jnp.where(modes > 0, limits[1], limits[0])
         at_limit = modes * jnp.where(jnp.isfinite(limit), limit, 0.0)
         at_limit = jnp.where(in_rest, at_limit, own_forces)
-        # A contact that cannot be accelerated by a force does not hold.
+        # A contact that no force can accelerate does not hold.
         stuck, by_torque = in_rest & (modes == 0) & (own > 0), lines.is_by_torque & (modes != 0)
         row = jnp.eye(k) - jnp.where(by_torque, slope, 0.0)[:, None] * lines.by
         right = jnp.where(by_torque, slope * lines.at + modes * offset, at_limit)
         matrix, right = jnp.where(stuck[:, None], G, row), jnp.where(stuck, b, right)
-        # The forces of the stuck contacts are share*(G z). Where a singular G does not determine z,
-        # G z is 0.
+        # The forces of the stuck contacts are share*(G z). A part of z that a singular G does not
+        # determine adds 0 to G z.
         elastic = jnp.where(stuck, G, 0.0)
         spread = jnp.eye(k)
         if redundant:
@@ -376,15 +376,15 @@ def modes_by_torque(
         little = 1e-3 * jnp.where(modes > 0, raised[1], raised[0])
         a_rel = b - G @ f
         turns = modes * a_rel < -little * own
-        # If the other contacts hold the motion of a contact, this contact sticks if its share of
-        # the load is below its limit.
+        # Other contacts may hold the motion of a sliding contact. The sliding contact then sticks
+        # if its share of the load is below its limit.
         if redundant:
             still = jnp.abs(a_rel) <= little * own + tolerances.rounding * (
                 jnp.abs(b) + jnp.abs(G) @ jnp.abs(f)
             )
             turns = jnp.where(still, modes * (borne - f) < -little, turns)
         wished = jnp.where(in_rest, jnp.where(modes == 0, away, jnp.where(turns, 0, modes)), modes)
-        # For a stuck contact, choose the line on which the contact would break away.
+        # Choose for a stuck contact the line of the direction in which it would break away.
         towards = jnp.where(wished == 0, jnp.where(f >= 0, 1, -1), wished)
         values = towards * along + lines.offset
         size = jnp.max(jnp.abs(lines.slope), axis=0) * (

@@ -148,7 +148,7 @@ class AbstractAxis(AbstractOwnMotion):
             m * (sliding + self._pressed_friction(t, y, mode, args)),
         )
 
-    # -- the contract with the engine
+    # The engine calls the following methods.
 
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         return jnp.concatenate(
@@ -156,8 +156,9 @@ class AbstractAxis(AbstractOwnMotion):
         )
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
-        # A rounding error is added to each margin, so that no margin is 0 at the start of a new
-        # mode. It is limited because `eps` of 32-bit numbers is not a small velocity.
+        # A rounding error is added to each event function, so that none is 0 at the start of a new
+        # mode. For a velocity it is at most 1e-9, because 32-bit numbers have an `eps` of 6e-5,
+        # which is not a small velocity.
         m, eps, inf = mode[0], 500 * jnp.finfo(y.dtype).eps, jnp.full_like(y[1], jnp.inf)
         forward, backward = self._reserves(t, y, mode, args)
         slack = self._slack(t, y, mode, args)
@@ -181,14 +182,15 @@ class AbstractAxis(AbstractOwnMotion):
         old, new, arrived = mode[0], list(mode), y
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))
-        # Whether the margin that fell was computed with the correct sign of `pressing`.
+        # `own`: whether the event function that fell was computed with the right sign of
+        # `pressing`.
         own = jnp.array(True)
         if self._is_pressed:
             own = self._pressed_friction(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
             new[1] = jnp.where((fired == 2) | ~own, -mode[1], mode[1])
         forward, backward = self._reserves(t, y, mode_vector(new), args)
-        # A stuck axis breaks away when its own margin falls, at the located time of this event.
-        # Only a switch of a drive can release it without this event.
+        # A stuck axis breaks away when one of its event functions falls, at the located time.
+        # Without this event only a switch of a drive can release the axis.
         located = (old == STUCK) & own
         slack = jnp.where(old == STUCK, 1e-9 * (jnp.abs(forward) + jnp.abs(backward)), 0.0)
         forward = (forward < -slack) | (located & (fired == 0))
@@ -201,8 +203,8 @@ class AbstractAxis(AbstractOwnMotion):
             step = jnp.where(fired == faster, 1, jnp.where(fired == faster + 1, -1, 0))
             first = piece_at(self.friction, new[0], 0.0)
             new[-1] = jnp.where(new[0] == old, mode[-1] + step, first)
-        # A load may release the axis right at the start. Its velocity is then restored, so that the
-        # derivative by the start velocity is kept.
+        # If a load releases the axis right at the start, its velocity is restored. Thus the
+        # velocity keeps its derivative with respect to the start velocity.
         leaves = (old == STUCK) & (new[0] != STUCK)
         y = y.at[1].set(jnp.where(leaves, arrived[1], y[1]))
         return y, mode_vector(new), jnp.zeros((), jnp.int32)
@@ -215,7 +217,7 @@ class AbstractAxis(AbstractOwnMotion):
     def mode_size(self) -> int:
         return 1 + self._is_pressed + has_breaks(self.friction)
 
-    # -- terms of the equations
+    # The following methods compute terms of the equations.
 
     @property
     def _is_pressed(self) -> bool:
@@ -371,7 +373,7 @@ class AbstractLinkage(AbstractOwnMotion):
         """
         return jnp.stack(self._snapshot(t, y, mode, args).friction)
 
-    # -- the contract with the engine
+    # The engine calls the following methods.
 
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " n"]:
         now = self._snapshot(t, y, mode, args)
@@ -404,7 +406,7 @@ class AbstractLinkage(AbstractOwnMotion):
         y = bring_to_rest(self._snapshot(t, y, mode, args), y, rests) if rests else y
         return y, mode_vector(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
-    # -- terms of the equations
+    # The following methods compute terms of the equations.
 
     @staticmethod
     def _slide_without_lever(
@@ -575,7 +577,7 @@ class Driven(AbstractHybridSystem):
     def prepare_start(
         self, t: Number, y: State, mode: Modes, args: PyTree
     ) -> tuple[State, Int[Array, " k"]]:
-        if self.system.mode_size == mode.shape[0]:  # The mode lacks the segments of the signals.
+        if self.system.mode_size == mode.shape[0]:  # `mode` still lacks the segments of signals
             y, mode = self.with_pieces(y, mode, t)
         self._check(t, y, mode)
         y, own = self.system.prepare_start(t, y, self._own(mode), self._values(t, mode))

@@ -24,7 +24,7 @@ class Variable(NamedTuple):
 
 
 VARIABLES = {
-    # motion
+    # The next variables describe a motion.
     "s": Variable("position", "m", "rad", "phi"),
     "v": Variable("velocity", "m/s", "rad/s", "w"),
     "a": Variable("acceleration", "m/s2", "rad/s2"),
@@ -38,7 +38,7 @@ VARIABLES = {
     "v_relfric": Variable("velocity of the sliding faces", "m/s", "rad/s", "w_relfric"),
     "w_relfric": Variable("angular velocity of the sliding faces", "rad/s", "rad/s"),
     "a_relfric": Variable("acceleration of the sliding faces", "m/s2", "rad/s2"),
-    # force and power
+    # The next variables are forces and powers.
     "f": Variable("force", "N", "N.m", "tau"),
     "tau": Variable("torque", "N.m", "N.m"),
     "f0": Variable("sliding friction at rest", "N", "N.m", "tau0"),
@@ -47,7 +47,7 @@ VARIABLES = {
     "tau0_max": Variable("breakaway torque", "N.m", "N.m"),
     "fn": Variable("normal force", "N", "N"),
     "lossPower": Variable("power lost", "W", "W"),
-    # state of a contact
+    # The next variables are states of a contact.
     "mode": Variable("mode (-1 backward, 0 stuck, 1 forward, 2 free)", "1", "1", kind="mode"),
     "sa": Variable("curve parameter", "1", "1"),
     "locked": Variable("whether it is stuck", "1", "1", kind="flag"),
@@ -56,11 +56,11 @@ VARIABLES = {
     "stopped": Variable(
         "at the lower stop (-1), at none (0), at the upper one (1)", "1", "1", kind="mode"
     ),
-    # bristles
+    # The next variables belong to bristles.
     "z": Variable("deflection of the bristle", "m", "rad"),
     "f_z": Variable("force in the bristle", "N", "N.m", "tau_z"),
     "tau_z": Variable("torque in the bristle", "N.m", "N.m"),
-    # drives and gears
+    # The next variables belong to drives and gears.
     "s_ref": Variable("position", "m", "rad"),
     "phi_a": Variable("angle of the first body", "rad", "rad"),
     "phi_b": Variable("angle of the second body", "rad", "rad"),
@@ -71,7 +71,7 @@ VARIABLES = {
     "phi_sun": Variable("angle of the sun", "rad", "rad"),
     "phi_ring": Variable("angle of the ring", "rad", "rad"),
     "phi_carrier": Variable("angle of the carrier", "rad", "rad"),
-    # heat
+    # The next variables describe heat.
     "T": Variable("temperature", "K", "K"),
     "Q_flow": Variable("heat flow", "W", "W"),
 }

@@ -33,11 +33,11 @@ from .layout import Layout
 from .thermal import HeatCapacitor, ThermalConductor
 from .variable_table import VARIABLES, rotational_name
 
-# Names of the velocity and acceleration of the sliding faces: for a sliding part, a turning part,
-# and a gear.
+# Names of the velocity and acceleration of the sliding faces. The rows are for a sliding part, a
+# turning part, and a gear.
 _FACES = (("v_relfric", "a_relfric"), ("w_relfric", "a_relfric"), ("w_a", "a_a"))
 
-# Each of these types is a scalar at one time, or a row over the times of a run.
+# A value of one of these types is a scalar at one time, or a row over the times of a run.
 Values = Float[Array, "..."]
 Modes = Int[Array, "..."]
 Flags = Bool[Array, "..."]
@@ -308,8 +308,7 @@ def structure_of_variables(mechanism: Any, lay: Layout, part: int) -> Any:
     return jax.tree.structure(like)
 
 
-# Parts whose class alone determines the class of their variables. The first row that matches is
-# used.
+# Parts whose class alone determines the class of their variables. The first matching row is used.
 _CLASSES: tuple[tuple[Any, Any], ...] = (
     (Fixed | AbstractMotion, FixedVariables),
     (Torque | QuadraticSpeedDependentTorque, TorqueVariables),
@@ -387,7 +386,7 @@ def _bristle_at(now: MachineSnapshot, b: int, kind: Callable[..., Any]) -> Any:
     a = sum((sign * now.accelerations[body] for body, sign in contact.ends), now.zero)
     scale, normal = now.bristle_scale[b], now.bristle_normal[b]
     mode = jnp.where(v < 0, BACKWARD, FORWARD)
-    if modes is not None:  # A bristle with elements slides when all elements slip.
+    if modes is not None:  # A bristle with elements slides when all its elements slip.
         mode = jnp.where(jnp.all(modes != 0), now.element_slip[b], STUCK)
         f_z = jnp.sum(now.element_force[b])
     z = f_z / part.bristle.sigma_0

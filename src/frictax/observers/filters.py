@@ -127,7 +127,7 @@ class Interval(eqx.Module):
     @property
     def _length(self) -> Array:
         length = self.t[1] - self.t[0]
-        # No interval begins at the last sample, so its length is 0.
+        # At the last sample no interval begins. Its length of 0 is replaced by 1.
         return jnp.where(length > 0, length, 1.0)
 
     def _add_drift(self, x: Array, draw: Array) -> tuple[Array, Array]:
@@ -296,7 +296,7 @@ def draw_member(
     standardized = jnp.where(known, g / jnp.sqrt(jnp.where(known, variance, 1.0)), jnp.inf)
     i = jnp.argmin(jnp.abs(standardized))
     variance = by[i] @ P @ by[i]
-    # An event counts as near if its margin is less than 4 standard deviations from 0.
+    # An event counts as near if its event function is less than 4 standard deviations from 0.
     near = (jnp.abs(standardized[i]) < 4.0) & (variance > 0)
     known = jnp.where(near, variance, 1.0)
     removed = larger(1.0 - interval.margin_change(x, mode)[i] ** 2 / known, 0.0)
@@ -323,7 +323,7 @@ def run_filters(
 
     def step(carry: Any, at: Any) -> Any:
         (X, P, log_w, result), (i, key) = carry, at
-        # The interval that begins at sample i uses the inputs from this sample on.
+        # The interval after sample i uses the inputs from this sample on.
         interval = problem.interval(i, jnp.minimum(i + 1, n - 1))
         sensors = Measurement(problem.measured[i], problem.variance[i], problem.outputs)
         correct = lambda x, P: update(interval, x, P, sensors, saltation)  # noqa: E731
@@ -333,8 +333,8 @@ def run_filters(
         if members > 1:
             normal_key, resample_key = jax.random.split(key)
             z = jax.random.normal(normal_key, (members,))
-            # If the effective number of filters is below half of the members, the filters are
-            # resampled systematically in proportion to their weights.
+            # If the effective number of filters is below half of `members`, filters are drawn again
+            # by systematic resampling, in proportion to their weights.
             w = jnp.exp(log_w)
             few = jnp.sum(w**2) > 2.0 / members
             at = (jax.random.uniform(resample_key) + jnp.arange(members)) / members
@@ -345,7 +345,7 @@ def run_filters(
         go = lambda x, P: predict(interval, x, P, engine, saltation)  # noqa: E731
         X, P, result = jax.vmap(go)(X, P)
         failed = ~jnp.all(jnp.isfinite(X), axis=1)
-        if members > 1:  # The other members of the ensemble replace a member that failed.
+        if members > 1:  # The other members of the ensemble replace a failed member.
             X = jnp.where(failed[:, None], problem.x, X)
             P = jnp.where(failed[:, None, None], 0.0, P)
             log_w = jnp.where(failed, -jnp.inf, log_w)

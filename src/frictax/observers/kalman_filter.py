@@ -209,7 +209,7 @@ def kalman_filter(
     if engine is None:
         substeps = max((k for _, k in OnSamples().over_gaps(record.t).finer), default=1)
         forward: Any = ForwardAlone()
-        # Allow at most 20 mode changes between two samples.
+        # A run may have at most 20 mode changes between two samples.
         engine = OnSamples(substeps=substeps, max_events=20, adjoint=forward)
     known = {p.path: p for p in parameters(model)}
     for option, given in (("start_sd", start_sd), ("drift", drift), ("noise", noise)):
@@ -291,7 +291,7 @@ def _domain_bounds(names: tuple[str, ...], known: Mapping[str, Parameter]) -> tu
     """Return the smallest and the largest valid value of each parameter or input."""
     low, high = [], []
     for name in names:
-        if name not in known:  # The name is that of an input, which has no bounds.
+        if name not in known:  # An input has no bounds.
             low.append(-np.inf)
             high.append(np.inf)
             continue

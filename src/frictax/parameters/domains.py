@@ -134,8 +134,8 @@ class LogScale(Positive):
     def interval(self, value: float, half: float) -> tuple[float, float]:
         if not (value > 0 and half >= 0):
             return np.nan, np.nan
-        # Above this bound the error is a factor of more than 5e8, so the record does not identify
-        # the value.
+        # Above this bound the factor `exp(half/value)` exceeds exp(20) = 4.9e8. The record then
+        # does not identify the value.
         if half > 20.0 * value:
             return 0.0, np.inf
         factor = float(np.exp(half / value))
@@ -169,7 +169,7 @@ class AtLeast(AbstractDomain):
 
     def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
         xp, x = value.__array_namespace__(), value - self.lower
-        # This is log(exp(x) - 1), in a form that does not overflow.
+        # The result log(exp(x) - 1) is computed in a form that does not overflow.
         return x + xp.log(-xp.expm1(-x))
 
     def from_unconstrained(self, z: Array) -> Array:

@@ -25,9 +25,9 @@ _TABLE_FILE = "Write Sampled(times, values) with the columns of the table."
 _CONSTANT = "Write the number itself, such as {}."
 _STEP = "Write {}(body, Step(height=..., offset=..., startTime=...))."
 
-# For each name in Modelica: the name in frictax, or an empty name, and advice.
+# For each name in Modelica: the name in frictax (empty if there is none), and advice.
 _NAMES: dict[str, tuple[str, str]] = {
-    # friction elements
+    # The next names belong to friction elements.
     "mue_pos": ("mu_pos", f"It is called so {_ELEMENT_4}."),
     "mue0": ("mu_pos", "The first row of mu_pos is the coefficient at rest: [[0, 0.5]]."),
     "mu0": ("mu_pos", "The first row of mu_pos is the coefficient at rest: [[0, 0.5]]."),
@@ -62,7 +62,7 @@ _NAMES: dict[str, tuple[str, str]] = {
         " Modelica. Take a `SupportFriction` for another peak.",
     ),
     "fn": ("fn_max", "The normal force is fn_max*f_normalized."),
-    # bodies, and what joins them
+    # The next names belong to bodies and to parts that join bodies.
     "flange": ("", _FLANGE),
     "flange_a": ("", _FLANGE),
     "flange_b": ("", _FLANGE),
@@ -85,7 +85,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "ideal": ("", "It follows from lossTable. Leave it out, or take `IdealGear`."),
     "T_start": ("T", _START.format("T")),
     "der_T": ("", "It follows from the heat flows. Leave it out."),
-    # sources
+    # The next names belong to sources.
     "phi_ref": ("s", "A `Position` gives what slides and what turns by `s`."),
     "s_ref": ("s", "A `Position` gives its motion by `s`."),
     "exact": ("", "Leave it out: the motion is followed exactly."),
@@ -100,7 +100,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "offsetTorque": ("tau", _STEP.format("Torque")),
     "ForceDirection": ("", _ALONG),
     "TorqueDirection": ("", _ALONG),
-    # signals
+    # The next names belong to signals.
     "freqHz": ("f", f"It is called so {_ELEMENT_4}."),
     "continuous": (
         "",

@@ -115,8 +115,8 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
     if isinstance(model, tuple):
         yield from ((str(i), child, None) for i, child in enumerate(model))
         return
-    # The methods are taken from the class. A method bound to an equinox module is a new module,
-    # which costs time, and this function is called often.
+    # The methods are taken from the class. Equinox makes a new module of each method that is bound
+    # to a module. This costs time, because this function is called often.
     own = getattr(type(model), "parameter_children", None)
     named = getattr(type(model), "named_parts", None)
     if own is not None:

@@ -45,7 +45,7 @@ class _Call:
     outputs: int
     structure: Any
     fixed: tuple[Any, ...]
-    types: tuple[type, ...]  # The types are compared too, because 1 == True in Python.
+    types: tuple[type, ...]  # types of `fixed`; they are compared too, because 1 == True in Python
     made: tuple[tuple[Any, ...], ...] = ()
 
     def then(self, *what: Any) -> "_Call":
@@ -118,7 +118,7 @@ def _is_eager() -> bool:
     return computes_at_once()
 
 
-# -- transformations of a function of arrays
+# The following functions return transformations of a function of arrays.
 
 
 def _lanes(function: Callable, many: tuple[bool, ...], tangents_alone: bool) -> Callable:
@@ -161,7 +161,7 @@ def _forward_pass(function: Callable, moves: tuple[bool, ...]) -> Callable:
 
 
 _backward_structures: dict[bytes, Any] = {}
-_unreadable: set[bytes] = set()  # stamps of forward passes whose backward pass cannot be read
+_unreadable: set[bytes] = set()  # stamps of forward passes with an unreadable backward pass
 
 
 class _UnreadableBackwardPass(Exception):
@@ -248,7 +248,7 @@ def _fill_zeros(given: Sequence[Any], zeros: tuple[Any, ...]) -> tuple[Any, ...]
     return tuple(next(left) if like is None else jnp.zeros(*like) for like in zeros)
 
 
-# -- the operation
+# The following names define the operation of JAX.
 
 
 call_p = Operation("frictax_call")
@@ -343,7 +343,7 @@ def _linearize(has_tangent, *arrays, call: _Call) -> Any:
     return values, [_is_float(x) for x in values], [*arrays, *needed], along
 
 
-# Operation for the tangents of the float results, with the data for its transpose.
+# This operation computes the tangents of the float results. It has the data for its transpose.
 linear_p = Operation("frictax_linear")
 
 

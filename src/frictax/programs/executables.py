@@ -54,7 +54,7 @@ def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
     job = _reading.pop(path, None)
     _read_before.add(path)
     following = _follower(path)
-    # At most 8 programs are read in advance of their use.
+    # At most 8 programs are read before they are needed.
     while following is not None and following not in _reading and len(_reading) < 8:
         if following in _read_before or not following.exists():
             break
@@ -64,7 +64,7 @@ def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
 
 
 def _follower(path: Path) -> Path | None:
-    with contextlib.suppress(ValueError):  # A damaged note is ignored and written again later.
+    with contextlib.suppress(ValueError):  # A damaged note is ignored, and written again later.
         return path.with_name((read_private(_follower_file(path)) or b"").decode("ascii"))
     return None
 
@@ -73,7 +73,7 @@ def _follower_file(path: Path) -> Path:
     return path.with_suffix(".program.then")
 
 
-_LEAST_COMPILE_TIME = 0.05  # [s] A program that compiles faster is not cached.
+_LEAST_COMPILE_TIME = 0.05  # [s] a program that compiles faster than this is not cached
 # Settings of JAX that change the compiled program.
 _SETTINGS = (
     "jax_default_device",
@@ -94,7 +94,7 @@ class Programs:
     """
 
     def __init__(self, options: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
-        self.options = options  # XLA's compiler options in addition to its flags
+        self.options = options  # returns options for the compiler of XLA, in addition to its flags
         self.made: OrderedDict[Any, SimpleNamespace] = OrderedDict()
         self.lock = threading.Lock()
 
@@ -129,7 +129,7 @@ class Programs:
         """Return whether the folder contains the program of `function` for `parts`."""
         folder = program_folder()
         path = None if folder is None else _path(function, folder, parts)
-        return path is not None and path.exists()  # The program in the file may be unusable.
+        return path is not None and path.exists()  # Its program may be unusable.
 
 
 def cached_jit(function: Callable) -> Callable:
@@ -150,7 +150,7 @@ def cached_jit(function: Callable) -> Callable:
         if any(isinstance(x, Tracer) for x in arrays):
             return plain(*args)
         fixed = tuple([None if isinstance(x, _ARRAYS) else x for x in leaves])
-        # The types are part of the key, because 1 == True in Python.
+        # The key contains the types, because 1 == True in Python.
         key = (structure, fixed, tuple(map(type, fixed)))
         try:
             hash(key)
@@ -166,7 +166,7 @@ def cached_jit(function: Callable) -> Callable:
         try:
             return programs.run(key, function, flat, args, arrays)
         except jax.errors.JaxRuntimeError:
-            # `filter_jit` raises errors such as that of `equinox.error_if` with their text.
+            # `filter_jit` repeats the call and raises an error of `equinox.error_if` with its text.
             return plain(*args)
 
     return call
@@ -185,7 +185,7 @@ def interruptible_jit(function: Callable) -> Callable:
         settings = _settings()
 
         def elsewhere() -> tuple[bool, Any]:
-            # Some settings of JAX belong to a thread, so they may differ in this thread.
+            # Some settings of JAX belong to a thread. They may differ in the helper thread.
             same = _settings() == settings
             return same, jax.block_until_ready(plain(*args)) if same else None
 
@@ -217,7 +217,7 @@ def _load_or_compile(
         try:
             return jax.block_until_ready(program(*arrays))
         except jax.errors.JaxRuntimeError:
-            # XLA looks up some functions only at the call. If one is missing, compile again.
+            # XLA looks up some functions only at a call. If one is missing, compile again.
             program = _lower(flat, path, list(arrays), options)()
             return program(*arrays)
 
@@ -231,9 +231,9 @@ def _lower(
     and returns it.
     """
     if path is not None:
-        # The unique name keeps the program out of JAX's own cache, for two reasons. On a CPU, a
-        # program from that cache lacks its functions when it is written to a file. In addition,
-        # that cache would keep a copy that is never read.
+        # The unique name keeps the program out of JAX's own cache. There are two reasons. On a CPU,
+        # a program from JAX's cache lacks its functions when it is written to a file. In addition,
+        # JAX's cache would keep a copy that is never read.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
     begin, least = time.perf_counter(), _LEAST_COMPILE_TIME
     if config_of("jax_compilation_cache_dir"):
@@ -285,7 +285,7 @@ def _read(path: Path) -> Any:
     try:
         return deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
     except Exception:
-        # The program may be from another machine, for example. It is then compiled again.
+        # The program may be from another machine, for example. It is compiled again.
         return None
 
 

@@ -20,9 +20,9 @@ from typing import Any
 import jax
 import numpy as np
 
-# The version of these packages identifies their classes and functions.
+# For these packages, the version identifies classes and functions.
 _KNOWN_PACKAGES = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")
-_IMPORT_TIME = time.time()  # [s] A source that changed later may differ from the code that runs.
+_IMPORT_TIME = time.time()  # [s] a source file that changed later may differ from the running code
 
 
 class Unknown(Exception):

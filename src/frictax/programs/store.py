@@ -24,8 +24,8 @@ from frictax.files.private import read_private, unsafe_part
 from frictax.files.replacing import write_whole
 from frictax.jax_internals import replace_file_cache
 
-_LONGEST_UNREAD = 30 * 86400.0  # [s] An entry that was not read for this time is removed.
-_ROOM = 512 * 2**20  # [bytes] largest size of a folder; entries unread longest are removed first
+_LONGEST_UNREAD = 30 * 86400.0  # [s] an entry that was not read for this time is removed
+_ROOM = 512 * 2**20  # [bytes] largest size of a folder; the longest unread entries are removed
 _OFF = ("", "0", "off", "no", "false")  # values of FRICTAX_CACHE that switch the cache off
 
 
@@ -33,7 +33,7 @@ def _warn(sentence: str) -> None:
     warnings.warn(sentence, RuntimeWarning, stacklevel=2)
 
 
-report_line: Callable[[str], None] = _warn  # replaced by the command line, for its error stream
+report_line: Callable[[str], None] = _warn  # The command line replaces this by its error stream.
 _reported: set[Path] = set()
 
 
@@ -111,7 +111,7 @@ def read_entry(path: Path) -> bytes | None:
     mark, newline, content = whole.partition(b"\n")
     if not newline or mark != _checksum(content):
         with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)  # A damaged entry is removed.
+            path.unlink(missing_ok=True)  # The entry is damaged.
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
@@ -128,7 +128,7 @@ def write_entry(path: Path, content: bytes) -> None:
         for folder in reversed([path.parent, *path.parent.parents]):
             if not folder.exists():
                 folder.mkdir(mode=0o700, exist_ok=True)
-        if unsafe_part(path.parent) is None:  # Another user may have created it in the meantime.
+        if unsafe_part(path.parent) is None:  # Another user may have created the folder just now.
             _make_room(path.parent, len(content))
             marked = _checksum(content) + b"\n" + content
             write_whole(path, marked, replace=True, sync=False, mode=0o600)
@@ -186,7 +186,7 @@ def check_jax_cache(*, keep: bool) -> None:
     if given is not None:
         given = given.removeprefix("file://")
         if "://" in given:
-            return  # The owner of a folder on another machine cannot be checked.
+            return  # The owner of a remote folder cannot be checked.
         is_on = is_safe(Path(given), "JAX_COMPILATION_CACHE_DIR")
     elif not keep:
         return

@@ -92,8 +92,8 @@ class Sampled(CheckedModule, AbstractSignal):
 
     def passed(self, t: Number, k: Piece) -> Piece:
         end = self.end(k)
-        # If values are held, the signal jumps at a sample. A run with steps on samples lacks the
-        # derivative of such a jump with respect to its time.
+        # If values are held, the signal jumps at a sample. A run with steps on samples does not
+        # have the derivative of such a jump with respect to its time.
         end = nondifferentiable(end, msg=_HELD) if self.hold else end
         return jnp.where(end <= t, k + 1, k)
 

@@ -99,8 +99,8 @@ def first_end(ends: Iterable[Number]) -> Number:
     """Return the smallest of the times `ends`; inf if there are none, NaN if one of them is NaN."""
     least = jnp.asarray(jnp.inf)
     for end in ends:
-        # This is not `jnp.minimum`. For two equal ends it would return half of the derivative of
-        # each.
+        # `jnp.minimum` is not used, because for two equal ends its derivative is half of the
+        # derivative of each end.
         least = jnp.where((end < least) | jnp.isnan(end), end, least)
     return least
 

@@ -20,7 +20,7 @@ from ..options import OnSamples
 from ..reused import Reused
 from ..stepping import bosh3, entries, inverse_scales, is_at_rest, relative_error
 
-PARTS = 4096  # largest number of parts of a step; the shortest part of a step of 1 s is 0.24 ms
+PARTS = 4096  # largest number of parts of a step; a step of 1 s has parts of at least 0.24 ms
 
 
 class Control(eqx.Module):
@@ -57,8 +57,8 @@ class Control(eqx.Module):
 
         The relative error is the maximum over the states of 2*errors/range.
         """
-        # The shortest parts are accepted even if their error exceeds the tolerance. A run is
-        # inaccurate if the sum of these errors exceeds 1e-3 of the range of a state.
+        # A part of the smallest length is accepted even if its error exceeds the tolerance. A run
+        # is inaccurate if the sum of these errors exceeds 1e-3 of the range of a state.
         unmet = relative_error(self.unmet, self.ranges, y)
         finest = PARTS // self.finest
         return relative_error(self.errors, self.ranges, y), unmet > 2e-3, finest
@@ -109,7 +109,7 @@ def step_with_differences(
     """
     if not system.is_stiff():
         y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
-        # Single entries of the state are used here, so that XLA can fuse the arithmetic.
+        # The arithmetic uses the entries of the state as scalars, so that XLA can fuse it.
         h, rates = constant((end - t, rates))
         stages = list(zip(*map(entries, rates), strict=True))
         first = [(2 / 9 * h) * (k1 - 3 * k2 + 2 * k3) for k1, k2, k3 in stages]
@@ -135,7 +135,7 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     if not inverse:
         return Judgement(jnp.zeros(()), [])
     first, second = differences
-    if len(first) == 1 and first[0].ndim:  # one array of a long vector, not its entries
+    if len(first) == 1 and first[0].ndim:  # the differences of a long state vector are one array
         count = inverse[0].shape[0] if inverse[0].ndim else len(inverse)
         first, second = (parts[0][:count] for parts in differences)
         first, second = ([x] if inverse[0].ndim else list(x) for x in (first, second))
@@ -194,7 +194,8 @@ def update_control(
     ]
     is_divided = accepted & (width < PARTS)
     fits = ((u + width) % (2 * width) == 0) & (width < PARTS)
-    # If a third-order step doubles, its error grows 16 times; 24 includes a safety margin.
+    # If the length doubles, the local error of the third-order method grows 16 times. The limit 24
+    # includes a safety margin.
     widens = accepted & fits & (part.error * 24.0 < tol)
     halved = jnp.where(refused, width // 2, width)
     return Control(

@@ -39,13 +39,13 @@ def run_samples(model, t0, t1, y0, mode0, ts, options: OnSamples) -> Any:
 def _run_samples_jvp(primals, tangents) -> Any:
     model, t0, _, y0, mode0, ts, options = primals
     d_model, d_t0, _, d_y0, _, d_ts, _ = tangents
-    # The constants that locate an event are exact only to first order. Therefore a second
-    # derivative would be wrong without an error message, and it is forbidden here.
+    # The Newton step that locates an event treats rates as constants, which is exact only for first
+    # derivatives. A second derivative would be wrong without a message, so it raises an error.
     model_, t0_, y0_, ts_ = nondifferentiable((model, t0, y0, ts), msg=SECOND)
     moved, rest, d_moved = split_moving(model_, d_model)
     d_y0 = jnp.zeros_like(y0) if d_y0 is None else d_y0
 
-    # Every step reads its times. They have a derivative only if the start time has a derivative.
+    # The step times have tangents only if the start time has one; otherwise they are constants.
     at = moved, rest, t0_, y0_, mode0, ts_, options
     along = d_moved, d_y0, d_t0
     if options.adjoint is not None:
@@ -54,13 +54,13 @@ def _run_samples_jvp(primals, tangents) -> Any:
         d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
         return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
     floats, whole, record = operation.value(*at, keeps=True)
-    # JAX can transpose this operation only if every entry of the tangents is computed linearly
-    # from an input tangent. Therefore `nought`, a zero that is computed from one, is added to each.
+    # JAX can transpose this operation only if every entry of the tangents is linear in an input
+    # tangent. Therefore `nought`, a zero computed from an input tangent, is added to each entry.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_y0, d_ts))[0])
     along = (d_moved, *[d if d is None else d + nought for d in along[1:]])
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x) + nought, floats)
-    # Forward mode repeats the whole run and does not read the log. If only the derivatives are
-    # needed, the repeated run is the only computation.
+    # Forward mode repeats the whole run and does not read the recorded log. If a program needs only
+    # the derivatives, it computes only the repeated run.
     push = lambda along: _with_unknown_times(*operation.push_alone(*at, along))  # noqa: E731
     back = _pull(moved, rest, (t0_, ts_), record, options, d_t0 is None)
 
@@ -100,7 +100,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
     (t0, ts), trace = times, log.retrace
     grid, slacks = fine_grid(t0, ts, options)
     steps = grid.shape[0] - 1
-    # Derivative of the times of the steps by the start time.
+    # `by_start` is the derivative of the step times with respect to the start time.
     along = (jnp.ones_like(grid[0]),)
     by_start = jax.jvp(lambda t0: fine_grid(t0, ts, options)[0], (grid[0],), along)[1]
 
@@ -178,7 +178,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
             y = complete(mode, moved, amid(mode, moved)[0], t, y, times_of(j, u, width)[1])
             return e, y, mode, places
 
-        # An undivided step starts at its sample, so its start need not be computed.
+        # The start of a step is a recorded sample. The loop computes the starts of further parts.
         most = jnp.where(parts.count[j] > 1, parts.count[j], 0)
         places = write_row(places[0], 0, ys[j]), write_row(places[1], 0, modes[j])
         return jax.lax.fori_loop(0, most, forward, (first, ys[j], modes[j], places))[3]
@@ -187,8 +187,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         c_ys, c_times = cotangents
         c_all = jnp.zeros_like(ys).at[at_samples(options, c_ys.shape[0])].set(c_ys)
         nothing = jax.tree.map(jnp.zeros_like, moved)
-        # The cotangents of table entries are collected per step and added to the tables once, after
-        # the loop. A full table of cotangents in each step would be zero except for a few entries.
+        # A step reads only a few entries of the tables of drives. The loop collects the cotangents
+        # of these entries per step. They are added to the cotangents of the tables after the loop.
         read = jax.eval_shape(lambda: amid(modes[0], moved)[0])
         c_read = jax.tree.map(lambda x: jnp.zeros((steps, *x.shape), x.dtype), read)
         add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
@@ -211,7 +211,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                 y0, mode0 = row_at(places[0], k), row_at(places[1], k)
                 t, y, mode = piece_from(e, j, u, width, y0, mode0)
                 at = moved, amid(mode, moved)[0], t, y
-                # States after an early end are NaN and unused, so their cotangents are 0.
+                # If the run ended early, later states are NaN and unused. Their cotangents are 0.
                 if starts_fixed:
                     last_piece = functools.partial(complete, mode, end=end)
                     back = jax.vjp(last_piece, *at)[1]
@@ -222,8 +222,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                     c_t0 = c_t0 + shift_end * c_end
                 is_last = k + 1 >= parts.count[j]
                 ticked = write_row(ticked, j, jnp.where(is_last, mode, ticked[j]))
-                # A part in another mode than the last part of the step reads other table entries.
-                # Its cotangents are added to the tables at once.
+                # `c_read` is for the mode of the last part of the step. The cotangents of a part in
+                # another mode are added to the tables at once.
                 same = jnp.all(mode == ticked[j])
                 c_read = jax.tree.map(
                     lambda rows, d: write_row(rows, j, rows[j] + jnp.where(same, d, 0.0)),
@@ -244,7 +244,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                     _, back = jax.vjp(
                         lambda *at: over(e, slack, *at), moved, trace.t0[e], trace.y0[e]
                     )
-                    # The output at a sample is the state after the last event at this sample.
+                    # The sample at this time is the state after the last event.
                     at_sample = (u == 0) & (log.t1[e] <= begin + slack)
                     given = c_t + c_times[e], c_y, jnp.where(at_sample, c_now, 0.0)
                     d_moved, c_t, c_y = zero_if_unused(given, back(given))

@@ -25,7 +25,7 @@ from ..stepping import all_of, any_of, entries, select
 from ..system import DEADLINE, END
 from .bookkeeping import write_row
 
-LOCATED = 1e-7  # [length of the piece] accuracy of an event's time before the final Newton step
+LOCATED = 1e-7  # [length of the searched interval] accuracy of an event time before the Newton step
 
 
 class Piece(eqx.Module):
@@ -76,8 +76,8 @@ def stays_up(start, middle, end) -> Bool[Array, ""]:
     up = jnp.array(True)
     for a, b, m in zip(entries(start), entries(end), entries(middle), strict=True):
         tangent = a + 2.5 * (m - a)
-        # The tangent of an infinite margin is NaN. The test of the tangent is written as a
-        # negation, so an infinite margin stays up. A margin that is NaN fails the test a > 0.
+        # The tangent of an infinite event function is NaN. The comparison with the tangent is
+        # negated, so that NaN passes the test. An event function that is NaN fails the test a > 0.
         up = up & all_of(jnp.ravel((a > 0) & (b > 0) & ~((tangent < a) & (tangent <= 0))))
     return up
 
@@ -118,8 +118,9 @@ def search_end(
     f0, f1 = attempt.lowest
 
     def before() -> Any:
-        # A convex margin lies above its tangents at both ends of the piece. The value of the end
-        # tangent at mid-piece follows from half a step of Euler's method backward from the end.
+        # A convex event function lies above its tangents at both ends. If both tangents are
+        # positive at the middle, the event function stays positive. Half a step of Euler's method
+        # backward from the end gives the end tangent at the middle.
         half = 0.5 * (stop - t)
         back = attempt.y - half * system.flow(stop, attempt.y, now.mode)
         return all_of(system.guard(stop - half, back, now.mode) > 0)
@@ -128,7 +129,7 @@ def search_end(
         active & attempt.may_be_up & ~attempt.is_up, before, jnp.array(False)
     )
     expired = ~(f0 > 0) | jnp.isnan(deadline)
-    places = 8  # intervals at whose ends the margins are searched for a dip
+    places = 8  # number of subintervals; the event functions are evaluated at their ends
     width = (stop - t) / places
     finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(stop)
 
@@ -182,7 +183,7 @@ def search_end(
     )
 
     def ending() -> tuple[Any, Any]:
-        # Use the loop's result: computed again, a margin of 0 may round to the other sign.
+        # The results of the loop are used. Computing them again could change a sign by rounding.
         at_once, fell = last.at_once, last.fell
         found = jnp.where(at_once, t, jnp.where(fell, last.bracket.end(), stop))
         return found, jnp.where(
@@ -235,7 +236,7 @@ def cross_inside(
         return system.guard(s, y, now.mode), y
 
     def ends() -> tuple[Slope, Any]:
-        still, piece = constant((system, now))  # The rates are not differentiated.
+        still, piece = constant((system, now))  # The derivatives treat the rates as constants.
         along = (jnp.ones_like(found),)
         _, (rate, speed) = jax.jvp(lambda s: end(still, piece, s), (found,), along)
         g, y = end(system, now, found)
@@ -243,7 +244,8 @@ def cross_inside(
 
     slope, y = compute_if(needed, ends, (Slope(now.y, none, none), now.y))
     if fired is None:
-        # In a very short piece the event may be at the start, with all margins positive.
+        # In a very short interval the event may be at the start although all event functions are
+        # positive there. Then the first one to reach 0 is taken.
         first = first_to_fall(
             constant(slope), (found <= constant(t)) & any_of(constant(slope.g) <= 0)
         )
@@ -256,20 +258,20 @@ def cross_inside(
         )
         falling = rate < 0
         step = -g / jnp.where(falling, rate, 1.0)
-        # The accuracy of the root limits the value of the step, but not its derivative.
+        # The accuracy of the root limits the value of the step, but not the derivative of the step.
         most = 1e3 * LOCATED * (last - t)
-        # A margin that jumps, as at a pole, changes its sign without being 0. Then the margin that
-        # the slopes select is a different one, whose zero is far away.
+        # An event function that jumps, as at a pole, changes its sign without a zero. Then the
+        # slopes select another event function, whose zero is far away.
         lost = falling & (found > t) & (jnp.abs(constant(step)) > 10 * (last - t))
-        # If a margin is negative before the piece, the piece ends at its start.
+        # If the zero lies before the start of the interval, the event is at the start.
         within = falling & (constant(step) >= jnp.where(found <= t, -most, -jnp.inf))
         step = step + constant(
             jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, last - found)) - step
         )
         deadline = system.deadline(now.mode).astype(t.dtype)
         known = jnp.where(fired == DEADLINE, found + deadline - constant(deadline), last)
-        # Late in a run the difference of two times has too few digits. Therefore the state is moved
-        # by the step itself, not by the difference of the times.
+        # Late in a run the difference of two times has too few correct digits. Therefore the state
+        # is moved by the step itself, not by the difference of the times.
         step = jnp.where(
             fired >= 0,
             jnp.where(within, step, jnp.where(found <= t, t - constant(t), 0.0)),

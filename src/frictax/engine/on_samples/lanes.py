@@ -49,7 +49,7 @@ class LaneResults(eqx.Module):
     d_t1: Array | None
     count: Array
     parts: PartLog | None  # recorded only for reverse-mode differentiation
-    end: Any  # result, steps, error, and largest number of parts of a step
+    end: Any  # result code, number of steps, error, and largest number of parts of a step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Plan:
     """Sizes and types of a block of lanes."""
 
     options: OnSamples
-    lanes: int  # number of lanes (runs of the batch) in the block
+    lanes: int  # number of runs of the batch in the block
     steps: int
     tile: int  # number of steps whose samples are written to the result together
-    y: Array  # the state of one lane
-    mode: Array  # the mode of one lane
-    seeds: int | None  # number of tangents of each lane; None without derivatives
+    y: Array  # the state of one run
+    mode: Array  # the mode of one run
+    seeds: int | None  # number of tangents of each run; None without derivatives
     keeps: bool  # whether the steps are recorded for reverse-mode differentiation
     shows: tuple[bool, bool]  # whether states and modes at the samples are returned
 
@@ -74,7 +74,7 @@ class Plan:
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
         # A block collects up to 256 KiB of samples before it writes them to the result.
         most = min(max(2**18 // max(row, 1), 4), 64, steps)
-        # The last tile may contain unused steps. Choose the tile size with the fewest of them.
+        # The last tile may exceed the run. Choose the tile size that wastes the fewest steps.
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
         return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
 
@@ -426,7 +426,7 @@ class Block:
         now = dataclasses.replace(whole, y=y, log=log)
         first = (jnp.array(0, jnp.int32), now, since, ys, modes)
         _, now, since, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
-        # Rows of the tile after the end of the run contain 0 and do not count for the ranges.
+        # Rows of the tile after the end of the run contain 0. They are left out of the ranges.
         is_run = (jnp.arange(plan.tile) < size)[:, None, None]
         away = jnp.abs(constant(ys) - stack_lanes(start, plan.y, lanes))
         farthest = self.judged_entries(_entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T))
@@ -530,7 +530,7 @@ def march_lanes(
         d_y0 = jnp.broadcast_to(d_y0[:, None], (seeds, lanes, *d_y0.shape[1:]))
     clock, d_clock = ((grid, slacks), d_grid) if timed else (None, None)
 
-    blocks = -(-lanes // 64)  # A block has at most 64 lanes.
+    blocks = -(-lanes // 64)  # A block has at most 64 runs.
     size = -(-lanes // blocks)
     plan = Plan.for_run(options, size, grid.shape[-1] - 1, y0, mode0, seeds, keeps, shows)
 
@@ -559,7 +559,7 @@ def march_lanes(
         )
         (moved, rest, y0, mode0, clock), (d_moved, d_y0, d_clock) = take(apart, 0), take(d_apart, 1)
         rest_by_lane = rest
-        # With the lanes last, the numbers that a step reads are adjacent in memory.
+        # With the batch axis last, the numbers that a step reads are adjacent in memory.
         moved, rest, clock = last((moved, rest, clock), 0)
         d_moved, d_clock = last((d_moved, d_clock), 1)
         times, slack = (grid, slacks) if clock is None else clock

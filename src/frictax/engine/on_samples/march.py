@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-# Under jax.vmap a loop runs while any lane needs it, and its counter remains a single number.
+# Under jax.vmap the loops need one condition for all runs of a batch: whether any run goes on.
 from frictax.jax_internals import unvmap_any
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.arrays import constant, row_at
@@ -82,8 +82,8 @@ def march(
     grid, slacks = fine_grid(t0, ts, options)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
-    # The last row of each array, and of the log, receives values that are not used. Choosing this
-    # row is cheaper than reading a row and writing its old content back.
+    # Values that are not needed are written to an unused last row of each array and of the log.
+    # This is cheaper than reading a row and writing its old content back.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
     begin = begin_run(system, options, y0, mode0, steps, keeps)
@@ -92,9 +92,9 @@ def march(
     start = judged_states(system, y0)
 
     def quiet(carry) -> Any:
-        # The loop carries each entry of the state separately. XLA removes a stack of entries that
-        # is taken apart again, but not if arithmetic or a loop acts on the stack. The loop also
-        # carries the state before the step, so the next step does not wait for the error test.
+        # The loop carries the entries of the state as scalars. XLA removes a vector that is stacked
+        # and unstacked at once, but not if arithmetic or a loop uses the vector. The loop also
+        # carries the state before the step, so that the next step does not wait for the error test.
         j, here, _, _, inverse, alive, ys, modes = carry
         y_entries, mode_entries, error = here
         y1, mode1, calm, own_error = whole_step(
@@ -120,7 +120,7 @@ def march(
         j, here, before, stop, _, _, ys, modes = jax.lax.while_loop(
             lambda c: (c[0] < steps) & ~c[3], quiet, first
         )
-        # An event or a too large error stopped the loop, so the last step is undone.
+        # If an event or a large error stopped the loop, its last step is undone.
         is_undone = stop & (j > begin)
         j = jnp.where(is_undone, j - 1, j)
         y, mode, error = select(is_undone, before, here)
@@ -135,7 +135,7 @@ def march(
         (y_now, mode_now), now = jax.lax.cond(
             stop, divide, lambda now: ((now.y, now.mode), now), now
         )
-        # If the loop did not stop, the values are written to the unused last rows.
+        # If `divide` was not called, the values go to the unused last rows of the arrays.
         here, there = (jnp.where(stop, i, steps + 1) for i in (j, j + 1))
         ys = write_row(write_row(ys, here, y_now), there, now.y)
         return jnp.where(stop, j + 1, j), now, ys, write_row(modes, here, mode_now)
@@ -353,7 +353,7 @@ def divided_step(
     is_judged = now.control is not None
     tol = part_tolerance(options, now.y.dtype) if is_judged else 0.0
     if is_judged:
-        # The grid ends with a step of length 0. Such a step is not divided.
+        # The grid ends with a step of length 0, which is not divided.
         width = jnp.where(constant(end - t) > 0, now.control.width, PARTS)
         now = dataclasses.replace(now, control=dataclasses.replace(now.control, width=width))
     begun = now.control
@@ -391,7 +391,7 @@ def divided_step(
             control = update_control(control, part.u, accepted, refused, error, tol)
             if system.is_stiff():
                 # Linearly implicit steps damp oscillations that they cannot resolve. Therefore a
-                # missed tolerance at the shortest part does not count as an inaccurate run.
+                # missed tolerance at the smallest part does not make the run inaccurate.
                 control = dataclasses.replace(control, unmet=c.now.control.unmet)
             is_out = accepted & (control.divided > options.max_steps)
             is_out = is_out & (result == Result.successful)
@@ -458,7 +458,7 @@ def divided_step(
         t1, y1, after, fired, status = cross_inside(
             system, options, piece, found, cause, None, crossed
         )
-        done = runs & (cause == END)  # A piece without an event ends the part.
+        done = runs & (cause == END)  # without an event the part is complete
         y1 = jnp.where(cause == END, attempt.y, y1)
         status = jnp.where(crossed, status, 0).astype(jnp.int32)
         idle = jnp.where(constant(t1 - c.t) <= slack, c.part.idle + 1, 0)
@@ -510,7 +510,7 @@ def divided_step(
         return end_part(c, y1, error, done, jnp.array(False))
 
     def next_pieces(c: _InStep) -> _InStep:
-        log = c.now.log  # A piece without an event does not change it.
+        log = c.now.log  # only an event changes the log
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=None))
         c = jax.lax.while_loop(lambda c: unvmap_any(c.active & ~c.has_event), try_rest, c)
         c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=log))
@@ -532,9 +532,9 @@ def divided_step(
     )
     last = jax.lax.while_loop(lambda c: unvmap_any(c.active), next_pieces, first)
     now = last.now
-    # A failed run is multiplied by NaN, so that its derivatives are NaN as well as its values.
+    # The states of a failed run are multiplied by NaN, so that values and derivatives are NaN.
     reached = jnp.where(now.result == Result.successful, 1.0, jnp.nan).astype(now.y.dtype)
-    # The last step has length 0. Its sample is the end of the run, which also becomes NaN.
+    # The last step has length 0. Its sample, the end state, is also NaN after a failed run.
     shown = last.shown[0] * jnp.where(end > t, 1.0, reached), last.shown[1]
     control, parts = now.control, now.parts
     if is_judged:
@@ -575,7 +575,7 @@ def attempt_piece(
         holds=holds,
         error=None,
     )
-    # The comparison is written so that a deadline that is NaN also ends the piece.
+    # If the deadline is NaN, this comparison is false, and the step is searched for its event.
     return mode, attempt, calm & (deadline >= constant(end) - slack), differences
 
 

@@ -86,7 +86,7 @@ def take_controlled_step(
     def step_with_events(step, y, mode, control) -> tuple[Step, StepControl]:
         now = begin_run(system, options, y, mode, 1, keeps=False)
         start = here = judged_states(system, y)
-        # The log is not read here. Two rows are enough for the loop to write to.
+        # A single step does not read the log. Two rows are enough for the writes of the loop.
         now = dataclasses.replace(now, log=jax.tree.map(lambda rows: rows[:2], now.log))
         if now.control is not None:
             start = entries(control.start)

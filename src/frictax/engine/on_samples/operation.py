@@ -18,8 +18,8 @@ from ..options import OnSamples
 from .lanes import march_lanes, partition_lanes
 from .march import march, shapes_of
 
-# Positions in the flat results of a run: states; modes without and with tangents; tangents; number
-# of events and result code with tangents.
+# Positions in the flat list of results of a run. The states are entry 0. The modes are entry 2, or
+# entry 4 if the run has tangents. The other positions are those of a run with tangents.
 _STATES, _MODES = 0, (2, 4)
 _TANGENTS = slice(2, 4)
 _COUNT_AND_RESULT = slice(8, 10)
@@ -126,7 +126,7 @@ def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) ->
     of_lanes, _, along_of_lanes = put(many)
     in_seeds = put(seeded)[2]
     count = 0 if lanes is None else lanes
-    together = together and count >= 8  # Fewer than 8 lanes are faster one after another.
+    together = together and count >= 8  # Fewer than 8 runs are faster one after another.
     if not run.pushes:
         if together:
             *values, record = march_lanes(
@@ -222,7 +222,7 @@ def _broadcast_lanes(lanes: int, values, tangents, many, along_many, seeded) -> 
 
     is_none = lambda x: x is None  # noqa: E731
     flat, structure = jax.tree.flatten(values, is_leaf=is_none)
-    # A number without a tangent is returned unchanged.
+    # An entry without a tangent is returned unchanged.
     parts = [
         jax.tree.leaves(tree, is_leaf=is_none) for tree in (tangents, many, along_many, seeded)
     ]

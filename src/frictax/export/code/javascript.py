@@ -12,7 +12,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 class JavaScript(Language):
     name = "JavaScript"
-    types = {REAL: "0", WHOLE: "0", TRUTH: "false"}  # as they begin
+    types = {REAL: "0", WHOLE: "0", TRUTH: "false"}  # initial values of variables, by type
     signs: ClassVar[dict[str, str]] = {"eq": "===", "ne": "!=="}
     functions = {
         **call_formats("Math.{}", "exp log sqrt sin cos tan tanh floor ceil log1p expm1 atan asin"),

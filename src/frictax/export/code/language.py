@@ -26,7 +26,7 @@ from .statements import (
     statements_of,
 )
 
-# How tightly an operation binds: brackets go around a looser one.
+# Precedence of operations. An operand of lower precedence is written in brackets.
 ATOM, PREFIX, PRODUCT, SUM, ORDER, EQUALITY, AND, OR, CHOICE = range(9, 0, -1)
 SIGNS = {
     "mul": ("*", PRODUCT), "div": ("/", PRODUCT), "idiv": ("/", PRODUCT), "add": ("+", SUM),
@@ -34,7 +34,7 @@ SIGNS = {
     "ne": ("!=", EQUALITY), "and": ("&&", AND), "or": ("||", OR),
 }  # fmt: skip
 
-Text = tuple[str, int]  # an expression and how tightly it binds
+Text = tuple[str, int]  # an expression and its precedence
 
 
 def call_formats(form: str, names: str, arguments: int = 1) -> dict[str, str]:
@@ -48,9 +48,9 @@ class Language(abc.ABC):
 
     name: ClassVar[str]
     types: dict[str, str]
-    signs: ClassVar[dict[str, str]] = {}  # other signs than those of C
-    functions: dict[str, str]  # operation: a format of its arguments
-    # Formats of statements.
+    signs: ClassVar[dict[str, str]] = {}  # signs that differ from those of C
+    functions: dict[str, str]  # format of the arguments of each operation
+    # The following fields are formats of statements.
     let: ClassVar[str]
     change: ClassVar[str]
     choose: ClassVar[tuple[str, str, str]]
@@ -58,7 +58,7 @@ class Language(abc.ABC):
     count: ClassVar[tuple[str, str]]
     leave: ClassVar[str]
     indent = "  "
-    longest = 110  # characters of an expression that is written where it is used
+    longest = 110  # [characters] a longer expression becomes a constant with a name
 
     def print(self, program: Program) -> str:
         """Return the text of all functions. Of equal functions only the first is written."""
@@ -80,7 +80,7 @@ class Language(abc.ABC):
     def write(self, text: str) -> None:
         self.lines.append(self.indent * self.depth + text)
 
-    # -- expressions
+    # The following methods write expressions.
 
     def atom(self, x: Any) -> Text:
         """Return the text of an atom or array, and its operator precedence."""
@@ -115,7 +115,7 @@ class Language(abc.ABC):
                 f"{self.name} has no function for `{operation}`. Write the machine without it."
             )
         sign, binding = SIGNS[operation]
-        # Compilers ask for brackets around `and` inside `or` and around comparisons.
+        # Compilers ask for brackets around `and` inside `or`, and around `<` inside `==`.
         inside = {EQUALITY: ORDER, OR: AND}.get(binding, binding)
         is_chain = inside == binding and binding != ORDER
         left, right = self.above(arguments[0], inside - is_chain), self.above(arguments[1], inside)
@@ -129,7 +129,7 @@ class Language(abc.ABC):
     def special(self, operation: str, arguments: Sequence[Any], kind: str) -> Text | None:
         """Return the text of an operation without sign or format; None for other operations."""
 
-    # -- statements
+    # The following methods write statements.
 
     @abc.abstractmethod
     def table(self, table: Array) -> str: ...
@@ -159,7 +159,8 @@ class Language(abc.ABC):
         return {x: (kinds[x], letters.count(x)) for x in "ok" if x in letters}
 
     def _function(self, function: Function) -> None:
-        uses: dict[int, list[tuple[int, Any]]] = {}  # the blocks and statements that read
+        # `uses` contains, for each variable, the block and the statement of each read.
+        uses: dict[int, list[tuple[int, Any]]] = {}
 
         def read(block: list[Statement]) -> None:
             for statement in block:
@@ -175,7 +176,7 @@ class Language(abc.ABC):
         self.changing: list[Any] = list(dict.fromkeys(changes))
         self.constants: list[Variable] = []
         self.inlined: dict[int, Text] = {}
-        moved = set(map(id, self.changing))  # with the expressions that read a changing variable
+        moved = set(map(id, self.changing))  # variables that change, and expressions that read them
 
         def is_inlined(let: Let, block: list[Statement], text: str) -> bool:
             users, is_moved = (
@@ -184,7 +185,7 @@ class Language(abc.ABC):
             )
             if len(users) != 1 or users[0][0] != id(block) or let.operation == "copy":
                 return False
-            # What reads a changing variable must not be written after its change.
+            # An expression that reads a changing variable must be written before the change.
             is_late = isinstance(users[0][1], Set) and users[0][1].late
             if len(text) > self.longest or (is_moved and is_late):
                 return False

@@ -47,11 +47,11 @@ UNCHANGED = (
     "stop_gradient copy copy_p optimization_barrier device_put reduce_precision nondifferentiable"
     " unvmap_any unvmap_all name sharding_constraint"
 ).split()
-BODIES = "jaxpr call_jaxpr call fun_jaxpr".split()  # where equations keep the jaxpr that they call
+BODIES = "jaxpr call_jaxpr call fun_jaxpr".split()  # parameters that contain a called jaxpr
 FOLDS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
-MOST_CARRIED = 4000  # numbers that a loop may carry: more would make code of megabytes
-UNROLLED = 32  # turns of a loop over rows that are written out: more would make long code
-CHOSEN = 3  # entries that are chosen by conditions; a longer array is indexed
+MOST_CARRIED = 4000  # most numbers that a loop may carry; more would make megabytes of code
+UNROLLED = 32  # most turns of a loop over rows, each of which is written out
+CHOSEN = 3  # most entries that are selected by conditions; a longer array is indexed
 ZERO, ONE, TRUE = Literal(0, WHOLE), Literal(1.0, REAL), Literal(True, TRUTH)
 
 
@@ -101,7 +101,7 @@ class Program:
         self.tables: list[Array] = []
         self.outlined, self.shared = {*outlined, *shared}, set(shared)
         self._made: dict[Any, Function] = {}
-        self._kept: list[Any] = []  # jaxprs whose `id` is a key
+        self._kept: list[Any] = []  # keeps jaxprs alive whose `id` is a key
 
     def table(self, values: Sequence[Any], kind: str) -> Array:
         """Return a constant array with these values."""
@@ -263,7 +263,7 @@ class Lowering:
             for x, end in zip(eqn.outvars, ends, strict=True)
         ]
 
-    # -- entries at places that are known only in a run
+    # The following methods use entries whose index is known only in a run.
 
     def entry(self, value: np.ndarray, index: Any) -> Atom:
         """Return the entry of `value` at an index in C order."""
@@ -320,7 +320,7 @@ class Lowering:
             here = self.let("and", fits, self.let("eq", index, whole_number(i)))
             items[i] = self.let("select", here, change(items[i]), items[i])
 
-    # -- loops and branches
+    # The following methods write loops and branches.
 
     def variables(self, like: Sequence[Any]) -> list[np.ndarray]:
         """Return variables for values with these shapes."""
@@ -339,7 +339,8 @@ class Lowering:
             if place is not atom
         ]
         changed = {id(place) for place, _ in pairs}
-        # At the end of a turn all variables change at once: one that another reads is copied first.
+        # All variables change at the end of a turn. A variable that another one reads is copied
+        # first.
         atoms = [self.b.copy(x) if late and id(x) in changed else x for _, x in pairs]
         for (place, _), atom in zip(pairs, atoms, strict=True):
             self.b.append(Set(place, atom, late))
@@ -414,7 +415,7 @@ class Lowering:
         return [*state, *kept]
 
 
-# -- operations that move entries
+# The following functions move entries.
 
 
 def _reshape(low: Lowering, eqn: Any, values: list[np.ndarray], **_) -> np.ndarray:
@@ -444,7 +445,7 @@ def _move(low, eqn, values, **params) -> list[np.ndarray]:
     return [atoms[np.asarray(x)] for x in (moved if eqn.primitive.multiple_results else [moved])]
 
 
-# -- arithmetic
+# The following functions compute arithmetic operations.
 
 
 def _integer_power(low, eqn, values, *, y, **_) -> np.ndarray:
@@ -518,7 +519,7 @@ def _dot(low, eqn, values, *, dimension_numbers, **_) -> np.ndarray:
     return array_of(entries, eqn.outvars[0].aval.shape)
 
 
-# -- reading and writing at a place that is known only in a run
+# The following functions read and write entries whose index is known only in a run.
 
 
 def _place(low: Lowering, whole_shape: Any, part_shape: Any, starts: Any) -> list[Any]:

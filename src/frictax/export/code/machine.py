@@ -40,13 +40,13 @@ from ..fitted_machine import FittedMachine
 from .lowering import Program
 
 METHODS = "flow guard jump deadline tick longest_step implicit_step sound safe_step".split()
-MOST_STEPS = 64  # between two samples; a machine that needs more should be sampled faster
-SHARPER = 100.0  # the accurate run has a tolerance that is smaller by this factor
-WORST = 1e-3  # [range of a state] error of a run that is still exported
+MOST_STEPS = 64  # most steps between two samples; a machine that needs more needs closer samples
+SHARPER = 100.0  # allowed error/tolerance, and tolerance/tolerance of the reference run
+WORST = 1e-3  # [range of a state] largest error of a run that is exported
 HOLDS = ("held", "linear")
-INSTRUMENT = "gain offset drift delay".split()  # their order in `p`
-LISTED = 32  # [entries] of an array whose entries have names
-LONG_AGO = -1e30  # [s] time of the one value of a held input
+INSTRUMENT = "gain offset drift delay".split()  # order of the numbers of an instrument in `p`
+LISTED = 32  # [entries] largest array whose entries have names
+LONG_AGO = -1e30  # [s] time of the only value of a held input
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class NumberTree:
 
     def __init__(self, model: Any) -> None:
         leaves, self._structure = jax.tree_util.tree_flatten_with_path(model)
-        turns = bool(getattr(type(model), "rotational", False))  # of a contact alone
+        turns = bool(getattr(type(model), "rotational", False))  # for a model that is a contact
         says = (lambda p: rotational_unit(p.declaration.unit)) if turns else unit_of({}, model)
         units = {p.path: says(p) for p in parameters(model)}
         self._leaves, self._first = list[Any](), list[int | None]()
@@ -373,7 +373,7 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, 
     def distance(substeps: int) -> float:
         if substeps == engine.substeps:
             ys = np.asarray(run(ts, tolerance=None, substeps=substeps).ys)
-        else:  # One program serves all numbers of steps: its times go on after the last sample.
+        else:  # Times after the last sample let one program serve all step numbers.
             at = np.arange(last * MOST_STEPS + 1) / substeps
             beyond = np.maximum(at - last, 0.0) * (ts[-1] - ts[-2])
             times = np.interp(at, np.arange(last + 1), ts) + beyond

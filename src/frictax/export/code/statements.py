@@ -156,7 +156,7 @@ class Builder:
         self.blocks: list[list[Statement]] = [[]]
         self._known: list[dict[Any, Any]] = [{}]
         self._count = 0
-        self._made: dict[int, Let] = {}  # by the identity of the variable
+        self._made: dict[int, Let] = {}  # statement that defines a variable, by `id`
 
     def name(self, letter: str = "v") -> str:
         self._count += 1

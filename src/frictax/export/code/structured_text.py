@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from .language import ATOM, EQUALITY, PREFIX, Language, Text
 from .statements import REAL, TRUTH, WHOLE, Array, Call, Function
 
-LARGEST = "1.0E+300"  # in place of infinity and NaN, which the language lacks
+LARGEST = "1.0E+300"  # replaces infinity and NaN, which the language does not have
 
 
 class StructuredText(Language):
@@ -44,7 +44,7 @@ class StructuredText(Language):
     def special(self, operation: str, arguments: Sequence[Any], kind: str) -> Text | None:
         x, (text, *rest) = arguments[0], map(self.text, arguments)
         match operation:
-            case "select":  # SEL has the value for FALSE first.
+            case "select":  # The value for FALSE is the first operand of SEL.
                 return f"SEL({text}, {rest[1]}, {rest[0]})", ATOM
             case "not":
                 return f"NOT {self.above(x, PREFIX)}", PREFIX

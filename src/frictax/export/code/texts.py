@@ -49,7 +49,7 @@ SET_DELAYS
   return failure;
 }
 """
-# A delayed column is overwritten from the end whose values are not needed any more.
+# `fx_delay` overwrites a column. It begins at the end whose old values are not read later.
 C_DELAYS = """
 static double fx_late(int32_t n, const double *ts, const double *x, int32_t width, int32_t column,
                       double t) {

@@ -19,8 +19,8 @@ from frictax.parameters import parameters
 from ..code.machine import MachineCode, output_unit
 from ..modelica_text import identifier
 
-NOMINAL = 0.1  # [range of a state] its nominal value, which importers multiply by their tolerance
-BASE = "kg m s A K mol cd rad".split()  # the base units of FMI
+NOMINAL = 0.1  # [range of a state] nominal value; importers multiply their tolerance by it
+BASE = "kg m s A K mol cd rad".split()  # base units of FMI
 DERIVED = {"N": "kg m s-2", "J": "kg m2 s-2", "W": "kg m2 s-3", "V": "kg m2 s-3 A-1", "Hz": "s-1"}
 INSIDE = "unit start min max nominal derivative".split()  # attributes inside the type in FMI 2.0
 

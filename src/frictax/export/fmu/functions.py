@@ -20,8 +20,8 @@ from ..code.machine import LONG_AGO, METHODS, MachineCode
 from ..code.statements import REAL
 from .description import Description
 
-FAR = -LONG_AGO  # [s] end of the straight line of a linear input, which no run reaches
-EARLY = 1e-9  # [time] an importer may stop this much before a time event, as FMPy does
+FAR = -LONG_AGO  # [s] end of the line segment of a linear input; a run never reaches this time
+EARLY = 1e-9  # [time] importers such as FMPy may stop this fraction before a time event
 
 
 def fmu_source(code: MachineCode, description: Description) -> str:

@@ -24,7 +24,7 @@ from .description import Description
 from .functions import fmu_source
 
 PLATFORMS = "x86_64-linux aarch64-linux x86_64-windows x86_64-darwin aarch64-darwin".split()
-# Of a system: the folder of binaries for x86_64 in FMI 2.0, the suffix, and the system of zig.
+# For each system: its folder in FMI 2.0 (x86_64), the suffix, and the name of the system in zig.
 SYSTEMS = {
     "linux": ("linux64", ".so", "linux-gnu.2.17"),
     "windows": ("win64", ".dll", "windows-gnu"),
