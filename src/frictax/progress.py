@@ -59,7 +59,7 @@ Progress = Callable[[ProgressLine], Any]
 
 
 class Work:
-    """Long work that reports its progress to the function `say`; false if `say` is None.
+    """Long work that reports its progress to the function `say`; false without `say`.
 
     It can be called with a `ProgressLine`. Therefore an inner computation, such as a fit, can
     report as part of the whole.

@@ -157,8 +157,8 @@ class MaxwellSlip(AbstractBristle):
     # sticks. Otherwise it is the direction in which the element slips.
 
     def rates(self, v: Number, force: Vector, g: Number, modes: Modes) -> Vector:
-        """Return the rate of each element's state (n,) [N/s]. It is 0 for a slipping element if `C`
-        is None.
+        """Return the rate of each element's state (n,) [N/s]. Without `C` it is 0 for a
+        slipping element.
         """
         slips = 0.0 if self.C is None else self.C * (modes * self.share - force / g)
         return jnp.where(modes == 0, self.k * v, slips)

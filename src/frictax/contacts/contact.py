@@ -115,8 +115,8 @@ def _never_driving(law: AbstractLaw, value: Number) -> Number:
 
 
 class AbstractByLaws(AbstractContact):
-    """A contact with the field `peak` and two laws, for example ``f_pos`` and ``f_neg``. If
-    ``f_neg`` is None, ``f_pos`` is also used for backward motion.
+    """A contact with the field `peak` and two laws, for example ``f_pos`` and ``f_neg``. Without
+    ``f_neg``, ``f_pos`` is also used for backward motion.
     """
 
     forward: ClassVar[str]  # name of the field with the law for forward motion

@@ -191,7 +191,7 @@ def _by_direction(v: Number | Integer, values: list[Any]) -> Any:
 
 def gives_energy_from(contact: Any) -> float | None:
     """Return the lowest speed at which the bristle of a contact may generate energy. Return None if
-    there is no such speed, and if values of the contact are traced.
+    such a speed does not exist, and if values of the contact are traced.
 
     The criterion is the dissipated power f*v - dW/dt at the deflection, in the direction of motion,
     for which this power is smallest.

@@ -211,7 +211,7 @@ def _settle(
 
 
 def _mode_index(names: Sequence[str], contact: Any, log: PhaseLog) -> int:
-    """Return the index of the contact in the mode vector. If `contact` is None, use the first
+    """Return the index of the contact in the mode vector. Without `contact`, use the first
     contact whose mode changes in the second half of the run.
     """
     if contact is None:

@@ -58,7 +58,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
 
     def deadline(self, mode: Modes, args: PyTree) -> Number:
         """Return the known time [s] at which `mode` ends for any state, such as a switch of a
-        drive; inf if there is no such time.
+        drive; inf if such a time does not exist.
         """
         return jnp.asarray(jnp.inf)
 

@@ -78,7 +78,7 @@ def _best_staircase(problem: DesignProblem) -> Rival | None:
 
 def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray | None] | None:
     """Return a function that converts a motion between -1 and 1 to the drive which produces it, or
-    None if there is no such function.
+    None if such a function does not exist.
     """
     machine = problem.under_test.setup.machine
     if problem.excites_reference:

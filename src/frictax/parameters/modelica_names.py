@@ -25,7 +25,7 @@ _TABLE_FILE = "Write Sampled(times, values) with the columns of the table."
 _CONSTANT = "Write the number itself, such as {}."
 _STEP = "Write {}(body, Step(height=..., offset=..., startTime=...))."
 
-# For each name in Modelica: the name in frictax (empty if there is none), and advice.
+# For each name in Modelica: the name in frictax (empty if it does not exist), and advice.
 _NAMES: dict[str, tuple[str, str]] = {
     # The next names belong to friction elements.
     "mue_pos": ("mu_pos", f"It is called so {_ELEMENT_4}."),

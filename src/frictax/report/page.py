@@ -170,7 +170,7 @@ def reproduction_section(
 def derived_rows(
     found: FitResult, derived: Iterable[Estimate] | None, by: Any = None
 ) -> list[tuple[str, ...]]:
-    """Return the rows of the derived quantities; the common quantities if `derived` is None."""
+    """Return the rows of the derived quantities; the common quantities without `derived`."""
     return [e.cells for e in (common_estimates(found, by) if derived is None else derived)]
 
 

@@ -504,8 +504,8 @@ def _of_sweep(model: Any, sweep: Sweep) -> Iterator[Quantity]:
 def _carried_body(model: Mechanism, name: str, part: Any) -> str | None:
     """Return the name of the body whose speed is the sliding speed of the contact.
 
-    Return None if there is no such body, or if other parts than drives act on it. Also return None
-    if the support moves, or if a normal force scales the friction.
+    Return None if such a body does not exist, or if other parts than drives act on it. Also return
+    None if the support moves, or if a normal force scales the friction.
     """
     if isinstance(part, AbstractPressed) or isinstance(part, MassWithStopAndFriction):
         return None

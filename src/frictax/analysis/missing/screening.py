@@ -143,7 +143,7 @@ def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray
     elif not bodies_of(machine):
         drives = []
     tried = dict(pair for drive in drives for pair in _force_columns(found, drive, moved))
-    # If there is no drive, each candidate term is added to the model and simulated.
+    # Without a drive, each candidate term is added to the model and simulated.
     all_terms = () if drives else catalogue(found)
     terms = tuple(one for one in all_terms if one.kind in ("law", "force"))
     if terms:

@@ -95,7 +95,7 @@ class Outlook(Summarised):
     - `names`, `units`, `values` (p,): the free parameters and their start values [SI].
     - `errors` (p,): expected standard errors at these values, from the residuals of a first fit.
     - `relative` (p,): errors divided by the distances of the values from their lower bounds, or by
-      the absolute values if there is no such bound.
+      the absolute values without such a bound.
     - `identifiability`: knowledge of each parameter, singular values, null directions. Its
       `notices` and `sentences` are also those of the outlook. They name the remedies.
     - `declared`: the units of the data with their sizes in SI, as in an `Estimate`.

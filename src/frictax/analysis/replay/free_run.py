@@ -392,7 +392,7 @@ def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
 
 def _changes(data: Record, machine: Any) -> tuple[list[tuple[str, float, float]], tuple[str, ...]]:
     """Return the changes and the drives. Each change has a text, an additional force [N or N.m],
-    and a factor on friction. Drives have force inputs, or torque inputs if there are no forces.
+    and a factor on friction. Drives have force inputs, or torque inputs without forces.
     """
     out, units = [], {n: data.units[n].si_name for n in data.inputs}
     pushes = "N" if "N" in units.values() else "N.m"

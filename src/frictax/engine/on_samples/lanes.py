@@ -594,7 +594,7 @@ def partition_lanes(tree, many) -> tuple[Any, Any]:
 
 
 def _pad_steps(rows: int, a: Any, axis: int) -> Any:
-    """Return `a` with `rows` additional rows of zeros along `axis`; None if `a` is None."""
+    """Return `a` with `rows` additional rows of zeros along `axis`; None for `a` = None."""
     if a is None:
         return None
     return jnp.pad(a, [(0, rows if k == axis else 0) for k in range(a.ndim)])

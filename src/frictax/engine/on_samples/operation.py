@@ -189,7 +189,7 @@ def _leaves_with_none(tree) -> list[Any]:
 def _march_apart(
     own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, keeps: bool
 ) -> Any:
-    """Return the results of `march` for one run (`lanes` is None), or for many lanes: one by one,
+    """Return the results of `march` for one run (`lanes` = None), or for many lanes: one by one,
     or by `jax.vmap`.
     """
 

@@ -39,7 +39,7 @@ class Population(Summarised):
     table.
 
     The following are on the unconstrained scale u. It is u = log(x - lower) for a parameter with a
-    bound in `lower`, and u = x if its entry in `lower` is None.
+    bound in `lower`, and u = x if its entry in `lower` = None.
 
     - `mean` (p,): mean of the population; `mean_covariance` (p, p): covariance of the error of the
       mean. `between` (p, p): covariance between machines; `within` (p, p): covariance between

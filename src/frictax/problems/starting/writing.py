@@ -96,7 +96,7 @@ def _file(draft: Draft, folder: Path) -> str:
     shape = draft.shape
     try:
         path = os.path.relpath(draft.file.resolve(), folder.resolve())
-    except ValueError:  # The file is on another drive, so there is no relative path.
+    except ValueError:  # The file is on another drive, so a relative path does not exist.
         path = str(draft.file.resolve())
     lines = [f"file = {toml_text(Path(path).as_posix())}\n"]
     if shape.delimiter != ",":
