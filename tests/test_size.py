@@ -15,7 +15,7 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Most lines of the Python files of each room, rounded up to the next 50.
 LINES = {
-    "analysis": 12_550,
+    "analysis": 12_560,
     "bristles": 650,
     "cli": 1_860,
     "contacts": 970,

@@ -467,7 +467,9 @@ def _was_held(before: Snapshot, c: int) -> Array:
 def _write_law_piece(
     before: Snapshot, now: Snapshot, c: int, event: dict[str, Array], new: list[Array]
 ) -> None:
-    """Write to `new` the number of the law segment of contact c in its new mode."""
+    """Write to `new` the index of the segment of the law, between two breaks, on which contact c is
+    in its new mode.
+    """
     if (piece := now.contact(c).piece) is None:
         return
     old, mode = before.mode[c], new[c]

@@ -83,8 +83,9 @@ def solve_in_span(
     """
     matrix = {c: {d: p for d in rows if (p := dot(rows[c], span[d])) is not None} for c in rows}
     # A small term on the diagonal makes the matrix regular, and iterative refinement removes the
-    # error of this term. The regular matrix is a constant, because the derivative of a nearly
-    # singular elimination is inaccurate. The derivative of the residual is exact.
+    # error of this term. Derivatives do not pass through the regular matrix, because the derivative
+    # of a nearly singular elimination is inaccurate. They pass through the residual, whose
+    # derivative is exact.
     slack = jnp.finfo(zero.dtype).eps ** 0.75
     regular = {
         c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}

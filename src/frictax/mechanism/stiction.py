@@ -384,7 +384,8 @@ def modes_by_torque(
             )
             turns = jnp.where(still, modes * (borne - f) < -little, turns)
         wished = jnp.where(in_rest, jnp.where(modes == 0, away, jnp.where(turns, 0, modes)), modes)
-        # Choose for a stuck contact the line of the direction in which it would break away.
+        # The friction by torque is the greater of two linear functions. For a stuck contact, choose
+        # the one that counts in the direction in which it would break away.
         towards = jnp.where(wished == 0, jnp.where(f >= 0, 1, -1), wished)
         values = towards * along + lines.offset
         size = jnp.max(jnp.abs(lines.slope), axis=0) * (

@@ -344,7 +344,7 @@ def _sweep_panels(
 ) -> list[Panel]:
     """Return the panels of a sweep, with forces against the motion; add its moves to `moves`.
 
-    The law has a gap between the directions.
+    The curve of the law is interrupted between the two directions of motion.
     """
     sweep = found.records[label]
     over, way = sweep.velocity_unit.si, sweep.direction

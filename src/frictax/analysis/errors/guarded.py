@@ -53,7 +53,7 @@ class Guarded(NoiseModel):
       Without this condition, two correct models differ by chance, and the wider one is too wide.
     - `InputNoise`, for a run whose misfit exceeds the noise of its sensors.
     - `EncoderSteps`, for a run with rounded outputs. It replaces the other models if all outputs
-      are rounded and no other model is more than twice as wide.
+      are rounded and no other model gives an interval more than twice as wide.
 
     Between samples, inputs may follow straight lines or smooth curves. The difference of the
     estimates between the two assumptions is added to the errors of each model if it matters.

@@ -222,7 +222,8 @@ class _Channel:
         # If the columns explain all of a short record, the variance is that of rounding errors.
         least = max(_ROUNDING * float(self.gram[0, 0, 0, 0]) / n, 1e-300)
         rest = max(float(g[0, 0] - phi @ g[1:, 0]) / n, least)
-        # The share of independent samples is the variance over the maximum of the spectrum.
+        # The share of the samples that counts as independent is the variance of the residuals
+        # divided by the maximum of their spectral density.
         shape = np.abs(np.fft.rfft(np.concatenate([[1.0], -phi]), 1024)) ** 2
         variance = max(float(g[0, 0]) / n, least)
         share = float(np.clip(variance * np.min(shape) / rest, 0.0, 1.0))

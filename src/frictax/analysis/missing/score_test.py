@@ -33,8 +33,8 @@ Autoregressive = tuple[Float[np.ndarray, " q"], float]
 # [1] The smallest share of a column's square that the fitted parameters must leave unexplained.
 UNEXPLAINED = 1e-5
 SURE = 0.01  # significance level of the tests by likelihood and by blocks
-# A refit reaches the noise if the mean square of the residuals before the refit is above 1.1 times
-# that of the noise, and the refit explains more than 70 % of the difference.
+# A refit counts as reaching the noise under two conditions. Before it, the mean square of the
+# residuals was above 1.1 times that of the noise. It removes more than 70 % of this excess.
 _ABOVE_NOISE, _MOST = 1.1, 0.7
 # If the residuals are white noise with the term, the test by blocks is skipped below these limits
 # of the p values: the p value for white noise, and the p value by the score.

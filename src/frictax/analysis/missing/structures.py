@@ -229,7 +229,8 @@ def _with_part(machine: Mechanism, name: str, part: Any) -> Mechanism:
 SERIES = "stiffness in series with "
 # Names of the second half of a body and of the spring between the halves.
 _FAR, _JOINT = "beyond_{}", "series_{}"
-# [samples] Period of the oscillation at each start of the search.
+# [samples] Periods of the oscillation of the two halves on their spring. Each period gives a start
+# of the search.
 _PERIODS = 8.0, 14.0, 24.0, 5.0, 3.5
 
 

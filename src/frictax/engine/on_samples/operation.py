@@ -33,7 +33,8 @@ class Run:
       to the arguments.
     - `kinds`: the kind of each array: "own" may differ between lanes, "options" may not, and
       "along" is a tangent.
-    - `pushes`: whether tangents are computed. `keeps`: whether the record for reverse mode is made.
+    - `pushes`: whether tangents are computed. `keeps`: whether the steps are stored for
+      reverse-mode differentiation.
     - `asked`: for each result whether it is returned; None for all results.
     """
 

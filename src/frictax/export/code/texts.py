@@ -49,7 +49,8 @@ SET_DELAYS
   return failure;
 }
 """
-# `fx_delay` overwrites a column. It begins at the end whose old values are not read later.
+# `fx_delay` overwrites a column. It begins at the last row if the delay is positive, otherwise at
+# the first, so that it reads only old values.
 C_DELAYS = """
 static double fx_late(int32_t n, const double *ts, const double *x, int32_t width, int32_t column,
                       double t) {

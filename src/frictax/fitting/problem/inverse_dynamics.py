@@ -62,10 +62,11 @@ class InverseDynamics(AbstractObjective):
     With `at_samples`, m*a is compared with the sum of forces at each sample. A Butterworth low-pass
     of order 4 filters the positions forward and backward (no phase shift). Differences of the
     filtered positions give v and a. If a record measures only the speed, the position is the
-    integral of the speed. Noise of v and a biases the estimates, and the intervals do not include
-    this bias. So use the result as the start of another objective; `start=InverseDynamics()` always
-    compares forces at samples. The deflection of a bristle is integrated along the motion from its
-    initial value `z`, so the filter must pass the presliding motion.
+    integral of the speed. The noise of velocity and acceleration biases the estimates, and the
+    intervals do not include this bias. So use the result as the start of another objective;
+    `start=InverseDynamics()` always compares forces at samples. The deflection of a bristle is
+    integrated along the motion from its initial value `z`, so the filter must pass the presliding
+    motion.
 
     **Arguments:** `cutoff` [Hz]: cutoff frequency of the filter of the motion; by default estimated
     from the record (with `at_samples`: 50). `v_min`: the least speed as a share of the highest

@@ -217,7 +217,7 @@ def _stretches(
     # [standard deviations of the speed noise] Above this speed the direction is certain.
     sure = 5.0
     turn = 0.03  # [acceleration/cutoff] below this speed the filter mixes the two directions
-    # [1/cutoff] Length that is removed from the end of a stretch next to another stretch.
+    # [1/cutoff] Time that is cut off at both ends of a stretch, except at the ends of the record.
     cut = 0.06
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     one = np.zeros(n)

@@ -67,9 +67,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     - The errors, intervals (at `level`, by Student's t) and degrees of freedom are those of
       `uncertainty()` by `Guarded`. `covariance` (p, p) is in the order of the estimates.
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: residuals divided by
-      the standard deviations. `jacobian` (n, p): derivatives of (predicted - measured) / sd with
-      respect to the estimates, followed by the rows of priors. `dof`: number of residuals minus
-      number of fitted parameters.
+      the standard deviations. `jacobian` (m, p): derivatives of (predicted - measured) / sd with
+      respect to the estimates, one row for each value, and a row for each prior. `dof`: number of
+      residuals minus number of fitted parameters.
     - For all entries of `x`: `full_residuals` (n,), (predicted - measured) / sd; `full_jacobian`
       (n, q), their derivatives; `full_covariance` (q, q), the covariance for white residuals;
       `active` (q,), False for a parameter at its bound.

@@ -122,9 +122,9 @@ def far_from_start(
     unit_of: Callable[[Any], str],
 ) -> list[Notice]:
     """Return notices of parameters that ended at more than 100 times, or less than 1/100 of, their
-    start value. `error`: standard errors, 0 if they are unknown. An estimate that does not differ
-    from 0 by 3 standard errors is not reported as too small. A parameter without a bound, such as
-    an offset, is not reported, because its start value does not show its magnitude.
+    start value. `error`: standard errors, 0 if they are unknown. A small estimate is reported only
+    if it differs from 0 by more than 3 standard errors. A parameter without a bound, such as an
+    offset, is not reported, because its start value does not show its magnitude.
     """
     # `far`: largest ratio of an estimate to its start, and of a start to its estimate, without a
     # notice. `sure` [standard errors]: an estimate below this is not reported as too small.

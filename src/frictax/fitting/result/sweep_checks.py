@@ -308,7 +308,7 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
     chance = float(np.mean(least <= least[0]))
     if chance > _LEVEL:
         return []
-    # Find the stretch of one sign with the largest sum of squares.
+    # Find the run of neighbouring residuals with one sign that has the largest sum of squares.
     stretch = np.concatenate([[0], np.cumsum(~kept[:, 0])])
     most = np.flatnonzero(stretch == np.argmax(np.bincount(stretch, r[:, 0] ** 2)))
     unit, sign = sweep.velocity_unit, "above" if r[most[0], 0] > 0 else "below"

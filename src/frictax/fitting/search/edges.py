@@ -29,7 +29,8 @@ from .run import begun
 
 LENGTHS = (0.1, 1.0, 3.0)  # [standard errors] distances of the probes from the end of a search
 ROUNDS = 4  # largest number of rounds of probes
-# Largest number of steps of a search in a new event sequence, and after a decrease of the misfit.
+# Largest number of steps of a search that starts beyond a discontinuity, and of the search that
+# continues from a lower misfit found there.
 _SHORT, _LONG = 15, 60
 
 # A function that continues a search up to a step number, with the residuals at a noise scale.

@@ -29,7 +29,7 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A part that joins nodes, in the order of its ends."""
+    """A part that joins nodes. `ends` contains these nodes in the order of the ends of the part."""
 
     name: str
     ends: tuple[Node, ...]
