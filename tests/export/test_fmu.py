@@ -237,6 +237,7 @@ def test_other_machines_have_the_accurate_run_within_the_tolerance_of_the_solver
     """The error of CVode itself is about 100 tolerances, for a fast bristle 10000."""
     fmpy = pytest.importorskip("fmpy")
     machine = code_of(kind).machine
+    assert isinstance(machine, fx.Mechanism)
     run = fx.simulate(machine, jnp.asarray(T), fx.Adaptive(rtol=1e-11, atol=1e-13))
     file = unit_file(kind, "2.0")
     rates = [v.name for v in fmpy.read_model_description(file).modelVariables]
