@@ -176,11 +176,11 @@ def _refine_run(
         if int(before.steps) == int(after.steps):  # With equal steps the runs do not differ.
             return float(after.error)
         x, y = (np.asarray(constant(one.ys))[:, :judged] for one in (before, after))
-        ranges, moved = np.ptp(y, axis=0), np.max(np.abs(y - x), axis=0, initial=0.0)
-        # For a state at rest, the difference of two runs is a rounding error.
-        by_rounding = is_rounding(ranges) | is_at_rest(ranges) & (moved > 0.3 * ranges)
+        ranges, difference = np.ptp(y, axis=0), np.max(np.abs(y - x), axis=0, initial=0.0)
+        # Rounding moves a state at rest differently in each run.
+        by_rounding = is_rounding(ranges) | is_at_rest(ranges) & (difference > 0.3 * ranges)
         scales = np.where(by_rounding, scale_at_rest(ranges), ranges)
-        return float(np.max(moved / scales, initial=0.0))
+        return float(np.max(difference / scales, initial=0.0))
 
     first = run
     for k in range(1, runs + 1):

@@ -26,8 +26,8 @@ _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 class Examination:
     """The results that the report of a fit adds to the fit.
 
-    - `study` of the residuals, and `outlook` at the start values of the fit. Each is None if it
-      cannot be computed; `notices` then contains the reason.
+    - `study` of the residuals, and `outlook` at the start values of the fit. Each of them
+      equals None if it cannot be computed; `notices` then contains the reason.
     - `motions`: record -> the free run that is compared with the record.
     - `missing`: the missing terms; None if no notice reports that the residuals exceed noise.
     """

@@ -290,7 +290,7 @@ def _left_out(found: FitResult, rho: float) -> float:
         for e in found.estimates
     ]
     start = np.asarray(found.problem.coordinates(np.asarray(inside)))
-    # The prediction of a row uses neither this row nor rows correlated with it by more than 0.3.
+    # The prediction of a row does not use this row, or rows correlated with it by more than 0.3.
     reach = int(np.ceil(np.log(0.3) / np.log(rho))) if rho > 0.3 else 0
     away = np.abs(np.arange(found.n)[:, None] - np.arange(found.n))
     kept = (away > min(reach, found.n // 8)).astype(float)

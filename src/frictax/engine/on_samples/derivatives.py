@@ -94,7 +94,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
     """Return the function from cotangents of all outputs to cotangents of the inputs. It processes
     steps from last to first, in each step the parts, and in each part the pieces between events.
 
-    If `starts_fixed`, the cotangent of the start time is None.
+    If `starts_fixed`, None replaces the cotangent of the start time.
     """
     ys, modes, log, count, parts = record
     (t0, ts), trace = times, log.retrace

@@ -222,9 +222,9 @@ def cross_inside(
     Therefore the results are the exact derivatives of the computed samples for any step size. The
     located time `found` is so accurate that the Newton step may follow the tangent.
 
-    `cause` is the cause from `search_end`. It is None if `fired` is given: the index of the event
-    function, or `DEADLINE` or `END`. Return time, state, mode, `fired`, and a status: 0, 1 if no
-    mode is consistent, or `NONFINITE`.
+    `cause` is the cause from `search_end`. It equals None if `fired` is given: the index of the
+    event function, or `DEADLINE` or `END`. Return time, state, mode, `fired`, and a status: 0, 1 if
+    no mode is consistent, or `NONFINITE`.
     """
     t, last, found = now.t, now.end, constant(found)
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)
