@@ -16,6 +16,12 @@ from typing import Any
 from frictax.interrupts import defer_interrupt
 
 
+# jax is imported before all other modules except these, which do not need it. jax then reads the
+# metadata of all installed packages to find its plugins. Python takes six times as long for this
+# when jax is imported at the end of a long chain of imports.
+_WITHOUT_JAX = tuple(f"frictax.{room}" for room in ("measurements", "notice", "progress", "xla"))
+
+
 class Verb:
     """A method whose code is a function of another package, with the object as first argument.
 
@@ -102,6 +108,8 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         gc.disable()
         try:
             with defer_interrupt():
+                if home != here and not home.startswith(_WITHOUT_JAX):
+                    importlib.import_module("jax.numpy")
                 of = importlib.import_module(f"{home}.{name}" if home == here else home)
         finally:
             if collects:
