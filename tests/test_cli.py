@@ -344,7 +344,8 @@ def test_sigterm_ends_process_1_of_a_container(folder: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is full")
-@pytest.mark.parametrize("what", [("data", "list"), ("fit", "line.csv", *COLUMNS), ("--help",)])
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("what", [("data", "list"), ("--help",), ("fit", "line.csv", *COLUMNS)])
 def test_output_that_cannot_be_written_is_one_sentence(folder: Path, what: tuple[str, ...]) -> None:
     with open("/dev/full", "w") as full, _process(*what, stdout=full) as process:
         _, err = process.communicate(timeout=120)

@@ -194,7 +194,8 @@ def _refine_run(
     if run is first:
         coarser = with_tolerance(1 / refinement)
         if _is(coarser, Result.successful):
-            moved = change(coarser, run) / 8
+            same = int(coarser.steps) == int(run.steps)
+            moved = float(run.error) if same else change(coarser, run) / 8
     if moved is None:
         return run, Notice("run-unchecked", "", {"error": float(run.error)})
     return run, Notice("run-inaccurate", "", {"error": moved}) if moved > large else None

@@ -241,6 +241,7 @@ def what_if(run: fx.Trajectory, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return run.page(tmp_path_factory.mktemp("what_if") / "what_if.html")
 
 
+@pytest.mark.slow
 @needs_node
 def test_a_page_of_a_run_simulates_the_changed_machine(
     run: fx.Trajectory, what_if: Path, tmp_path: Path
@@ -264,6 +265,7 @@ def test_a_page_of_a_run_simulates_the_changed_machine(
         np.testing.assert_allclose(got, getattr(expected[part], name), rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @needs_browser
 @pytest.mark.parametrize(("width", "dark"), [(1300, False), (390, True)])
 def test_a_page_of_a_run_fits_the_screen(width: int, dark: bool, what_if: Path) -> None:
@@ -274,6 +276,7 @@ def test_a_page_of_a_run_fits_the_screen(width: int, dark: bool, what_if: Path) 
     assert seen == {"wide": [], "page": width, "room": width}
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_page_of_a_run_begins_near_the_run_and_says_where_a_simulation_ends(
     what_if: Path,
