@@ -15,7 +15,6 @@ from typing import Any
 
 from frictax.interrupts import defer_interrupt
 
-
 # jax is imported before all other modules except these, which do not need it. jax then reads the
 # metadata of all installed packages to find its plugins. Python takes six times as long for this
 # when jax is imported at the end of a long chain of imports.
