@@ -30,8 +30,8 @@ from .ties import Tie, apply_ties
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """A parameter to be estimated. `path`; `record`: the index of its record, None if all records
-    share the parameter; `first`: the index of its first entry in the vector of all entries.
+    """A parameter to be estimated. `record`: index of its record, None if all records share the
+    parameter; `first`: index of its first entry in the vector of all entries.
     """
 
     path: str
@@ -134,10 +134,10 @@ class Problem:
     """The least-squares problem of a fit.
 
     The search uses unconstrained coordinates `z`, which are 0 at the start `x0`. Before this
-    transformation, a value with only a lower bound is measured from the bound (`origin`), in units
-    of the start's distance from it (`size`). `base`: the unconstrained coordinates of `x0` without
-    this shift to 0. `noise_known`: True if the weights are 1/(standard deviation), False if they
-    are only relative. `ties`: rules for parameters that follow from others.
+    transformation, if a value has only a lower bound (`origin`), its distance from the bound is
+    divided by that of its start (`size`). `base`: the unconstrained coordinates of `x0` before they
+    are shifted to 0. `noise_known`: True if the weights are 1/(standard deviation), False if they
+    are only relative. `ties`: rules for parameters that follow from other parameters.
     """
 
     setup: Setup
@@ -166,7 +166,7 @@ class Problem:
 
     def by_record(self, residuals: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Yield for each record or sweep: the prepared data, its weights, and its part of the
-        `residuals`. The weights and the residuals have the shape of its measured values.
+        `residuals`. Weights and residuals get the shape of the measured values.
         """
         first = 0
         for prepared in self.prepared:
@@ -183,18 +183,16 @@ class Problem:
         )
 
     def one_sided(self) -> np.ndarray:
-        """Return a mask of the entries with a lower bound but no upper bound. Their unit is the
-        distance of their start from the bound.
-        """
+        """Return a mask of the entries with a lower bound but no upper bound."""
         return np.isfinite(bounds(self.unknowns)) & ~np.isfinite(upper_bounds(self.unknowns))
 
     def spans(self, hidden: float = 0.0) -> Numbers:
         """Return for each entry a length in coordinates: the spread of random starts, and the
         longest first step of a search.
 
-        It is 1 for a bounded value (with a lower bound only, the distance of the start from the
-        bound). For an unbounded value it is the size of the start value. For the initial states of
-        windows it is `hidden`.
+        The length is 1 for a bounded value (with a lower bound only, the distance of the start from
+        the bound), the size of the start value for an unbounded value, and `hidden` for an initial
+        state of a window.
         """
         kinds = [
             hidden if u.hidden else np.nan if isinstance(u.declaration.domain, Real) else 1.0
@@ -233,7 +231,7 @@ class Problem:
         )
 
     def _with_starts(self, x: Float[Array, " p"], i: int) -> Any:
-        """Return the prepared record i; fitted initial states of windows are from `x`."""
+        """Return the prepared record i with fitted initial states of windows from `x`."""
         prepared = self.prepared[i]
         starts = {u.path.removeprefix("windows."): x[u.place] for u in self._starts(i)}
         if starts and isinstance(prepared, PreparedRecord):
@@ -246,12 +244,12 @@ class Problem:
     def residuals_of(self, x: Float[Array, " p"], i: int) -> Float[Array, " r"]:
         """Return the weighted residuals of record number i, 0 for samples with weight 0."""
         prepared = self.prepared[i]
-        # A weight of 0 leaves a sample out. If the simulation fails, its residual is nan even so.
+        # If the simulation fails, even the residual of a sample with weight 0 is nan.
         return jnp.ravel(prepared.weight * (self.predict(x, i) - prepared.measured))
 
     def _residuals_and_course(self, x: Float[Array, " p"], i: int) -> tuple[Array, Course | None]:
         """Return the residuals of record number i, and the `Course` (result and events) of its
-        simulations; None if the objective does not simulate.
+        simulations, or None for an objective without simulations.
         """
         prepared = self.prepared[i]
         if not (
@@ -287,8 +285,7 @@ class Problem:
         """Return the residuals transformed by the loss at the noise scale `noise`, and their
         Jacobian with respect to the coordinates.
 
-        `fixed`: a mask (p,) of the values that are fixed, and an array (p,) with the fixed values,
-        which replace the values at `z`.
+        `fixed`: a mask (p,) of fixed values, and an array (p,) of values that replace those at `z`.
         """
         return self.evaluate_with_kind(z, noise, fixed)[:2]
 
@@ -338,7 +335,8 @@ class Problem:
                 r, full = root * noise, full * bend[:, None]
             parts.append((r, full))
         if self.priors:
-            # Residuals of priors have the standard deviation 1, those of data that of the noise.
+            # Residuals of priors have the standard deviation 1. They are scaled to the noise of the
+            # data.
             parts.append((noise * self._prior(x), noise * jax.jacfwd(self._prior)(x)))
         r, jacobian = (jnp.concatenate(a) for a in zip(*parts, strict=True))
         return r, jacobian * slope, kind
