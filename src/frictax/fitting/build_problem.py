@@ -314,7 +314,7 @@ def _declare_domains(
     setup: Setup, chosen: Sequence[Parameter], ties: Sequence[Tie], options: FitOptions
 ) -> dict[str, Declaration]:
     """Return path -> declaration for the free parameters that `bounds`, `log_scale` or a tie
-    changes. A tie narrows the domain of its source, so that the tied parameter keeps to its own
+    changes. A tie narrows the domain of its source, so that the tied parameter stays in its own
     domain.
     """
     limits = options.bounds or {}

@@ -73,14 +73,14 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     - `model`: a law, a `SteadyFriction`, or a machine (a `Mechanism` or a hybrid system of your
       own). The fit of a law (`Stribeck(...)`) starts from its values and from the data. The fit of
       a class (`Stribeck`) starts from the data only. One law applies to both directions.
-    - `data`: for a law a `Sweep`, or a `DataFrame` that contains one (see `Sweep.from_pandas`). For
-      a machine a `Record`, a list of records, or a dict from label to record or sweep.
+    - `data`: for a law a `Sweep`, or a `DataFrame` that contains a sweep (see `Sweep.from_pandas`).
+      For a machine a `Record`, a list of records, or a dict from label to record or sweep.
     - `free`: paths of the parameters that are fitted; by default all that the data can identify.
       Sensors and drives of a machine also have paths, such as ``"outputs.mass.s.delay"``.
     - `tied`: path -> another path, ``"factor * path"``, or a function of all parameters by path
-      that JAX can differentiate. If a part or law is tied to another one of the same class, each of
-      its parameters is tied. A tied parameter is not in `free`. The table and `found.tied` contain
-      it with its standard error.
+      that JAX can differentiate. A part or law can be tied to another part or law of the same
+      class, with all parameters. A tied parameter is not in `free`. The table and `found.tied`
+      contain tied parameters with their standard errors.
     - `log_scale`: paths of parameters > 0 of which only the magnitude is known, such as a viscous
       coefficient. These parameters are fitted on a logarithmic scale, with intervals from value/k
       to value*k.
@@ -101,7 +101,7 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     - `f_neg`: another law, or class of law, for v < 0. The paths are then ``"f_pos.F_Coulomb"``,
       ``"f_neg.F_Coulomb"``.
     - `peak` > 1: start value of the ratio of breakaway to sliding force; by default estimated from
-      the data. It is fitted only if the sweep has breakaway rows.
+      the data. The ratio is fitted only if the sweep has breakaway rows.
     - `offset` [N or N.m]: start value of a constant force, such as a payload's weight. The sweep
       must contain both directions. The data cannot distinguish an offset from an asymmetry of
       Coulomb friction, so `offset` excludes `f_neg`.
@@ -109,9 +109,9 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     **Arguments** for a machine:
 
     - `own`: paths of parameters that have a separate value for each record, such as
-      ``"mass.v@run2"``. Or a dict from path to start values, one for each record. The start values
-      of initial positions and speeds in `own` are read from each record. Initial states in `free`
-      are read from a single record if the machine's value is 0.
+      ``"mass.v@run2"``. Or a dict from path to start values, one value for each record. The start
+      values of initial positions and speeds in `own` are read from each record. Initial states in
+      `free` are read from a single record if the machine's value is 0.
     - `objective`: `FreeRun()` by default, `Windows`, `ClosedLoop` or `InverseDynamics`. `start`:
       the objective of a first fit, whose result gives the start values.
     - `instruments`: channel -> `Instrument`.
@@ -351,7 +351,7 @@ def _solve(
 def _with_noise_of_end(
     problem: Problem, end: Searched, method: Any, work: Work
 ) -> tuple[Problem, Searched]:
-    """Repeat the search with the noise estimated at its final point, until the noise is equal."""
+    """Repeat the search with the noise estimated at its final point, until the noise is stable."""
     objective = problem.objective
     for _ in range(3):  # three updates are enough for the noise of a weak form
         # Only whitened residuals depend on the noise. Without whitening, one search is enough.
@@ -413,9 +413,7 @@ def with_step_notices(found: FitResult) -> FitResult:
 
 
 def misfit(found: FitResult) -> float:
-    """Return the misfit by which fits of the same data are compared: the sum of squares, or the
-    noise scale of a robust loss.
-    """
+    """Return the misfit that compares fits: sum of squares, or noise scale of a robust loss."""
     robust = found.loss.rounds > 1
     return found.noise_scale if robust else float(np.sum(found.full_residuals**2))
 

@@ -61,8 +61,8 @@ def fit_many(
     (or simulated) measurements of one experiment.
 
     On each processor, one compiled call runs 32 least-squares fits by Levenberg-Marquardt. Other
-    fits run one after the other. Records of a new length need a new compilation. A new number of
-    records, or new values, do not need one.
+    fits run one after the other. A new length of the records needs a new compilation; a new number
+    of records, or new values, do not.
 
     **Arguments:**
 
@@ -165,9 +165,7 @@ def _problems_of_records(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ends:
-    """The problems of many fits and the results of their searches. `found` computes the result of
-    one fit.
-    """
+    """The problems of many fits and the results of their searches; `found` computes one fit."""
 
     models: Sequence[Any]
     sources: Sequence[Any]
@@ -188,8 +186,7 @@ class Ends:
         return make_fit_result(self.models[i], self.problems[i], records, self.searches[i], *how)
 
     def errors(self) -> tuple[np.ndarray, ...]:
-        """Return the standard errors, lower ends and upper ends of the intervals of all fits, as
-        from `fit`.
+        """Return standard errors, lower and upper ends of the intervals of all fits, as in `fit`.
         """
 
         def one(i: int) -> list[tuple[float, float, float]]:
@@ -347,9 +344,7 @@ def _problems_of_each(
 def _fit_in_two_stages(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions, length: Length | None
 ) -> list[FitResult | Exception]:
-    """Fit each record with the objective `options.start`. Then fit again with `options.objective`,
-    from the result of the first fit.
-    """
+    """Fit each record with `options.start`, and again with `options.objective` from the result."""
     last = dataclasses.replace(options, start=None)
     first = dataclasses.replace(last, objective=options.start, method=None, log_scale=())
     before = fit_each(models, records, first, length=length)
@@ -379,9 +374,7 @@ def _is_searched_together(options: FitOptions) -> bool:
 
 
 def records_of(data: Any, measured: Any) -> list[Record]:
-    """Return the record of each fit: the records in `data`, or copies of one record with the
-    `measured` outputs.
-    """
+    """Return the records in `data`, or copies of the one record with the `measured` outputs."""
     if isinstance(data, Record):
         if measured is None:
             raise ValueError(

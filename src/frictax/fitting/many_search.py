@@ -115,9 +115,7 @@ def _fill(problem: Problem, length: Length) -> Problem:
 
 
 def _cut(problem: Problem, filled: Problem, end: Descent) -> Descent:
-    """Return the final search state `end` of the padded problem without the rows that `_fill`
-    added.
-    """
+    """Return the search state `end` without the rows that `_fill` added to the problem."""
     rows, more = (sum(p.weight.size for p in q.prepared) for q in (problem, filled))
     if rows == more:
         return end
@@ -173,9 +171,7 @@ def _of_a_kind(
     method: LevenbergMarquardt,
     tell: Callable[[int], None],
 ) -> Descent:
-    """Search from the coordinates `begin`. The problems differ only in the arrays among their
-    `leaves`.
-    """
+    """Search from `begin`. The problems differ only in the arrays among their `leaves`."""
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]

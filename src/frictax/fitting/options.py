@@ -102,8 +102,8 @@ class FleetFitOptions(ParameterOptions, DomainOptions, SearchOptions, total=Fals
 
 
 class NoSuchOption:
-    """The type that a type checker gives to a misspelt option, so that its error message names the
-    option. Without this type, pyright only reports that no overload of the function matches.
+    """The type of a misspelt option for type checkers, so that an error message names the option.
+    Without this type, pyright only reports that no overload of the function matches.
     """
 
 

@@ -223,8 +223,8 @@ def predict(
     """Return mean and covariance at the end of the interval, and the result code of the simulation.
 
     The mean is simulated through all events. With `saltation`, the covariance follows from the
-    derivatives of this simulation, which include the saltation matrix of each event. Otherwise it
-    follows from the derivatives of one Runge-Kutta step in the mode at the start.
+    derivatives of this simulation, which include the saltation matrix of each event. Otherwise the
+    covariance follows from one Runge-Kutta step in the mode at the start.
     """
     draw = jnp.zeros(interval.uncertain.size)
 

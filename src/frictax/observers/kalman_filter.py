@@ -148,8 +148,8 @@ def kalman_filter(
     Derivatives do not show *whether* an event has happened. If a single filter (``members=1``)
     assumes that a sliding contact sticks, the variance of its velocity is 0, so measurements do not
     correct the velocity. Therefore, when an event is near, the filters of the bank get different
-    distances from the event. Their weights follow from their innovations; `stuck` is the weight of
-    the filters in which the contact sticks.
+    distances from the event. The innovations determine the weights of the filters; `stuck` is the
+    weight of the filters in which the contact sticks.
 
     **Arguments:**
 
@@ -161,10 +161,10 @@ def kalman_filter(
       slightly; otherwise an error at the first event cannot be corrected later.
     - `drift`: parameter -> standard deviation of its random walk, in the unit of the parameter per
       root of a second. Model an unknown load as a ``fx.Force("mass", 0.0)`` that drifts.
-    - `noise`: input of the record, or parameter -> white noise about its value, in its unit times
-      the root of a second. With white noise on a force, the time of breakaway depends on the
-      sampling interval, and the derivatives do not include this dependence. If a contact sticks,
-      let a load or friction drift instead.
+    - `noise`: input of the record, or parameter -> white noise about the value, in the unit of the
+      value times the root of a second. With white noise on a force, the time of breakaway depends
+      on the sampling interval, and the derivatives do not include this dependence. If a contact
+      sticks, let a load or friction drift instead.
     - `members`: number of filters; 1 is enough if no contact sticks.
     - `saltation`: False is for comparison with an observer without events: the covariance of a
       single filter is then propagated in the mode at the start of each interval.
@@ -175,13 +175,13 @@ def kalman_filter(
     because this needs second derivatives of a simulation. Use `fit` for constant parameters.
 
     **Raises:** `ValueError` or `KeyError` for an unknown name, for an invalid standard deviation,
-    and for a record without `sd`; `RuntimeError` if a run fails.
+    and for a record without `sd`; `RuntimeError` if a simulation fails.
 
     **Source:** N. J. Kong, J. J. Payne, G. Council, A. M. Johnson, "The Salted Kalman Filter:
     Kalman filtering on hybrid dynamical systems", Automatica 131, 109752, 2021.
 
     A block slides until friction stops it. The friction has a standard deviation of 0.2 N at first,
-    and the sliding distance identifies it:
+    and the sliding distance identifies the friction:
 
     >>> import frictax as fx, numpy as np
     >>> def block(F):

@@ -54,9 +54,10 @@ class InverseDynamics(AbstractObjective):
     breakaway more accurately.
 
     The weak form needs a record that measures the position of every body at even steps, and sensors
-    without a delay. The weak form excludes bristles, hard stops, gaps and prescribed motions. If it
-    cannot be used, forces are compared at samples, as with `at_samples`, and a notice reports this.
-    If the measured motion is hardly larger than its noise, the result does not have intervals.
+    without a delay. The weak form excludes bristles, hard stops, gaps and prescribed motions.
+    Without the weak form, forces are compared at samples, as with `at_samples`, and a notice is
+    given. If the measured motion is hardly larger than its noise, the result does not have
+    intervals.
 
     With `at_samples`, m*a is compared with the sum of forces at each sample. A Butterworth low-pass
     of order 4 filters the positions forward and backward (no phase shift). Differences of the

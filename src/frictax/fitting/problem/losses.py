@@ -30,8 +30,8 @@ class AbstractLoss(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def consistency(self) -> float:
-        """Return the mean of score**2 over the standard normal distribution, by which the mean
-        square of the scores is divided so that the noise scale is correct for normal noise.
+        """Return the mean of score**2 for standard normal noise: the divisor of mean squared scores
+        that makes the noise scale correct.
         """
 
     @abc.abstractmethod

@@ -96,21 +96,21 @@ class AbstractObjective(abc.ABC):
     def predict(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Predicted:
-        """Return the prediction that is compared with `prepared.measured`; it is not finite if a
-        simulation fails. JAX must be able to compile and differentiate this function.
+        """Return the prediction for `prepared.measured`; it is not finite if a simulation fails.
+        JAX must be able to compile and differentiate this function.
         """
 
     def result(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> PyTree:
-        """Return the `Result` of the simulation in `predict`, or of the first of several
-        simulations that failed.
+        """Return the `Result` of the simulation in `predict`, of the first failed one if there are
+        several.
         """
         return Result.successful
 
     def whitens(self) -> bool:
-        """Return True if the objective whitens the residuals by their covariance. The variance is
-        then 1, or larger if a term is missing in the machine.
+        """Return True if residuals are whitened: their variance is 1, or larger if a term is
+        missing.
         """
         return False
 

@@ -161,7 +161,7 @@ class Problem:
         return isinstance(self.objective, Steady)
 
     def weights(self) -> Float[np.ndarray, " n"]:
-        """Return the weights of the residuals of all data, without those of priors."""
+        """Return the weights of the residuals of all data, without priors."""
         return np.concatenate([np.ravel(np.asarray(p.weight)) for p in self.prepared])
 
     def by_record(self, residuals: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
@@ -274,7 +274,7 @@ class Problem:
         return jnp.sum(jnp.where(used, terms, 0)[..., :columns], dtype=jnp.int32)
 
     def residuals(self, x: Float[Array, " p"]) -> Float[Array, " n"]:
-        """Return the residuals of all data, followed by those of the priors."""
+        """Return the residuals of all data, followed by the residuals of the priors."""
         return jnp.concatenate(
             [*(self.residuals_of(x, i) for i in range(len(self.prepared))), self._prior(x)]
         )
@@ -298,9 +298,9 @@ class Problem:
             x, slope = jnp.where(fixed[0], fixed[1], x), jnp.where(fixed[0], 0.0, slope)
         parts, p, kind = [], z.shape[0], jnp.zeros((), jnp.int32)
         for i in range(len(self.prepared)):
-            # Only parameters that affect this record need derivatives. The start of a window
-            # affects only the rows of this window, so one column for each start variable contains
-            # the derivatives with respect to the starts of all windows.
+            # Only parameters that affect this record need derivatives. The initial state of a
+            # window affects only the rows of this window. Therefore one column for each state
+            # contains the derivatives with respect to the initial states of all windows.
             mine, starts = (
                 [u for u in self.unknowns if u.record in (None, i) and not u.hidden],
                 self._starts(i),

@@ -1,4 +1,4 @@
-"""The machine with its sensors and actuators, and functions that simulate it."""
+"""The machine with its sensors and actuators, and functions that simulate the machine."""
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
@@ -337,8 +337,8 @@ def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.")
 
 
 def contact_modes(machine: Any, inputs: int, modes: int) -> int:
-    """Return how many modes belong to contacts and gaps; they come before the modes that number
-    segments of piecewise signals. `modes`: number of all modes; `inputs`: number of inputs.
+    """Return how many modes belong to contacts and gaps; these modes come before those of piecewise
+    signals. `modes`: number of all modes; `inputs`: number of inputs.
     """
     if isinstance(machine, Mechanism):
         return MechanicalSystem(machine).layout.first_signal

@@ -58,11 +58,11 @@ class FreeRun(AbstractSimulation):
     feedback.
 
     A free run is the strictest test of a model, but the worst conditioned objective of a fit,
-    because force errors accumulate to position errors. Fit few parameters with it, or fit with
-    `Windows` and use the free run to validate the result.
+    because force errors accumulate to position errors. Fit few parameters with a free run, or fit
+    with `Windows` and validate the result with a free run.
 
     **Arguments:** `measured_start`: True if bodies start from the measured motion, low-pass
-    filtered at `cutoff` [Hz]. Otherwise they start from the values of the model, which can be
+    filtered at `cutoff` [Hz]. Otherwise bodies start from the values of the model, which can be
     fitted with ``free=["mass.s", "mass.v"]``.
 
     >>> import frictax as fx, numpy as np
@@ -235,8 +235,8 @@ class Windows(AbstractSimulation):
     whole window. Therefore the intervals (`Guarded`) use the scatter between windows.
 
     **Arguments:** `length`: length of a window [s]; `cutoff` [Hz]: cutoff of the zero-phase filter
-    for the initial states. By default it is, for each output, the frequency above which there is
-    more noise than motion; this minimises the error of the initial states. `free_starts`: True to
+    for the initial states. The default for each output is the frequency above which there is more
+    noise than motion, which minimises the error of the initial states. `free_starts`: True to
     estimate the initial states with the parameters, each from its own window. Then the first
     samples have weight too.
 

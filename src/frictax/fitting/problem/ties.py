@@ -100,7 +100,7 @@ def ties_of(
     unit: Callable[[Parameter], str],
 ) -> tuple[Tie, ...]:
     """Return the ties that the option `tied` asks for, one for each parameter. If a part or law is
-    tied to another one, all its parameters that are fitted by default are tied.
+    tied, all its parameters that are fitted by default are tied.
 
     Raise `ValueError` for an impossible tie and `KeyError` for a path that does not exist. `named`:
     option -> paths that must not be tied; `unit`: function that returns a parameter's unit.

@@ -346,9 +346,9 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
 def _by_white_noise(
     response: Float[Array, "K c s L"], correlation: Float[Array, " s"]
 ) -> Float[Array, "K c s L"]:
-    """Convert the derivative `response` from position noise to the white noise that drives it. The
-    position noise is a first-order autoregression; `response` is scaled by the standard deviation
-    of its white part.
+    """Convert the derivative `response` from position noise to the white noise that drives this
+    noise. The position noise is a first-order autoregression; `response` is scaled by the standard
+    deviation of its white part.
 
     Noise before the first sample of a spline is neglected: its effect is small, because the kernels
     of a spline begin with zeros of high order, and their sums are zero.

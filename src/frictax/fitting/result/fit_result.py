@@ -69,7 +69,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: residuals divided by
       the standard deviations. `jacobian` (m, p): derivatives of (predicted - measured) / sd with
       respect to the estimates, one row for each value, and a row for each prior. `dof`: number of
-      residuals minus number of fitted parameters.
+      residuals with weight minus number of `active` values.
     - For all entries of `x`: `full_residuals` (n,), (predicted - measured) / sd; `full_jacobian`
       (n, q), their derivatives; `full_covariance` (q, q), the covariance for white residuals;
       `active` (q,), False for a parameter at its bound.
@@ -133,7 +133,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def certificate(self) -> Certificate | None:
-        """Comparison of a free run's residuals with white noise; None if it is not possible."""
+        """Comparison of the residuals of a free run with white noise, or None (see `certify`)."""
         return certify(self.problem, self.full_residuals)
 
     @property
@@ -272,9 +272,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     def declared(
         self, unit: str, path: str, record: int | None, value: float
     ) -> tuple[str, float] | None:
-        """Return the unit in which tables show a parameter, and the SI value of this unit. The unit
-        is that of the data, or of record number `record` for a parameter of this record. Return
-        None if tables use the SI unit with a suitable prefix.
+        """Return the unit in which tables show a parameter, and the SI value of this unit. The data
+        (or the record with number `record`) determine the unit. Return None for the SI unit with a
+        suitable prefix.
         """
         if self.of_sweep:
             return display_unit(unit, self.shown_force)
@@ -286,7 +286,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return rms_units(self.records, self.model, label, self.rms[label])
 
     def rms_in_words(self, label: str) -> dict[str, str]:
-        """Return channel -> rms of the residuals of record `label` as text, in its unit."""
+        """Return channel -> rms of the residuals of record `label`, as text with a unit."""
         units, record = self.rms_units(label), {label: self.records[label]}
         return {
             name: amount(x, units[name], in_records(record, units[name], name, x))
@@ -415,7 +415,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def tied(self) -> tuple[Estimate, ...]:
-        """The parameters that were tied to others, with their errors."""
+        """The tied parameters with their standard errors."""
         return self._tied()
 
     def with_all_active(self) -> "FitResult":

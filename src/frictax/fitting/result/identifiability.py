@@ -29,8 +29,8 @@ class Identifiability:
 
     - `knowledge`: parameter name -> `Knowledge`; `notices`: reasons and remedies; `sentences`: the
       notices as text.
-    - `singular_values`: those of the Jacobian with its columns scaled to length 1; `condition`:
-      largest singular value divided by the smallest.
+    - `singular_values` of the Jacobian with its columns scaled to length 1; `condition`: largest
+      singular value divided by the smallest.
     - `null_directions`: combinations of parameters that do not change the measured variables. Each
       is a dict from name to coefficient. Coefficients are scaled: two parameters with equal
       coefficients have equally large effects on the measured variables.

@@ -132,7 +132,7 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
         + jacobian[:, kept] @ np.where(own, x[kept], 0.0)
     )
     if kept:
-        # With exact data scipy warns about steps that are not finite, and rejects them.
+        # With exact data scipy warns about steps that are not finite, and rejects these steps.
         with np.errstate(invalid="ignore"):
             without = lsq_linear(
                 columns, data / np.max(np.abs(data)), bounds=(np.where(own, 0.0, -np.inf), np.inf)

@@ -31,10 +31,10 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
 
     A field of a user's own machine or part has its declared unit. The offset and drift of a channel
     have the channel's unit. Laws, bristles and contacts declare units of translation. For a
-    rotating part they are converted to units of rotation. If a normal force multiplies a force,
-    that force has the unit of a friction coefficient. An amplitude or offset of a signal has the
-    unit of the force, torque or position that the signal drives. Times, frequencies and phases keep
-    their declared units.
+    rotating part these units are converted to units of rotation. If a normal force multiplies a
+    force, that force has the unit of a friction coefficient. An amplitude or offset of a signal has
+    the unit of the force, torque or position that the signal drives. Times, frequencies and phases
+    keep their declared units.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     channels = {

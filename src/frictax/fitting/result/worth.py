@@ -80,12 +80,12 @@ def worth(
     """Return notices of the channels that the fit does not explain, each for the record with the
     largest misfit. `found`: weighted residuals, predicted minus measured.
 
-    The gain is the share of a baseline's sum of squares that the fit explains. It is significant if
-    F = (gain / parameters) / (rest / effective samples) exceeds 4. A misfit is reported if it
-    exceeds three times the noise: the given `sd`, or the noise estimated from the record
-    (`noise_of_output`). The initial states of windows contain noise of the record. Therefore each
-    window's straight line (for a speed: its mean) is subtracted from record and residuals, if the
-    fit is better than the windows' means.
+    The gain is the share of a baseline's sum of squares that the fit explains. The gain is
+    significant if F = (gain / parameters) / (rest / effective samples) exceeds 4. A misfit is
+    reported if it exceeds three times the noise: the given `sd`, or the noise estimated from the
+    record (`noise_of_output`). The initial states of windows contain noise of the record. Therefore
+    each window's straight line (for a speed: its mean) is subtracted from record and residuals, if
+    the fit is better than the windows' means.
     """
     worst: dict[tuple[str, str], tuple[float, Notice]] = {}
     said = ("record", "unit", "misfit", "spread", "line", "still", "noise", "beside")
@@ -224,7 +224,7 @@ def _forces(
         ]
         mean = None
     else:
-        # With mass 0 the acceleration is infinite. Therefore values at a bound are moved inside.
+        # Values at a bound are moved inside, because the acceleration of a mass 0 is infinite.
         inside = np.where(x == bounds(problem.unknowns), x + 1e-6 * (problem.x0 - x), x)
         driving, mean = [], [np.asarray(a) for a in _mean_forces(problem, jnp.asarray(inside), i)]
     for k, name in enumerate(prepared.names):
@@ -237,7 +237,8 @@ def _forces(
             forces = [float(inertia) * np.asarray(prepared.known[f"{body}.a"]), *driving]
             left = r[:, k][kept]
             # Compute the noise of the acceleration below the cutoff from the white noise of the
-            # measured motion. Its spectrum is proportional to f**(2 order).
+            # measured motion. The spectrum of the acceleration noise is proportional to f**(2
+            # order).
             channels = [n for n in record.outputs if split_channel(n)[0] == body]
             order, of = max((1 if split_channel(n)[1] in POSITION_OF else 2, n) for n in channels)
             f = min(problem.objective.cutoff_at_samples, 0.5 * record.rate)

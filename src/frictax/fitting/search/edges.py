@@ -68,7 +68,7 @@ def may_gain(problem: Problem, state: Descent) -> bool:
 
     There are two signs of a discontinuity: the tolerance was not met, or one of the last trial
     points within 100 standard errors had another event sequence. The result is False if initial
-    states of windows are fitted, because the cost is discontinuous in each of them.
+    states of windows are fitted, because the cost is discontinuous in each of these states.
     """
     jacobian = np.asarray(state.jacobian)
     known = bool(np.isfinite(state.cost)) and bool(jacobian.any()) and bool(state.done)

@@ -114,7 +114,7 @@ def descend(
 
     The residuals and the Jacobian at a trial point are evaluated together, so the compiled program
     contains the model only once. A point at which a simulation fails is rejected. A point at which
-    no parameter has an effect is rejected too, because no step leads away from it.
+    no parameter has an effect is rejected too, because no step leads away from such a point.
 
     - `evaluate`: function that returns the residuals and the Jacobian at a point.
     - `floor`: cost of rounding errors; `dof`: degrees of freedom.
@@ -129,10 +129,10 @@ def descend(
     rounding error is not evaluated either.
 
     Each step minimises the linear model within a radius, at first 1, in coordinates in which 1 is
-    about the size of a value. Without this limit the first step could move a force far to an end of
-    its domain, where the cost is flat. After every second rejected step, a fraction of the undamped
-    step is tried. At a jump of the cost, where an event appears, a damped step turns parallel to
-    the jump and does not cross the jump.
+    about the size of a value. Without the radius, the first step could move a force far to an end
+    of its domain, where the cost is flat. After every second rejected step, a fraction of the
+    undamped step is tried. At a jump of the cost, where an event appears, a damped step turns
+    parallel to the jump and does not cross the jump.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
     """

@@ -1,4 +1,4 @@
-"""Methods that minimise the sum of squares. All use the same residuals and coordinates."""
+"""Methods that minimise the sum of squares. All methods use the same residuals and coordinates."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,8 +34,8 @@ class LevenbergMarquardt(AbstractMethod):
 
     If the final residuals of a free run are not white noise, rounds of searches follow
     (`frictax.fitting.search.rounds`). The cost is discontinuous where an event appears or vanishes.
-    If a search ends at a discontinuity, or met another event sequence near its end, it continues
-    beyond the discontinuity (`frictax.fitting.search.edges`). This takes at most 4 rounds, with 6
+    If a search ends at a discontinuity, or met another event sequence near its end, the search
+    continues beyond the discontinuity (`frictax.fitting.search.edges`), in at most 4 rounds with 6
     probes for each parameter and 120 steps.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
@@ -65,8 +65,8 @@ class Optax(AbstractMethod):
     - `transformation`: the default is L-BFGS with its line search; ``optax.adam(0.1)`` works too,
       with some thousand steps.
     - `steps`: the largest number of steps of a round; `rounds`: the largest number of rounds. A
-      round begins at the end of the previous one and ends when it meets the tolerance. The default
-      is one round if `steps` is given, and ten rounds of 2000 steps otherwise.
+      round begins at the final point of the previous round and ends when the tolerance is met. The
+      default is one round if `steps` is given, and ten rounds of 2000 steps otherwise.
     - `tolerance`: norm of the gradient at which the search ends.
 
     >>> import optax

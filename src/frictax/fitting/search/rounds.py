@@ -42,8 +42,9 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
     at the first fit whose residuals are white noise.
 
     64 points are simulated in parallel. If one simulation divides a time step because of its error,
-    all 64 simulations divide it, and a round takes up to 20 times as long. Therefore scores are
-    computed without error control, unless this doubles the cost at the end of the first search.
+    all 64 simulations take the shorter steps, and a round takes up to 20 times as long. Therefore
+    scores are computed without error control, unless this doubles the cost at the end of the first
+    search.
 
     **Source:** N. Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, 2016.
     """

@@ -200,8 +200,8 @@ class Run:
         return state
 
     def in_parts(self, state: Descent, until: int, noise: Any) -> Iterator[Descent]:
-        """Yield the states of a search up to its end or step `until`. The calls are so short that
-        Ctrl-C loses little work, and that progress can be reported.
+        """Yield the states of a search up to its end or step `until`. Calls are short, so that
+        Ctrl-C loses little work and progress is reported.
         """
         steps = int(state.steps)
         # Without a progress report, the first call computes about 50 000 residuals.
@@ -351,8 +351,8 @@ def _groups(going: list[int], has_lanes: bool) -> list[list[int]]:
 
 
 def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
-    """Return the indices of the starts that continue: the first one, and the best quarter of `live`
-    (at least two). A start within one standard error of a better one is left out.
+    """Return the indices of the starts that continue: the first start, and the best quarter of
+    `live` (at least two). Starts within one standard error of a better start are left out.
     """
     kept: list[int] = []
 
@@ -394,9 +394,9 @@ def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndar
 
 
 def reset_strayed(problem: Problem, end: Any, back: float) -> Float[np.ndarray, "*k p"] | None:
-    """Return the coordinates at the ends of searches, with each strayed value (see `find_strayed`)
-    moved to the coordinate +-`back`. The sign is opposite to that of its end, and its start has the
-    coordinate 0. Return None if no value strayed.
+    """Return the final coordinates of searches with strayed values (see `find_strayed`) reset to
+    +-`back`, or None if no value strayed. The start of a value has the coordinate 0; the value is
+    reset to the side of the start that is opposite to its final coordinate.
     """
     z = np.asarray(end.z)
     away = find_strayed(problem, np.asarray(end.x)) & np.isfinite(np.asarray(end.cost))[..., None]
@@ -408,7 +408,7 @@ def restart_from_bounds(run: Run, state: Descent, noise: float) -> Descent:
     best final state, or `state` if no search finds a lower cost.
 
     Next to its bound, a value has so little effect that no search moves it back. For example, a
-    Stribeck force that became 0 stays 0. The restart shows whether the data require it.
+    Stribeck force that became 0 stays 0. The restart shows whether the data require this force.
     """
     if not np.isfinite(state.cost) or not run.is_newton:
         return state
