@@ -134,7 +134,6 @@ def fit_many(
 def _problems_of_records(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> list[tuple[Problem, list[Notice]]]:
-    """Return the problem of each record."""
     objective, first = options.objective or FreeRun(), records[0]
     # The weak form would need the noise of each fit, which one program for all fits does not have.
     # Therefore forces are compared at the samples.
@@ -186,8 +185,7 @@ class Ends:
         return make_fit_result(self.models[i], self.problems[i], records, self.searches[i], *how)
 
     def errors(self) -> tuple[np.ndarray, ...]:
-        """Return standard errors, lower and upper ends of the intervals of all fits, as in `fit`.
-        """
+        """Return standard errors, lower and upper ends of intervals of all fits, as in `fit`."""
 
         def one(i: int) -> list[tuple[float, float, float]]:
             mine = self.found(i)

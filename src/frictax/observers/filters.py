@@ -110,7 +110,6 @@ class Interval(eqx.Module):
         return self._join(y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), x)
 
     def outputs(self, x: Array, mode: Modes, names: tuple[str, ...]) -> Float[Array, " c"]:
-        """Return the outputs `names` at the start of the interval."""
         system, y = self.system(x), x[: len(self.states)]
         return jnp.stack([variable_at(system, name, self.t[0], y, mode) for name in names])
 

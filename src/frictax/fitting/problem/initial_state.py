@@ -48,9 +48,9 @@ def own_parameters(model: Any, own: Any) -> dict[str, Any]:
 
 
 def begun_at(model: Any, before: Any, problem: Problem) -> Any:
-    """Return the `model` of a first fit as the start of the next fit. Values that reached a bound,
-    or whose distance from the bound grew a thousandfold, are taken from the model `before` the
-    first fit, because no search moves such values back.
+    """Return the `model` of a first fit as the start of the next fit. Values at a bound, and values
+    whose distance from the bound grew a thousandfold, are taken from the model `before` the first
+    fit. No search moves such values back.
     """
     for u in problem.unknowns:
         low, high = u.declaration.domain.bound(), u.declaration.domain.upper()

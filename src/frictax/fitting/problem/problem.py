@@ -176,7 +176,6 @@ class Problem:
             yield prepared, weight, mine.reshape(weight.shape)
 
     def rows(self) -> int:
-        """Return the number of residuals."""
         values = {u.path: np.zeros(u.shape) for u in self.unknowns}
         return sum(int(np.prod(np.shape(p.weight))) for p in self.prepared) + sum(
             p.residuals(values).shape[0] for p in self.priors
@@ -190,9 +189,9 @@ class Problem:
         """Return for each entry a length in coordinates: the spread of random starts, and the
         longest first step of a search.
 
-        The length is 1 for a bounded value (with a lower bound only, the distance of the start from
-        the bound), the size of the start value for an unbounded value, and `hidden` for an initial
-        state of a window.
+        The length is 1 for a bounded value; with a lower bound only, this is the distance of the
+        start from the bound. For an unbounded value it is the size of the start value, and for an
+        initial state of a window it is `hidden`.
         """
         kinds = [
             hidden if u.hidden else np.nan if isinstance(u.declaration.domain, Real) else 1.0
@@ -249,7 +248,7 @@ class Problem:
 
     def _residuals_and_course(self, x: Float[Array, " p"], i: int) -> tuple[Array, Course | None]:
         """Return the residuals of record number i, and the `Course` (result and events) of its
-        simulations, or None for an objective without simulations.
+        simulations; None if the objective does not simulate.
         """
         prepared = self.prepared[i]
         if not (

@@ -128,7 +128,7 @@ def invert_sensor(
 
 
 def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
-    """Return the channel that measures state `name`, and the derivative order (-1: integral)."""
+    """Return the channel that measures state `name`, and its derivative order (-1: integral)."""
     if name in channels:
         return name, 0
     velocity = related_channel(name, VELOCITY_OF)

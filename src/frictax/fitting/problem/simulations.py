@@ -230,8 +230,8 @@ class Windows(AbstractSimulation):
     Windows are better conditioned than a free run, because errors accumulate only within a window.
     The filter rounds kinks of the motion, so the initial states have an error. The error is
     computed for the motion that the first search predicts, and a second search uses corrected
-    initial states. Weight 0 applies to the first sample of each window, to samples after a gap, and
-    to samples of a delayed sensor from before the window. An error of an initial state affects its
+    initial states. Weight 0 applies to the first sample of each window, samples after a gap, and
+    samples of a delayed sensor from before the window. An error of an initial state affects its
     whole window. Therefore the intervals (`Guarded`) use the scatter between windows.
 
     **Arguments:** `length`: length of a window [s]; `cutoff` [Hz]: cutoff of the zero-phase filter
@@ -377,7 +377,7 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
     The filter rounds kinks at reversals, breakaways and steps of drives, and finite differences
     reduce fast motion. The resulting error of the initial states is systematic, so a comparison of
     windows does not show it. The error is computed for the motion that `problem` predicts at the
-    values `x`, and is subtracted from the initial states that were read from the measured motion.
+    values `x`. It is subtracted from the initial states that were read from the record.
     """
     objective = problem.objective
     if not isinstance(objective, Windows) or objective.free_starts:

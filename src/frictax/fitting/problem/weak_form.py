@@ -455,8 +455,8 @@ def noise_sizes(
     of_force, sizes = force_band(weak), jnp.asarray(_SIZES)
 
     def best(correlation: Array) -> tuple[Array, ...]:
-        """Return the least negative log likelihood, the autocorrelation of each position's noise,
-        the force noise as a fraction of `size`, and the variance of each residual.
+        """Return the least negative log likelihood, the noise autocorrelation of each position, the
+        force noise as a fraction of `size`, and the residual variances.
         """
         each = jnp.where(jnp.asarray(weak.rounded), 0.0, correlation)
         response = _by_white_noise(at.response, each)

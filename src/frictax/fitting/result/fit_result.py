@@ -138,9 +138,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def at_noise(self) -> bool | None:
-        """True if the residuals of a free run are white noise as large as the noise of the record,
-        so that no other values explain the record better. None if the noise cannot be estimated,
-        and for objectives other than `FreeRun` and `ClosedLoop`.
+        """True if the residuals of a free run are white noise as large as that of the record. Then
+        no other values explain the record better. None if the noise cannot be estimated, and for
+        objectives other than `FreeRun` and `ClosedLoop`.
         """
         return None if self.certificate is None else self.certificate.at_noise
 

@@ -113,7 +113,6 @@ def is_at_bound(size: Any, left: Any, before: Any, least: float) -> Any:
 
 
 def join_names(names: Any) -> str:
-    """Return the names joined by commas and "and"."""
     names = list(names)
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 

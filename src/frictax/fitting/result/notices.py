@@ -305,7 +305,6 @@ class Rubbing(NamedTuple):
 
 
 def has_bristles(machine: Any) -> bool:
-    """Return True if a contact of the machine has a bristle."""
     parts = machine.named_parts() if isinstance(machine, Mechanism) else ()
     return any(getattr(part, "bristle", None) is not None for _, part in parts)
 

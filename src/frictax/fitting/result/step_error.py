@@ -79,8 +79,8 @@ def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
 def _linear_change(
     found: FitResult, problem: Problem
 ) -> tuple[dict[str, float], Float[np.ndarray, " n"]]:
-    """Return the change of each estimate, and of the residuals, by a linear model of the fit, if
-    the predictions of `problem` replace the predictions of the fit.
+    """Return the changes of the estimates and of the residuals if the predictions of `problem`
+    replace those of the fit. The changes follow from a linear model of the fit.
     """
     left = []
     for i, prepared in enumerate(problem.prepared):
@@ -145,8 +145,8 @@ def with_steps_needed(found: FitResult) -> Problem | None:
 
 
 def between_samples(found: FitResult) -> list[Notice]:
-    """Return a notice if smooth instead of linear interpolation of the inputs changes an estimate,
-    unless the residuals show that the inputs are linear between samples.
+    """Return a notice if smooth instead of linear interpolation of inputs changes an estimate,
+    unless the residuals show that inputs are linear between samples.
     """
     bends = found.bends
     if bends is None or bends.most < 0.25:  # the inputs are almost linear between samples

@@ -161,7 +161,6 @@ def _leads(force: str, unit: str) -> bool:
 
 
 def rms_units(records: Mapping[str, Any], model: Any, label: str, names: Any) -> dict[str, Any]:
-    """Return the SI unit of the residuals of each channel of a record."""
     record = records[label]
     if not isinstance(record, Record):
         return dict.fromkeys(names, record.force_unit.si_name)

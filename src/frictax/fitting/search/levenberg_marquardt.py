@@ -123,10 +123,10 @@ def descend(
       which a column of the Jacobian is divided.
     - `patience`: largest number of successive steps without gain.
 
-    The residuals are not evaluated after a final step of at most 0.02 standard errors, if steps
-    converge so fast that the predicted distance to the minimum is within the tolerance. This
-    distance includes the effect of the damping. A step that changes the cost by less than its
-    rounding error is not evaluated either.
+    The residuals are not evaluated after a final step of at most 0.02 standard errors. The
+    condition is fast convergence: the predicted distance to the minimum, with the effect of the
+    damping, is within the tolerance. A step that changes the cost by less than its rounding error
+    is not evaluated either.
 
     Each step minimises the linear model within a radius, at first 1, in coordinates in which 1 is
     about the size of a value. Without the radius, the first step could move a force far to an end

@@ -35,8 +35,8 @@ class LevenbergMarquardt(AbstractMethod):
     If the final residuals of a free run are not white noise, rounds of searches follow
     (`frictax.fitting.search.rounds`). The cost is discontinuous where an event appears or vanishes.
     If a search ends at a discontinuity, or met another event sequence near its end, the search
-    continues beyond the discontinuity (`frictax.fitting.search.edges`), in at most 4 rounds with 6
-    probes for each parameter and 120 steps.
+    continues beyond the discontinuity (`frictax.fitting.search.edges`). The continuation has at
+    most 4 rounds, with 6 probes for each parameter and 120 steps.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
 

@@ -42,9 +42,8 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
     at the first fit whose residuals are white noise.
 
     64 points are simulated in parallel. If one simulation divides a time step because of its error,
-    all 64 simulations take the shorter steps, and a round takes up to 20 times as long. Therefore
-    scores are computed without error control, unless this doubles the cost at the end of the first
-    search.
+    all 64 simulations divide the step. A round then takes up to 20 times as long. Therefore scores
+    are computed without error control, unless this doubles the cost at the end of the first search.
 
     **Source:** N. Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, 2016.
     """
@@ -135,8 +134,8 @@ def _best_distinct(points: Float[np.ndarray, "k p"], scores: Float[np.ndarray, "
 class _Logarithms:
     """A conversion between coordinates and the points of CMA-ES.
 
-    For a value with one bound, the entry of a point is log(d / d0), with the distances d of the
-    value and d0 of its start from the bound. For an unbounded value, the entry is the change
+    For a value with one bound, the entry of a point is log(d / d0). Here d is the distance of the
+    value from the bound, and d0 that of its start. For an unbounded value, the entry is the change
     divided by the size of the start value. For a value with two bounds, the entry is the
     coordinate.
     """
@@ -242,9 +241,9 @@ def _scores(
 ) -> tuple[Array, ...]:
     """Return three scores of each point, from one simulation; a lower score is better.
 
-    The first score measures how long the simulation stays near the record. It is minus the mean
-    over the samples of 1 / (1 + m / 25), with m the mean square of the residuals up to that sample.
-    The second score is the mean of log(1 + square / 25), the third is the sum of squares.
+    The first score measures how long the simulation stays near the record. This score is minus the
+    mean of 1 / (1 + m / 25) over the samples, where m is the mean square of the residuals up to a
+    sample. The second score is the mean of log(1 + square / 25), the third is the sum of squares.
     """
     near = 5.0  # [noise] residuals up to this size count as near the record
     failed = 1e12  # squared residual that is assumed for a run that fails
