@@ -332,7 +332,8 @@ def _diagonal(a: Float[Array, "p p"]) -> Float[Array, " p"]:
 
 def _solve_stacked(a: Float[Array, "k p p"], b: Float[Array, "k p"]) -> Float[Array, "k p"]:
     """Solve a x = b for each pair by Gauss-Jordan elimination, with positive definite `a`.
-    `jnp.linalg.solve` would import scipy.linalg, a tenth of the time of a small fit from the shell.
+    `jnp.linalg.solve` imports scipy.linalg, which takes a tenth of the time of a small fit from the
+    shell.
     """
     at = functools.partial(jax.lax.dynamic_index_in_dim, allow_negative_indices=False)
 
