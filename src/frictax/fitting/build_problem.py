@@ -59,7 +59,7 @@ from .steady_model import check_determined, movable
 def build_sweep_problem(
     model: Any, sweep: Sweep, options: FitOptions
 ) -> tuple[Problem, list[Notice]]:
-    """Return the problem of a sweep, and notices of parameters that are not fitted."""
+    """Return the least-squares problem of a sweep, and notices about unfitted parameters."""
     records = {sweep.name: sweep}
     setup = Setup(model, Named.from_dict({}), Named.from_dict({}))
     named = {"free": named_paths(options.free)}
@@ -86,9 +86,9 @@ def build_problem(
     options: FitOptions,
     objective: AbstractObjective | None = None,
 ) -> tuple[Problem, list[Notice]]:
-    """Return the problem of a fit, and notices of its parameters and records.
+    """Return the least-squares problem of a fit, and notices about its parameters and records.
 
-    `objective` replaces the objective in the options. A sweep has the objective `Steady()`.
+    If `objective` is given, it replaces `options.objective`. For a sweep it is `Steady()`.
     """
     objective = objective or options.objective or FreeRun()
     engine = None if isinstance(objective, Steady) else fit_engine(options.engine, options.method)
@@ -130,7 +130,9 @@ def build_problem(
     origin = np.where(scaled, lower, 0.0)
     size = np.where(scaled, x0 - origin, 1.0)
     base = transform_parameters(unknowns, origin + (x0 - origin) / size, "to_unconstrained")
-    # An output whose start or offset is fitted does not get another offset.
+    # `floating` outputs get a constant offset in each prediction. This offset is left out if the
+    # initial value or the sensor offset of the output is fitted, because both have nearly the same
+    # effect.
     moved = {u.path for u in unknowns}
     is_floating = lambda name: not {name, f"outputs.{name}.offset"} & moved  # noqa: E731
     prepared = tuple(
@@ -160,7 +162,7 @@ def build_problem(
 def _with_sensors(
     machine: Any, records: Mapping[str, Any], instruments: Mapping[str, Instrument]
 ) -> Setup:
-    """Return the machine with a sensor at each channel of the records."""
+    """Return the machine with an `Instrument` for each channel of the records."""
     motions = [r for r in records.values() if isinstance(r, Record)]
     inputs = list(dict.fromkeys(name for r in motions for name in r.inputs))
     outputs = list(dict.fromkeys(name for r in motions for name in r.outputs))
@@ -186,8 +188,8 @@ def _start_values(
     prepared: Sequence[Any],
     delayed: frozenset[str],
 ) -> tuple[list[Unknown], list[np.ndarray]]:
-    """Return the unknowns and their start values. Unknowns are the parameters `chosen` (shared
-    ones, and those of each record), and the initial states of windows if the objective fits them.
+    """Return the fitted parameters and their start values: parameters that all records share, then
+    parameters with a value for each record, then fitted initial states of windows.
     """
     shared, each = chosen
     starts = [(p, None, "", shared_start(setup, p, objective, records)) for p in shared]
@@ -223,7 +225,8 @@ def _prepare(
 ) -> tuple[AbstractObjective, tuple[PreparedRecord | PreparedSweep, ...], list[Notice]]:
     """Return the objective, the prepared records, and notices.
 
-    `InverseDynamics` compares the forces at the samples if the weak form cannot be used.
+    If `InverseDynamics` cannot use its weak form, the returned objective compares forces at
+    samples.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     if objective.in_units_of_outputs():
@@ -253,10 +256,10 @@ def _prepare(
 
 
 def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[Notice]]:
-    """Replace the only record of the problem by `record`; return the problem and its notices.
+    """Return the problem with its only record replaced by `record`, and notices about this record.
 
     Both records must have the same channels in the same units. The problem must not fit an initial
-    state of the machine, because that depends on the record.
+    state of the machine, because its start value is read from the record.
     """
     check_delays({}, record)
     again = divide_gaps(problem.objective.prepare(problem.setup.machine, record), problem.engine)
@@ -265,7 +268,6 @@ def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[N
 
 
 def _notices_of_records(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
-    """Return the notices of the records of a problem."""
     objective, states = problem.objective, state_names(problem.setup.machine)
     motions = [r for r in records.values() if isinstance(r, Record)]
     return [
@@ -283,9 +285,7 @@ def prepare_record(
     instruments: Mapping[str, Instrument] | None,
     engine: Any,
 ) -> tuple[Setup, PreparedRecord, frozenset[str]]:
-    """Return the machine with the instruments of one record, the prepared record, and the names of
-    the channels that have a delay.
-    """
+    """Return the machine with its instruments, the prepared record, and the delayed channels."""
     given = {} if instruments is None else dict(instruments)
     check_channels(machine, record)
     channels = ("inputs", tuple(record.inputs)), ("outputs", tuple(record.outputs))
@@ -306,15 +306,16 @@ def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instru
 
 @functools.lru_cache(maxsize=64)
 def _perfect_sensors(channels: tuple[str, ...]) -> Named:
-    with jax.ensure_compile_time_eval():  # otherwise the cache would keep a tracer of one call
+    with jax.ensure_compile_time_eval():  # inside `jit`, the cache would otherwise store a tracer
         return _in_64_bits(Named.from_dict(dict.fromkeys(channels, perfect())))
 
 
 def _declare_domains(
     setup: Setup, chosen: Sequence[Parameter], ties: Sequence[Tie], options: FitOptions
 ) -> dict[str, Declaration]:
-    """Return the declarations of the free parameters whose declaration `bounds`, `log_scale` or a
-    tie changes. A tie narrows the domain so far that the tied parameter stays in its own domain.
+    """Return path -> declaration for the free parameters that `bounds`, `log_scale` or a tie
+    changes. A tie narrows the domain of its source, so that the tied parameter stays in its own
+    domain.
     """
     limits = options.bounds or {}
     for tie in ties:
@@ -335,7 +336,7 @@ def _declare_domains(
 def _choose_parameters(
     setup: Setup, options: FitOptions, tied: set[str]
 ) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
-    """Return the shared free parameters, those with a value for each record, and notices."""
+    """Return shared free parameters, free parameters with a value for each record, and notices."""
     free, own = options.free, options.own
     free_paths, own_paths = named_paths(free), named_paths(own)
     for what, paths in (("free", free_paths), ("own", own_paths)):
@@ -384,8 +385,8 @@ def _check_own_starts(own: Any, count: int) -> None:
 
 
 def fit_engine(engine: Any, method: Any) -> Any:
-    """Return the engine of a fit. For Levenberg-Marquardt the engine differentiates only in forward
-    mode, which gives the values and the Jacobian in one pass.
+    """Return the engine of a fit. With Levenberg-Marquardt the engine differentiates in forward
+    mode only, which gives the residuals and the Jacobian in one pass.
     """
     alone = isinstance(method, LevenbergMarquardt | None)
     if engine is None:
@@ -401,7 +402,6 @@ def _usual_engine(alone: bool) -> OnSamples:
 
 
 def _in_64_bits(model) -> Any:
-    """Return the model with all numbers in 64 bits."""
     narrow = lambda a: eqx.is_inexact_array(a) and a.dtype != np.float64  # noqa: E731
     if not any(map(narrow, jax.tree.leaves(model))):
         return model
@@ -409,8 +409,8 @@ def _in_64_bits(model) -> Any:
 
 
 def move_inside(model: Any, limits: Any) -> Any:
-    """Return the model with its start values moved between the bounds of the user. This is for
-    start values that were estimated from the data.
+    """Clip start values, which were estimated from the data, to the bounds of the user. Each value
+    is moved inside by at least 1 % of the distance between the bounds.
     """
     moved = {}
     for path, pair in limits.items() if isinstance(limits, Mapping) else ():
@@ -422,7 +422,7 @@ def move_inside(model: Any, limits: Any) -> Any:
 
 
 def _two_numbers(pair) -> tuple[float, float]:
-    """Return the two numbers of a pair, or two nan."""
+    """Return the two numbers of a pair, or (nan, nan) if `pair` does not contain two numbers."""
     try:
         low, high = (float(x) for x in pair)
     except (TypeError, ValueError):
@@ -442,7 +442,7 @@ def shared_limits(limits: Any, own: Any) -> Any:
 def on_log_scale(
     chosen: Sequence[Parameter], asked: Any, declared: Mapping[str, Declaration]
 ) -> dict[str, Declaration]:
-    """Return `declared` with a logarithmic scale for the parameters in `asked`."""
+    """Return `declared` with a logarithmic scale for the parameters named in `asked`."""
     known, out = {p.path: p for p in chosen}, dict(declared)
     for name in [asked] if isinstance(asked, str) else asked:
         below = [p for path, p in known.items() if path == name or path.startswith(f"{name}.")]

@@ -88,8 +88,8 @@ def check_delays(instruments: Mapping[str, Instrument], record: Record) -> None:
 
 
 def without_repeats(records: Mapping[str, Any]) -> tuple[dict[str, Any], list[Notice]]:
-    """Return the records without those that repeat the samples of an earlier record, and a notice
-    for each of these. Repeated samples would make all standard errors too small.
+    """Return the records, and a notice for each record that is left out because its samples equal
+    those of an earlier record. Using samples twice would make all standard errors too small.
     """
     kept, seen, notices = {}, {}, []
     for label, r in records.items():
@@ -105,7 +105,7 @@ def without_repeats(records: Mapping[str, Any]) -> tuple[dict[str, Any], list[No
 
 
 def check_deviations(records: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if unweighted residuals of different units would be added."""
+    """Raise `ValueError` if the cost adds several outputs, or records and sweeps, without `sd`."""
     motions = {label: r for label, r in records.items() if isinstance(r, Record)}
     if not motions:
         return

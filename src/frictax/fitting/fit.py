@@ -73,24 +73,25 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     - `model`: a law, a `SteadyFriction`, or a machine (a `Mechanism` or a hybrid system of your
       own). The fit of a law (`Stribeck(...)`) starts from its values and from the data. The fit of
       a class (`Stribeck`) starts from the data only. One law applies to both directions.
-    - `data`: for a law a `Sweep`, or a `DataFrame` that contains one (see `Sweep.from_pandas`). For
-      a machine a `Record`, a list of records, or a dict from label to record or sweep.
+    - `data`: for a law a `Sweep`, or a `DataFrame` that contains a sweep (see `Sweep.from_pandas`).
+      For a machine a `Record`, a list of records, or a dict from label to record or sweep.
     - `free`: paths of the parameters that are fitted; by default all that the data can identify.
       Sensors and drives of a machine also have paths, such as ``"outputs.mass.s.delay"``.
     - `tied`: path -> another path, ``"factor * path"``, or a function of all parameters by path
-      that JAX can differentiate. If a part or law is tied to another one of the same class, each of
-      its parameters is tied. A tied parameter is not in `free`. The table and `found.tied` contain
-      it with its standard error.
+      that JAX can differentiate. A part or law can be tied to another part or law of the same
+      class, with all parameters. A tied parameter is not in `free`. The table and `found.tied`
+      contain tied parameters with their standard errors.
     - `log_scale`: paths of parameters > 0 of which only the magnitude is known, such as a viscous
-      coefficient. They are fitted on a logarithmic scale, with intervals from value/k to value*k.
+      coefficient. These parameters are fitted on a logarithmic scale, with intervals from value/k
+      to value*k.
     - `priors`: a list of `Normal(...)` and `Smooth(...)`.
     - `bounds`: path -> (least, most), for a range that is narrower than the domain of the
       parameter.
     - `method`: `LevenbergMarquardt()` or `Optax(...)`. `loss`: `Squares()` or `Huber()`. `level`:
       confidence level of the intervals.
     - `starts`: number of starts of the search. `spread`: standard deviation of the random starts,
-      relative to each value. Fits with `FreeRun` use `rounds` instead. `seed`: random seed of the
-      starts and of the rounds.
+      relative to the start value. Fits with `FreeRun` use `rounds` instead. `seed`: random seed of
+      the starts and of the rounds.
     - `progress`: True shows the progress and the remaining time in one line. A function is called
       with each `ProgressLine`. Ctrl-C (`KeyboardInterrupt`) stops the fit at once, and `fit`
       returns the best result so far, with the notice `search-interrupted`.
@@ -100,7 +101,7 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     - `f_neg`: another law, or class of law, for v < 0. The paths are then ``"f_pos.F_Coulomb"``,
       ``"f_neg.F_Coulomb"``.
     - `peak` > 1: start value of the ratio of breakaway to sliding force; by default estimated from
-      the data. It is fitted only if the sweep has breakaway rows.
+      the data. The ratio is fitted only if the sweep has breakaway rows.
     - `offset` [N or N.m]: start value of a constant force, such as a payload's weight. The sweep
       must contain both directions. The data cannot distinguish an offset from an asymmetry of
       Coulomb friction, so `offset` excludes `f_neg`.
@@ -108,22 +109,22 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     **Arguments** for a machine:
 
     - `own`: paths of parameters that have a separate value for each record, such as
-      ``"mass.v@run2"``. Or a dict from path to start values, one for each record. The start values
-      of initial positions and speeds in `own` are read from each record. Those in `free` are read
-      from the record if there is only one and the machine's value is 0.
+      ``"mass.v@run2"``. Or a dict from path to start values, one value for each record. The start
+      values of initial positions and speeds in `own` are read from each record. Initial states in
+      `free` are read from a single record if the machine's value is 0.
     - `objective`: `FreeRun()` by default, `Windows`, `ClosedLoop` or `InverseDynamics`. `start`:
-      the objective of an earlier fit, whose result is the start of this fit.
+      the objective of a first fit, whose result gives the start values.
     - `instruments`: channel -> `Instrument`.
     - `engine`: `OnSamples(...)`, which is fast, or `Adaptive(...)`, which uses diffrax's solver.
-    - `rounds`: the largest number of rounds after a search of a `FreeRun` or `ClosedLoop` that ends
-      above the noise of the record. The default is 4; 0 means no rounds; 12 suits a start that is
-      far from the minimum. A round simulates 1280 random points, and makes at most 32 short fits
-      from the best of them. `found.at_noise` is True if the final residuals are noise. Results are
-      reproducible.
+    - `rounds`: the largest number of rounds, which follow if the residuals of a `FreeRun` or
+      `ClosedLoop` exceed the noise of the record. The default is 4; 0 means no rounds; use 12 if
+      the start is far from the minimum. A round simulates 1280 random points, and starts at most 32
+      short fits from the best points. `found.at_noise` is True if the final residuals are noise.
+      Results are reproducible.
 
     **Returns:** a `FitResult`. Its intervals are estimate +- t standard errors, linearised, with
-    the noise model `Guarded()`. They cover the true value in 95 % of 2000 synthetic sweeps, which
-    resemble a measured screw drive, and of 400 synthetic records. See
+    the noise model `Guarded()`. The intervals cover the true value in 95 % of 2000 synthetic
+    sweeps, which resemble a measured screw drive, and of 400 synthetic records. See
     tests/fitting/test_coverage.py and test_record_coverage.py.
 
     **Raises:** `ValueError` for a start at the bound of its domain, for too few rows, and for terms
@@ -215,7 +216,7 @@ def fit_sweep(model: Any, sweep: Sweep, options: FitOptions, work: Work) -> FitR
 def fit_records(
     model: Any, data: Any, options: FitOptions, work: Work, *, rounds: int | None = None
 ) -> FitResult:
-    """Fit a machine to records; see `fit`. `rounds` replaces the usual number of rounds."""
+    """Fit a machine to records; see `fit`. If `rounds` is given, it replaces `options.rounds`."""
     labels = label_data(data)
     records, repeats = without_repeats(labels)
     if repeats and isinstance(options.own, Mapping):
@@ -271,7 +272,7 @@ def _rounds(options: FitOptions) -> int:
 def _fit_start(
     model: Any, records: Mapping[str, Any], options: FitOptions, work: Work
 ) -> tuple[Any, FitOptions]:
-    """Fit with the objective `start`; return model and options with the result as start."""
+    """Fit with `options.start`. Return the model and the options from which the main fit starts."""
     own, start = options.own, options.start
     with_start = own_parameters(model, own)
     shared = [path for path in named_paths(own) if path not in with_start]
@@ -309,7 +310,7 @@ def _solve(
     work: Work,
     also: Sequence[np.ndarray] = (),
 ) -> FitResult:
-    """Minimise the cost and return the result of the fit; `also`: further starts of the search."""
+    """Minimise the cost and return the result of the fit. `also`: additional start points."""
     began, method = time.perf_counter(), options.method
     assert method is not None
     extent = Extent(options.starts, options.spread, options.seed, options.rounds or 0)
@@ -350,7 +351,7 @@ def _solve(
 def _with_noise_of_end(
     problem: Problem, end: Searched, method: Any, work: Work
 ) -> tuple[Problem, Searched]:
-    """Repeat the search with the noise estimated at its end, until the noise stays equal."""
+    """Repeat the search with the noise estimated at its final point, until the noise is stable."""
     objective = problem.objective
     for _ in range(3):  # three updates are enough for the noise of a weak form
         # Only whitened residuals depend on the noise. Without whitening, one search is enough.
@@ -376,7 +377,9 @@ def _with_noise_of_end(
 def _with_corrected_starts(
     problem: Problem, end: Searched, method: Any, work: Work
 ) -> tuple[Problem, Searched, tuple[Notice, ...]]:
-    """Search again with corrected initial states of the windows; return also the notices."""
+    """Repeat the search with corrected initial states of the windows. Return the first search if
+    the corrected states raise the cost by more than 5 %.
+    """
     again = problem if end.interrupted else without_rounding(problem, np.asarray(end.state.x))
     if again is problem:
         return problem, end, ()
@@ -386,7 +389,8 @@ def _with_corrected_starts(
         if not may_keep():
             raise
         return problem, end._replace(interrupted=True), ()
-    # If the record lacks the machine's kinks, corrected starts are worse. Keep the first search.
+    # Corrected initial states are worse if the model predicts kinks of the motion that the record
+    # does not contain. Then the result of the first search is used.
     if second.state is end.state or not float(second.state.cost) < LARGEST_RISE * float(
         end.state.cost
     ):
@@ -395,7 +399,7 @@ def _with_corrected_starts(
 
 
 def _merge_searches(end: Searched, second: Searched) -> Searched:
-    """Return the end of a second search, with the steps and the costs of both searches."""
+    """Return `second` with the steps of both searches; its cost replaces the least of `costs`."""
     steps = np.asarray(end.state.steps + second.state.steps, np.int32)
     costs = np.where(end.costs == np.min(end.costs), float(second.state.cost), end.costs)
     return second._replace(state=dataclasses.replace(second.state, steps=steps), costs=costs)
@@ -409,9 +413,7 @@ def with_step_notices(found: FitResult) -> FitResult:
 
 
 def misfit(found: FitResult) -> float:
-    """Return the misfit by which fits of the same data are compared: the sum of squares, or the
-    noise scale of a robust loss.
-    """
+    """Return the misfit that compares fits: sum of squares, or noise scale of a robust loss."""
     robust = found.loss.rounds > 1
     return found.noise_scale if robust else float(np.sum(found.full_residuals**2))
 

@@ -1,7 +1,7 @@
 """Fit one model to many records or measurements; one compiled call runs the searches of many fits.
 
-`fit_many` returns the values of all fits; `fit_each` returns for each record the result, or the
-exception of a failed fit; `fleet` uses it.
+`fit_many` returns the values of all fits. `fleet` uses `fit_each`, which returns for each record
+its result, or the exception of a failed fit.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import Searched, search
 from .steady_model import assemble_friction
 
-# Exceptions for wrong records and options. They have a message for the user.
+# Exceptions that wrong records or options raise, with a message for the user.
 MISTAKES = (ValueError, KeyError, TypeError, OSError)
 
 
@@ -61,8 +61,8 @@ def fit_many(
     (or simulated) measurements of one experiment.
 
     On each processor, one compiled call runs 32 least-squares fits by Levenberg-Marquardt. Other
-    fits run one after the other. Records of another length need another compilation; another number
-    of records, or other values, do not.
+    fits run one after the other. A new length of the records needs a new compilation; a new number
+    of records, or new values, do not.
 
     **Arguments:**
 
@@ -73,20 +73,19 @@ def fit_many(
     - `measured`: the k measurements of n samples. For a sweep: forces (k, n) [N or N.m]. For one
       record: output -> (k, n) in SI, or (k, n) if it has one output. Leave it out for several
       records.
-    - `values`: path -> k numbers, one for the machine of each fit. They are the fixed values of a
-      parameter (such as a payload or an initial state), or the start values if the parameter is
-      free.
+    - `values`: path -> k numbers, one for the machine of each fit. The numbers are the fixed values
+      of a parameter (such as a payload or an initial state), or the start values of a free
+      parameter.
     - `free`, `tied`, `method`, `loss`, `level`, `progress`: as in `fit`; `objective`, `engine`: for
       records only.
 
-    **Returns:** `Replicates`: the values of all k fits, each as `fit` finds them, for example to
-    study bootstrap errors or coverage. Intervals are computed when they are used, as for a single
-    fit.
+    **Returns:** `Replicates`: the values of all k fits, equal to those of `fit`, for example to
+    study bootstrap errors or coverage. Intervals are computed on first use.
 
     **Raises:** `ValueError` for measurements of another shape, and for records whose channels
     differ.
 
-    The scatter of 200 repeats of one sweep, and the standard errors of single fits:
+    Compare the scatter of 200 repetitions of one sweep with the standard errors of single fits:
 
     >>> import frictax as fx, numpy as np
     >>> v = np.linspace(0.5, 8.0, 16)
@@ -135,7 +134,6 @@ def fit_many(
 def _problems_of_records(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> list[tuple[Problem, list[Notice]]]:
-    """Return the problem of each record."""
     objective, first = options.objective or FreeRun(), records[0]
     # The weak form would need the noise of each fit, which one program for all fits does not have.
     # Therefore forces are compared at the samples.
@@ -166,7 +164,7 @@ def _problems_of_records(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ends:
-    """The problems and the ends of many searches. The result of a fit is computed on demand."""
+    """The problems of many fits and the results of their searches; `found` computes one fit."""
 
     models: Sequence[Any]
     sources: Sequence[Any]
@@ -178,18 +176,16 @@ class Ends:
 
     @property
     def states(self) -> list[Any]:
-        """The best state of each search."""
         return [end.state for end in self.searches]
 
     def found(self, i: int) -> FitResult:
-        """Return the result of fit `i`."""
         source = self.sources[i]
         records = {source.name or type(source).__name__: source}
         how = self.method, self.level, self.notes[i]
         return make_fit_result(self.models[i], self.problems[i], records, self.searches[i], *how)
 
     def errors(self) -> tuple[np.ndarray, ...]:
-        """Return standard errors and intervals of all fits, as `fit` computes them."""
+        """Return standard errors, lower and upper ends of intervals of all fits, as in `fit`."""
 
         def one(i: int) -> list[tuple[float, float, float]]:
             mine = self.found(i)
@@ -209,7 +205,7 @@ class Ends:
         return rows[..., 0], rows[..., 1], rows[..., 2]
 
     def with_steps_needed(self) -> "Ends":
-        """Repeat the searches of fits that need shorter time steps, and return all ends."""
+        """Return the searches after repeating those whose fits need shorter time steps."""
         problems, searches = list(self.problems), list(self.searches)
         for i, (problem, end) in enumerate(zip(problems, searches, strict=True)):
             if not isinstance(problem.engine, OnSamples) or not np.isfinite(float(end.state.cost)):
@@ -242,7 +238,7 @@ def ends_of(
     work: Work,
     length: Length | None = None,
 ) -> Ends:
-    """Search all problems, which have one record each, and return the ends of the searches.
+    """Search the minimum of all `asked` problems, which have one record each.
 
     Least-squares problems with Levenberg-Marquardt are searched together, other problems one after
     the other. `length`: see `search_together`.
@@ -279,7 +275,7 @@ def fit_each(
 
     Least-squares fits from one start are searched together, other fits one after the other.
     `length` is a function from the number of samples of a record to the number up to which the
-    record is padded. So records of different lengths share few compiled programs.
+    record is padded. With padding, records of different lengths share compiled programs.
     """
     out: list[Any] = []
     if not _is_searched_together(options):
@@ -313,7 +309,8 @@ def _problems_of_each(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> Iterator[tuple[Problem, list[Notice]] | Exception]:
     """Yield the problem of each record with its notices, or the exception of an invalid record."""
-    # Problems by key, with the notices of their machine, for use by later records.
+    # The problem of the first record with each key, and notices about the machine. Later records
+    # with the same key use this problem again.
     like: dict[Any, tuple[Problem, list[Notice]]] = {}
     for model, record in zip(models, records, strict=True):
         # Problems with equal keys differ only in their samples. If the record prescribes a motion,
@@ -345,7 +342,7 @@ def _problems_of_each(
 def _fit_in_two_stages(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions, length: Length | None
 ) -> list[FitResult | Exception]:
-    """Fit each record with `options.start`, and from the result with `options.objective`."""
+    """Fit each record with `options.start`, and again with `options.objective` from the result."""
     last = dataclasses.replace(options, start=None)
     first = dataclasses.replace(last, objective=options.start, method=None, log_scale=())
     before = fit_each(models, records, first, length=length)
@@ -360,7 +357,7 @@ def _fit_in_two_stages(
 
 
 def _is_searched_together(options: FitOptions) -> bool:
-    """Return True if the searches of these fits run together."""
+    """Return True if fits with these options run in common compiled searches."""
     objective, start = options.objective, options.start
     if start is not None and (objective or FreeRun()).drives() != start.drives():
         return False  # `fit_records` reports this combination as an error
@@ -375,7 +372,7 @@ def _is_searched_together(options: FitOptions) -> bool:
 
 
 def records_of(data: Any, measured: Any) -> list[Record]:
-    """Return the record of each fit: from `data`, or one record with the `measured` outputs."""
+    """Return the records in `data`, or copies of the one record with the `measured` outputs."""
     if isinstance(data, Record):
         if measured is None:
             raise ValueError(
@@ -405,7 +402,7 @@ def records_of(data: Any, measured: Any) -> list[Record]:
 
 
 def models_of_each(model: Any, values: Any, count: int) -> list[Any]:
-    """Return a list with the model of each fit. `values`: path -> one value for each fit."""
+    """Return the model of each fit. `values`: path -> one value for each fit."""
     each = values_of_each(model, values, count)
     if not each:
         return [model] * count
@@ -413,7 +410,7 @@ def models_of_each(model: Any, values: Any, count: int) -> list[Any]:
 
 
 def values_of_each(model: Any, values: Any, count: int) -> dict[str, np.ndarray]:
-    """Return a dict from path to the values of all fits, of shape (count, ...), in SI."""
+    """Return path -> values of all fits (count, ...) in SI."""
     if not values:
         return {}
     if not isinstance(values, Mapping):
@@ -439,7 +436,6 @@ def values_of_each(model: Any, values: Any, count: int) -> dict[str, np.ndarray]
 
 
 def _forces(measured: Any, n: int) -> Float[np.ndarray, "k n 1"]:
-    """Return the measured forces of each fit of a sweep with `n` rows."""
     try:
         x = None if measured is None else np.asarray(measured, dtype=float)
     except (TypeError, ValueError):
@@ -453,7 +449,7 @@ def _forces(measured: Any, n: int) -> Float[np.ndarray, "k n 1"]:
 
 
 def _measurements(record: Record, outputs) -> list[dict[str, np.ndarray]]:
-    """Return a list with one dict for each measurement: output -> samples (n,)."""
+    """Return one dict for each measurement: output -> samples (n,)."""
     names = list(record.outputs)
     only = {names[0]: outputs} if len(names) == 1 else {}
     given = outputs if isinstance(outputs, Mapping) else only

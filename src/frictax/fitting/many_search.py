@@ -36,11 +36,12 @@ def search_together(
     work: Work,
     length: Length | None = None,
 ) -> tuple[list[Problem], list[Descent], list[list[Notice]]]:
-    """Search many problems that have one record each. Return the problems with the final initial
-    states of their windows, the ends of the searches (equal to those of `search`), and the notices.
+    """Search the minimum of many problems that have one record each. Return the problems with
+    corrected initial states of windows, the final states of the searches (as from `search`), and
+    notices.
 
-    `length`: a function that gives the number of samples up to which a record of a free run is
-    padded. So records of different lengths share a compiled program.
+    `length`: a function from the number of samples of a record to the number after padding (free
+    runs only). Padded records of different lengths share a compiled program.
     """
     is_steady = problems[0].is_steady
     names = {" fits": 2.0, " edges": 1.0 * (not is_steady)}
@@ -53,7 +54,8 @@ def search_together(
         begin = [np.asarray(ends[i].z) for i in moved]
         more = _together([again[i] for i in moved], method, parts[" fits"], begin)
         for i, end in zip(moved, more, strict=True):
-            # If the record lacks the machine's kinks, corrected starts are worse and not used.
+            # Corrected initial states are worse if the model predicts kinks of the motion that the
+            # record does not contain. Then the result of the first search is used.
             if float(end.cost) < LARGEST_RISE * float(ends[i].cost):
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
                 ends[i] = dataclasses.replace(end, steps=steps)
@@ -92,7 +94,7 @@ def _fill(problem: Problem, length: Length) -> Problem:
     if more <= 0:
         return problem
     t = np.asarray(one.t)
-    # The added time steps are a thousandth of the median step, so the state hardly changes in them.
+    # Each added time step is a thousandth of the median step, so the state hardly changes.
     step = 1e-3 * float(np.median(np.diff(t)))
     tail = t[-1] + step * np.arange(1, more + 1)
 
@@ -113,9 +115,7 @@ def _fill(problem: Problem, length: Length) -> Problem:
 
 
 def _cut(problem: Problem, filled: Problem, end: Descent) -> Descent:
-    """Remove the rows that `_fill` added to `problem` from `end`, the end of the search of
-    `filled`. Return the shortened end.
-    """
+    """Return the search state `end` without the rows that `_fill` added to the problem."""
     rows, more = (sum(p.weight.size for p in q.prepared) for q in (problem, filled))
     if rows == more:
         return end
@@ -132,8 +132,8 @@ def _together(
     work: Work,
     starts: Sequence[np.ndarray] | None = None,
 ) -> list[Descent]:
-    """Search each problem from its own start, or from the coordinates `starts`, and return the
-    ends. Problems of equal structure and shapes share compiled calls.
+    """Return the final state of the search of each problem, from its own start or from the
+    coordinates `starts`. Problems of equal structure and shapes share compiled calls.
     """
     kinds: dict[Any, list[int]] = {}
     flat = [jax.tree.flatten(one) for one in problems]
@@ -171,7 +171,7 @@ def _of_a_kind(
     method: LevenbergMarquardt,
     tell: Callable[[int], None],
 ) -> Descent:
-    """Search problems from the coordinates `begin`. Only arrays among their `leaves` differ."""
+    """Search from `begin`. The problems differ only in the arrays among their `leaves`."""
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
@@ -196,7 +196,8 @@ def _of_a_kind(
         return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
 
     ends = search_from(begin, tell)
-    # A search hardly moves a value that is next to its bound. Therefore such a value is reset.
+    # A search hardly moves a value that is next to its bound. Therefore the value is reset, and the
+    # search is repeated.
     for back in BACK:
         z = [reset_strayed(p, _state_at(ends, i), back) for i, p in enumerate(problems)]
         if all(one is None for one in z):
@@ -229,7 +230,7 @@ class _OneOfMany(Run):
     """A search of one of many problems by the compiled program that they share."""
 
     def advance(self, state: Descent, until: int, noise: Any) -> Descent:
-        assert noise == 1.0  # The common program is compiled for this noise scale.
+        assert noise == 1.0  # the common program is compiled for the noise scale 1
         leaves, dof, floor = jax.tree.leaves(self.problem), self.dof, self.floor
         how = [state], until, np.array([dof]), np.array([floor])
         return _state_at(_call_program(self.problem, [leaves], self.method, *how), 0)
@@ -245,7 +246,7 @@ def _call_program(
     floors: Float[np.ndarray, " k"],
 ) -> Descent:
     """Search at most `_TOGETHER` problems from `states` to step `until`. One compiled program
-    serves any number of problems. They differ from `first` only in the arrays among their `leaves`.
+    serves any number of problems that differ from `first` only in the arrays among their `leaves`.
     """
     count = len(states)
     mine = np.minimum(np.arange(_TOGETHER), count - 1)  # unused entries repeat the last problem
@@ -274,10 +275,10 @@ def _all(
     floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
     """Continue each search from its entry of `states` to its step in `limits`. Return the arrays of
-    the final states. For laws, `method` is given and runs each search to its end in one call.
+    the final states. For laws, `method` is given, and one call makes all steps of each search.
 
     The searches run one after the other. In a batch, each search would take as many steps as the
-    longest one.
+    longest search.
     """
 
     def one(at) -> Descent:

@@ -1,8 +1,8 @@
-"""The options of a fit, in one list: `fit`, `fit_many`, `outlook`, `fleet`, `Structure` and problem
-files take their options from it.
+"""One list of the options of a fit, for `fit`, `fit_many`, `outlook`, `fleet`, `Structure` and
+problem files.
 
-`FitOptions` holds the values with their defaults, and checks them. From the `TypedDict`s below,
-type checkers and editors know which function takes which option, and its type.
+`FitOptions` contains the values and defaults, and checks the values. From the `TypedDict`s, type
+checkers and editors know the options of each function and their types.
 """
 
 import dataclasses
@@ -102,8 +102,8 @@ class FleetFitOptions(ParameterOptions, DomainOptions, SearchOptions, total=Fals
 
 
 class NoSuchOption:
-    """The type that a type checker gives to a misspelt option, so that its error message names the
-    option. Without this type, pyright only reports that no overload of the function matches.
+    """The type of a misspelt option for type checkers, so that an error message names the option.
+    Without this type, pyright only reports that no overload of the function matches.
     """
 
 
@@ -208,7 +208,9 @@ def is_given(value: Any) -> bool:
 
 
 def refuse(given: Mapping[str, Any], of: str, here: str) -> None:
-    """Raise `ValueError` for options that would have no effect."""
+    """Raise `ValueError` if an option in `given` has a value. These options are for `of` and have
+    no effect for `here`; both are words for the message.
+    """
     for name, value in given.items():
         if is_given(value):
             raise ValueError(

@@ -43,7 +43,7 @@ def starting_law(
     `fexp` is searched on a grid between about 1/highest and 1/lowest speed. The nodes of a table
     are the speed 0 and quantiles of the measured speeds.
 
-    **Arguments:** `kind`: `Coulomb`, `Stribeck` or `Table`; `exponent`: that of `Stribeck`;
+    **Arguments:** `kind`: `Coulomb`, `Stribeck` or `Table`; `exponent`: the exponent of `Stribeck`;
     `nodes`: the number (>= 2) of the nodes of `Table`, or their speeds. The default number is a
     third of the number of measured speeds, at most 6.
 
@@ -92,8 +92,8 @@ def starting_law(
             law = Table([[at[0], size]])
             return law
         hats = [np.interp(v, at, row) for row in np.eye(at.size)]
-        # A weak prior at the mean force keeps the force of a node near the curve, if no speed was
-        # measured between its neighbours.
+        # If no speed was measured between the neighbours of a node, the data do not determine its
+        # force. Then a weak prior at the mean force determines the force.
         pull = [
             np.concatenate([hat * w, 1e-3 * row])
             for hat, row in zip(hats, np.eye(at.size), strict=True)
@@ -125,11 +125,11 @@ def starting_bristle(
 
     After a reversal from full sliding, friction changes from one limit to the opposite one.
     `sigma_0` is the friction force divided by the distance in which 63 % of this change happens.
-    This is exact for `Dahl`. For `ElastoPlastic` and `MaxwellSlip`, springs that yield near their
-    limit, `sigma_0` is 1.26 times as large. The start must be right within a factor of a few. The
-    motion of a contact that slides far does not depend on `sigma_0`, so a search cannot correct the
-    value. If the record has no reversal, `sigma_0` is the largest force divided by 5 um (ground
-    steel), or by 1 mrad (geared joints).
+    This value is exact for `Dahl`. For `ElastoPlastic` and `MaxwellSlip`, springs that yield near
+    their limit, `sigma_0` is 1.26 times as large. A fit needs a start value that is correct within
+    a factor of a few: the motion of a contact that slides far does not depend on `sigma_0`, so the
+    search cannot correct a larger error. If the record has no reversal, `sigma_0` is the largest
+    force divided by 5 um (ground steel), or by 1 mrad (geared joints).
 
     A single element of `MaxwellSlip` has the stiffness `sigma_0`. Several elements share the force
     equally and slip at distances on a geometric grid, from half to twice the distance of a single
@@ -137,8 +137,9 @@ def starting_bristle(
 
     **Arguments:** `kind`: `Dahl`, `LuGre`, `ElastoPlastic` or `MaxwellSlip`; `motion` [m or rad]
     and `friction` [N or N.m] at each sample; `m` [kg or kg.m2]: the moving mass; `viscous` [N.s/m]:
-    the viscous friction. `sigma_1` is such that both together damp the sticking mass critically (0
-    without `m`). `rotational`: True for rotation; `elements`: number of elements of `MaxwellSlip`.
+    the viscous friction. `sigma_1` and `viscous` together damp the sticking mass critically;
+    without `m`, `sigma_1` is 0. `rotational`: True for rotation; `elements`: number of elements of
+    `MaxwellSlip`.
 
     **Raises:** `ValueError` for another kind of bristle, for `elements` < 1, and for several
     elements if `kind` is not `MaxwellSlip`.
@@ -171,7 +172,7 @@ def starting_bristle(
     bristle: Any  # an instance of `kind`
     if kind is MaxwellSlip:
         grid = np.geomspace(0.5, 2.0, elements) if elements > 1 else np.ones(1)
-        # The shares are given explicitly, so that they are parameters that a fit can change.
+        # The shares are given explicitly, because a fit changes only shares that are given.
         bristle = MaxwellSlip(stiffness / (elements * grid), share=np.ones(elements))
         return bristle
     values = {"sigma_0": stiffness}
@@ -218,8 +219,8 @@ def _nonnegative(
 
 
 def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
-    """Return the friction model to fit: `SteadyFriction`, or only a law if no other option or
-    breakaway row requires more.
+    """Return the friction model to fit. It is a law if `f_neg`, `peak` and `offset` are not given
+    and the sweep has no breakaway rows, otherwise a `SteadyFriction`.
     """
     f_neg, peak, offset = options.f_neg, options.peak, options.offset
     if isinstance(model, SteadyFriction):
@@ -246,8 +247,8 @@ def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
 
 
 def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
-    """Return a list with `model` after setting its free parameters near the data. The list is empty
-    for laws other than `Coulomb`, `Stribeck` and `Table`.
+    """Return a list of one model: `model` with the parameters `paths` set near the data. The list
+    is empty for laws other than `Coulomb`, `Stribeck` and `Table`.
     """
     steady = as_steady(model)
     values: dict[str, Any] = {}
@@ -288,7 +289,7 @@ def _law(model, data: Sweep) -> AbstractLaw:
 def movable(
     model: Any, data: Sweep, free: Any, tied: Container[str] = ()
 ) -> tuple[list[Parameter], list[Notice]]:
-    """Return the parameters that are fitted, and notices of those that cannot be fitted."""
+    """Return the parameters that are fitted, and notices about parameters that cannot be fitted."""
     chosen = [p for p in select(model, free) if p.path not in tied]
     notes = []
     if isinstance(model, SteadyFriction):
@@ -310,7 +311,7 @@ def movable(
     if len(edge) < len(chosen):
         chosen = [p for p in chosen if p not in edge]
         notes += [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
-    # The conversion raises an error for a start at the end of its domain.
+    # This conversion raises an error for a start value at the bound of its domain.
     to_unconstrained(model, [p.path for p in chosen])
     return chosen, notes
 

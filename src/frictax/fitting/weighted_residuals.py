@@ -29,10 +29,10 @@ def weighted_residuals(
     """Return (predicted - measured) / sd of all values that an objective compares; 0 for samples
     without weight.
 
-    The function is pure in `model`, for `jax.grad`, `jacfwd`, `vmap` and `jit`. `fit` minimises
-    half the sum of squares of these residuals. With `Windows` this is true for the first search
-    only; the second search corrects the initial states of the windows. If a simulation fails, the
-    residuals are not finite.
+    The function is pure in `model`, so `jax.grad`, `jacfwd`, `vmap` and `jit` can transform it.
+    `fit` minimises half the sum of squares of these residuals. With `Windows`, only the first
+    search minimises this sum; the second one uses corrected initial states of the windows. If a
+    simulation fails, the residuals are not finite.
 
     **Arguments:** `model`: a law or `SteadyFriction` for a sweep, a machine for a record.
     `objective` (default `FreeRun()`), `engine` (default `OnSamples()`) and `instruments` are as in

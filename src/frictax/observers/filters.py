@@ -1,5 +1,5 @@
-"""A bank of extended Kalman filters through stick and slip: the exact run from one sample to the
-next (`Interval`), the steps of the filters, and the loop over samples.
+"""A bank of extended Kalman filters through stick and slip: the simulation from one sample to the
+next (`Interval`), the prediction and update of a filter, and the loop over samples.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ class Uncertainties(eqx.Module):
 class Interval(eqx.Module):
     """A machine during one interval of a record.
 
-    The vector x contains the state of the machine, then the parameters of `uncertain`. `t`,
+    The vector x contains the state of the machine, then the parameters `uncertain.names`. `t`,
     `inputs`: values at the two ends of the interval; `contacts`: number of modes that belong to
     contacts.
     """
@@ -59,7 +59,7 @@ class Interval(eqx.Module):
     contacts: int = eqx.field(static=True)
 
     def system(self, x: Array, draw: Array | None = None) -> AbstractHybridSystem:
-        """Return the machine with the parameters in x and the noise `draw` added."""
+        """Return the machine with the parameters in x and the noise of `draw` (standard normal)."""
         w = self.uncertain
         values = {
             name: _clip(x[len(self.states) + i], w.low[i], w.high[i])
@@ -88,8 +88,8 @@ class Interval(eqx.Module):
         return system, *system.begin(self.t[0], y)
 
     def end(self, x: Array, draw: Array, engine: Engine) -> tuple[Array, PyTree]:
-        """Return x at the end of the interval, computed by the exact run through all events, and
-        the result code of the run. `draw`: standard normal variables for the noise.
+        """Return x at the end of the interval, simulated through all events, and the result code of
+        the simulation. `draw`: standard normal numbers for the noise.
         """
         x, draw = self._add_drift(x, draw)
         system, y, mode = self.start(x, draw)
@@ -97,7 +97,7 @@ class Interval(eqx.Module):
         return self._join(path.ys[-1], x), path.result
 
     def end_in_mode(self, x: Array, draw: Array) -> Array:
-        """Return x at the end for the constant mode of the start, by one Runge-Kutta step."""
+        """Return x at the end of the interval by one Runge-Kutta step in the mode at its start."""
         y = x[: len(self.states)]
         x, draw = self._add_drift(x, draw)
         system, mode, (t0, t1) = self.system(x, draw), constant(self.start(x, draw)[2]), self.t
@@ -110,7 +110,6 @@ class Interval(eqx.Module):
         return self._join(y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), x)
 
     def outputs(self, x: Array, mode: Modes, names: tuple[str, ...]) -> Float[Array, " c"]:
-        """Return the outputs `names` at the start of the interval."""
         system, y = self.system(x), x[: len(self.states)]
         return jnp.stack([variable_at(system, name, self.t[0], y, mode) for name in names])
 
@@ -127,7 +126,7 @@ class Interval(eqx.Module):
     @property
     def _length(self) -> Array:
         length = self.t[1] - self.t[0]
-        # At the last sample no interval begins. Its length of 0 is replaced by 1.
+        # After the last sample the length is 0. The value 1 avoids a division by 0.
         return jnp.where(length > 0, length, 1.0)
 
     def _add_drift(self, x: Array, draw: Array) -> tuple[Array, Array]:
@@ -141,7 +140,7 @@ class Interval(eqx.Module):
 
 
 def _clip(value: Array, low: Array, high: Array) -> Array:
-    """Clip a value to its domain, with derivative 1 so that updates can move it back."""
+    """Clip a value to its domain. The derivative is 1, so that updates can move the value back."""
     return value + constant(jnp.clip(value, low, high) - value)
 
 
@@ -170,7 +169,6 @@ class FilterProblem(eqx.Module):
     contacts: int = eqx.field(static=True)
 
     def interval(self, i: Any, j: Any) -> Interval:
-        """Return the interval from sample i to sample j."""
         ends = jnp.stack([i, j])
         inputs = {name: u[ends] for name, u in self.inputs.items()}
         return Interval(
@@ -185,7 +183,7 @@ class FilterProblem(eqx.Module):
 
 
 class FilterOutput(eqx.Module):
-    """The estimates at one sample or all samples; `result`: code of the run up to the sample."""
+    """The estimates at one sample or all samples; `result`: result code of the simulation."""
 
     x: Float[Array, "... k"]
     P: Float[Array, "... k k"]
@@ -221,11 +219,11 @@ class FilterUpdate(eqx.Module):
 def predict(
     interval: Interval, x: Mean, P: Covariance, engine: Engine, saltation: bool
 ) -> tuple[Mean, Covariance, PyTree]:
-    """Return mean and covariance at the end of the interval, and the result code of the run.
+    """Return mean and covariance at the end of the interval, and the result code of the simulation.
 
-    The mean comes from the exact run. With `saltation`, the covariance comes from the derivatives
-    of this run, which include the saltation matrices of all events. Otherwise it comes from the
-    derivatives of one step in the mode at the start.
+    The mean is simulated through all events. With `saltation`, the covariance follows from the
+    derivatives of this simulation, which include the saltation matrix of each event. Otherwise the
+    covariance follows from one Runge-Kutta step in the mode at the start.
     """
     draw = jnp.zeros(interval.uncertain.size)
 
@@ -248,7 +246,7 @@ def update(
     sensors: Measurement,
     saltation: bool,
 ) -> FilterUpdate:
-    """Correct the filter by the sample at the start of the interval."""
+    """Return the filter after its update by the sample at the start of the interval."""
     mode, R = interval.start(x)[2], jnp.diag(sensors.variance)
     output = lambda x: interval.outputs(x, mode, sensors.names)  # noqa: E731
     C = jax.jacfwd(output)(x)
@@ -279,11 +277,11 @@ def apply_rest(
 def draw_member(
     interval: Interval, x: Mean, P: Covariance, mode: Modes, z: Number
 ) -> tuple[Mean, Covariance]:
-    """Draw one Gaussian of a mixture that is equal to the given Gaussian.
+    """Draw a member of a Gaussian mixture that is equal to the Gaussian of mean x and covariance P.
 
-    If an event is near, the event function of the member has a smaller standard deviation: its
-    change during the interval. The event function is approximately linear in this range. `z`:
-    standard normal variable by which the means of the members differ.
+    Near an event, the standard deviation of the member's event function is reduced to the change of
+    this function during the interval. In this range the event function is approximately linear.
+    `z`: standard normal number that shifts the mean of the member.
     """
 
     def margins(x: Array) -> tuple[Array, Array]:
@@ -323,7 +321,7 @@ def run_filters(
 
     def step(carry: Any, at: Any) -> Any:
         (X, P, log_w, result), (i, key) = carry, at
-        # The interval after sample i uses the inputs from this sample on.
+        # The update by sample i and the next prediction use the interval that begins at sample i.
         interval = problem.interval(i, jnp.minimum(i + 1, n - 1))
         sensors = Measurement(problem.measured[i], problem.variance[i], problem.outputs)
         correct = lambda x, P: update(interval, x, P, sensors, saltation)  # noqa: E731
@@ -345,7 +343,7 @@ def run_filters(
         go = lambda x, P: predict(interval, x, P, engine, saltation)  # noqa: E731
         X, P, result = jax.vmap(go)(X, P)
         failed = ~jnp.all(jnp.isfinite(X), axis=1)
-        if members > 1:  # The other members of the ensemble replace a failed member.
+        if members > 1:  # a failed filter gets weight 0
             X = jnp.where(failed[:, None], problem.x, X)
             P = jnp.where(failed[:, None, None], 0.0, P)
             log_w = jnp.where(failed, -jnp.inf, log_w)

@@ -1,4 +1,4 @@
-"""States and drifting parameters of a machine from a record: `kalman_filter`, `Filtered`."""
+"""Estimate states and drifting parameters of a machine from a record."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ class Filtered:
       ``found["mass.v"]`` is one column of `mean`, ``found.sd["mass.v"]`` its standard deviation.
     - `innovation` (n, c), `innovation_covariance` (n, c, c): measured minus predicted values,
       before the update by the sample.
-    - `nis` (n,): normalised innovations squared. Their mean is c if the covariances are right, and
-      larger if the covariances are too small.
+    - `nis` (n,): normalised innovations squared. The mean over the samples is c if the covariances
+      are correct, and larger if they are too small.
     - `log_likelihood`: log of the likelihood of all samples.
     - `stuck`: contact -> (n,), probability that the contact sticks; 0 or 1 for a single filter.
 
@@ -140,16 +140,16 @@ def kalman_filter(
     """Estimate states and slowly changing parameters of a machine at each sample of a record. A
     bank of extended Kalman filters follows stick and slip.
 
-    Between samples, the mean of each filter follows the exact run through its events. The
-    covariance follows the exact derivatives of this run, which include the saltation matrix of each
-    event. When a contact comes to rest, the variance of its velocity becomes 0, and the uncertainty
-    of the velocity becomes an uncertainty of the position.
+    Between samples, the mean of each filter is simulated through all events. The derivatives of
+    this simulation, with the saltation matrix of each event, give the covariance. When a contact
+    comes to rest, the variance of its velocity becomes 0, and the uncertainty of the velocity
+    becomes an uncertainty of the position.
 
-    A derivative cannot show *whether* an event has happened. If a single filter (``members=1``)
-    assumes that a contact sticks while it slides, it has no velocity to correct. Therefore, when an
-    event is near, the filters of the bank have different distances from it. The filters are
-    weighted by their innovations. `stuck` is the sum of the weights of the filters in which the
-    contact sticks.
+    Derivatives do not show *whether* an event has happened. If a single filter (``members=1``)
+    assumes that a sliding contact sticks, the variance of its velocity is 0, so measurements do not
+    correct the velocity. Therefore, when an event is near, the filters of the bank get different
+    distances from the event. The innovations determine the weights of the filters; `stuck` is the
+    weight of the filters in which the contact sticks.
 
     **Arguments:**
 
@@ -161,27 +161,27 @@ def kalman_filter(
       slightly; otherwise an error at the first event cannot be corrected later.
     - `drift`: parameter -> standard deviation of its random walk, in the unit of the parameter per
       root of a second. Model an unknown load as a ``fx.Force("mass", 0.0)`` that drifts.
-    - `noise`: input of the record, or parameter -> white noise about its value, in its unit times
-      the root of a second. With white noise on a force, the time of breakaway depends on the
-      sampling interval, and derivatives do not show this. If a contact sticks, let a load or
-      friction drift instead.
+    - `noise`: input of the record, or parameter -> white noise about the value, in the unit of the
+      value times the root of a second. With white noise on a force, the time of breakaway depends
+      on the sampling interval, and the derivatives do not include this dependence. If a contact
+      sticks, let a load or friction drift instead.
     - `members`: number of filters; 1 is enough if no contact sticks.
-    - `saltation`: False, for comparison: the covariance of a single filter is propagated in the
-      mode at the start of an interval, like in an observer without events.
+    - `saltation`: False is for comparison with an observer without events: the covariance of a
+      single filter is then propagated in the mode at the start of each interval.
     - `seed` of the random differences between the filters. `engine`: by default `OnSamples()`, with
       steps short enough for the longest gap of the record.
 
-    **Returns:** a `Filtered`. Its likelihood cannot be differentiated by parameters, because this
-    requires second derivatives of a run. Use `fit` for constant parameters.
+    **Returns:** a `Filtered`. The likelihood cannot be differentiated with respect to parameters,
+    because this needs second derivatives of a simulation. Use `fit` for constant parameters.
 
     **Raises:** `ValueError` or `KeyError` for an unknown name, for an invalid standard deviation,
-    and for a record without `sd`; `RuntimeError` if a run fails.
+    and for a record without `sd`; `RuntimeError` if a simulation fails.
 
     **Source:** N. J. Kong, J. J. Payne, G. Council, A. M. Johnson, "The Salted Kalman Filter:
     Kalman filtering on hybrid dynamical systems", Automatica 131, 109752, 2021.
 
     A block slides until friction stops it. The friction has a standard deviation of 0.2 N at first,
-    and the sliding distance identifies it:
+    and the sliding distance identifies the friction:
 
     >>> import frictax as fx, numpy as np
     >>> def block(F):
@@ -209,7 +209,7 @@ def kalman_filter(
     if engine is None:
         substeps = max((k for _, k in OnSamples().over_gaps(record.t).finer), default=1)
         forward: Any = ForwardAlone()
-        # A run may have at most 20 mode changes between two samples.
+        # A simulation may have at most 20 mode changes between two samples.
         engine = OnSamples(substeps=substeps, max_events=20, adjoint=forward)
     known = {p.path: p for p in parameters(model)}
     for option, given in (("start_sd", start_sd), ("drift", drift), ("noise", noise)):

@@ -20,7 +20,7 @@ def starting_state(machine: Any, record: Record, name: str) -> float | None:
     """Return the state `name` at the start of the record, or None if it is not measured."""
     if name not in state_names(machine):
         return None
-    # With a cutoff below 50 Hz, the beginning of a record is estimated less accurately.
+    # A cutoff below 50 Hz estimates the beginning of a record less accurately.
     found = smoothed_state(record, name, cutoffs_of(record, 50.0))
     return None if found is None else float(found[0])
 
@@ -33,9 +33,8 @@ def named_paths(given: Any) -> list[Any]:
 
 
 def own_parameters(model: Any, own: Any) -> dict[str, Any]:
-    """Return a dict from path to start values, for those paths of `own` that are parameters of the
-    machine. A first fit can estimate them for the next fit; initial states and sensors are
-    excluded.
+    """Return path -> start values for those paths of `own` that a first fit can estimate for the
+    next fit: parameters of the machine, without initial states and sensors.
     """
     states = state_names(model)
     kept = [
@@ -49,9 +48,9 @@ def own_parameters(model: Any, own: Any) -> dict[str, Any]:
 
 
 def begun_at(model: Any, before: Any, problem: Problem) -> Any:
-    """Return the `model` of a first fit as the start of the next fit. No search moves a value back
-    that reached a bound, or whose distance from it grew a thousandfold. Such a value is taken from
-    the model `before` the first fit.
+    """Return the `model` of a first fit as the start of the next fit. Values at a bound, and values
+    whose distance from the bound grew a thousandfold, are taken from the model `before` the first
+    fit. No search moves such values back.
     """
     for u in problem.unknowns:
         low, high = u.declaration.domain.bound(), u.declaration.domain.upper()
@@ -72,9 +71,9 @@ def shared_start(
     """Return the start value of parameter `p`: its value in the model. An initial state that is 0
     (the default) is read from the record instead, if the record begins at another value.
 
-    A simulation from rest may begin stuck. Then a small initial speed has no effect, and a search
-    does not find the true one. Likewise, an upright pendulum at rest does not move for any mass.
-    The record is used if its first value exceeds the error of this value, or 5 % of the motion.
+    A simulation from rest may begin stuck. Then a small initial speed has no effect, and the search
+    does not find the true speed. Likewise, an upright pendulum at rest does not move for any mass.
+    The record is used if its first value exceeds its error, or 5 % of the motion.
     """
     value = np.asarray(p.value, dtype=float)
     record = next(iter(records.values())) if len(records) == 1 else None

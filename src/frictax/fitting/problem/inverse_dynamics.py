@@ -47,32 +47,32 @@ class InverseDynamics(AbstractObjective):
     compares the force that the motion requires with the force that acts on each body [N].
 
     Newton's law is multiplied by splines and integrated by parts (the weak form, see
-    `frictax.fitting.problem.weak_form`). Each integral covers a stretch of the record in which
+    `frictax.fitting.problem.weak_form`). Each integral covers a section of the record in which
     every contact slides in one direction. No position is differentiated twice. The covariance of
     the residuals contains the white noise of the measured positions, so that the intervals cover
     the true values. Samples at low speed are left out, so `Windows` estimates Stribeck terms and
     breakaway more accurately.
 
     The weak form needs a record that measures the position of every body at even steps, and sensors
-    without a delay. It does not cover bristles, hard stops, gaps and prescribed motions. If the
-    weak form cannot be used, forces are compared at samples, as with `at_samples`, and a notice
-    reports this. If the measured motion is hardly larger than its noise, the result does not have
+    without a delay. The weak form excludes bristles, hard stops, gaps and prescribed motions.
+    Without the weak form, forces are compared at samples, as with `at_samples`, and a notice is
+    given. If the measured motion is hardly larger than its noise, the result does not have
     intervals.
 
     With `at_samples`, m*a is compared with the sum of forces at each sample. A Butterworth low-pass
     of order 4 filters the positions forward and backward (no phase shift). Differences of the
     filtered positions give v and a. If a record measures only the speed, the position is the
     integral of the speed. The noise of velocity and acceleration biases the estimates, and the
-    intervals do not include this bias. So use the result as the start of another objective;
+    intervals do not include this bias. Therefore use the result as the start of another objective;
     `start=InverseDynamics()` always compares forces at samples. The deflection of a bristle is
     integrated along the motion from its initial value `z`, so the filter must pass the presliding
     motion.
 
     **Arguments:** `cutoff` [Hz]: cutoff frequency of the filter of the motion; by default estimated
     from the record (with `at_samples`: 50). `v_min`: the least speed as a share of the highest
-    speed. Slower samples are left out, because their direction is uncertain, unless every contact
-    has a bristle. `at_samples`: True to compare forces at each sample, except within 2/cutoff [s]
-    of a hard stop.
+    speed. Slower samples are left out, because their direction of sliding is uncertain, unless
+    every contact has a bristle. `at_samples`: True to compare forces at each sample, except within
+    2/cutoff [s] of a hard stop.
 
     **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1),
     2014 (inverse dynamic identification model with least squares).
@@ -179,7 +179,7 @@ class InverseDynamics(AbstractObjective):
     def _weak(
         self, record: Record, bodies: Mapping[str, tuple[str, str]], lay: Layout
     ) -> PreparedRecord | None:
-        """Return the weak form of a record; None if its stretches of sliding are too short."""
+        """Return the weak form of a record; None if its sections of sliding are too short."""
         positions = [record.outputs[f"{b}.{s}"] for b, (s, _) in bodies.items()]
         cutoff = min(
             automatic_cutoff(record.t, positions) if self.cutoff is None else self.cutoff,
@@ -278,8 +278,8 @@ class InverseDynamics(AbstractObjective):
         delays = any(name.startswith("outputs.") for name in delayed)
         if not (delays and system.layout.contacts):
             return lacking
-        # For a delayed sensor, `prepare` selected the slow samples from the delayed output. Here
-        # they are selected again from the motion without the delay.
+        # `prepare` selected slow samples from the outputs. With a delayed sensor, they are selected
+        # here from the motion without the delay.
         speeds = [
             jnp.abs(constant(v))
             for name, v in moves.items()
@@ -297,9 +297,7 @@ def _noise_sizes(
 
 
 def why_not_covered(machine: Mechanism, record: Record) -> str:
-    """Return the reason why the weak form cannot be used for a machine and a record, as a clause;
-    "" if it can be used.
-    """
+    """Return why the weak form cannot be used for a machine and a record; "" if it can be used."""
     lay = MechanicalSystem(machine).layout
     if lay.bristles:
         return "the machine has a bristle"
@@ -318,8 +316,8 @@ def why_not_covered(machine: Mechanism, record: Record) -> str:
 
 
 def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:
-    """Return a dict from variable to its values at each sample: positions, velocities and
-    accelerations of the bodies, without the effects of sensors.
+    """Return variable -> values at each sample: positions, velocities and accelerations of the
+    bodies, without the effects of sensors.
     """
     found = {}
     for name in prepared.known:
@@ -329,7 +327,7 @@ def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> d
             for i, x in enumerate(("s", "phi", "v", "w"))
             if setup.outputs.has(f"{body}.{x}")
         ]
-        of, rate = seen[0] if seen else (name, 0)  # An unmeasured body does not have a sensor.
+        of, rate = seen[0] if seen else (name, 0)  # an unmeasured body has no sensor
         order = {"s": 0, "phi": 0, "v": 1, "w": 1, "a": 2}[variable] - rate
         found[name] = invert_sensor(setup, prepared, name, of, order, slice(None), delayed)
     return found

@@ -30,8 +30,8 @@ class AbstractLoss(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def consistency(self) -> float:
-        """Return the mean of score**2 over the standard normal distribution. Division by this mean
-        makes the estimated noise scale correct for normal noise.
+        """Return the mean of score**2 for standard normal noise: the divisor of mean squared scores
+        that makes the noise scale correct.
         """
 
     @abc.abstractmethod
@@ -68,7 +68,7 @@ class Squares(AbstractLoss):
 
 class Huber(AbstractLoss):
     """A loss that is quadratic for residuals up to `delta` noise scales, and linear for larger
-    ones. So an outlier has at most the influence of a residual of `delta` noise scales.
+    residuals. An outlier has at most the influence of a residual of `delta` noise scales.
 
     The noise scale is estimated with the parameters by Huber's "proposal 2". Its start value is the
     median of the absolute least-squares residuals, divided by 0.6745.

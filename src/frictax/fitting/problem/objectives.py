@@ -27,20 +27,21 @@ Predicted = Float[Array, "*w k c"]
 class PreparedRecord:
     """A record as arrays, as an objective needs them.
 
-    - `t` (n,), `inputs`; `rows` (w, k): indices of the samples of each window, or None if the
-      record is simulated in one run.
-    - `measured` (..., c): the values that predictions are compared with; `weight`: 1/sd of each of
-      these values; a weight of 0 leaves a value out.
+    - `t` (n,), `inputs`; `rows` (w, k): indices of the samples of each window, or None if the whole
+      record is simulated.
+    - `measured` (..., c): the values that predictions are compared with; `weight`: 1/sd of each
+      value, or 0 to leave a value out.
     - `known`: states at each sample from smoothed outputs, and the derivatives that the objective
       needs.
-    - `start`: initial states that are read from the record: name -> smoothed value at the start of
-      the run or of each window.
+    - `start`: initial states read from the record: name -> smoothed value at the start of the
+      simulation or of each window.
     - `goes_on` (w,): True for a window that begins at the end of the previous window.
-    - `finer`: numbers of time steps into which gaps of the record are divided, for a record in one
-      run.
+    - `finer`: numbers of time steps into which gaps of the record are divided, if the whole record
+      is simulated.
     - `cutoffs`: cutoff frequency of the filter of each output [Hz].
     - `tick_noise`: standard deviation of the sample times [s], for outputs with errors in time,
-      such as ticks. Their weights are 1/speed, so that their weighted residuals are times.
+      such as ticks. The weights of these outputs are 1/speed, so that their weighted residuals are
+      times.
     - `floating`: outputs of ticks for which each prediction fits a constant offset, because the
       time of the first tick has an error too.
     - `weak`: the splines of the weak form, or None. With a weak form, `measured` and `weight` have
@@ -89,37 +90,35 @@ class AbstractObjective(abc.ABC):
 
     @abc.abstractmethod
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
-        """Return the arrays that the search needs. Raise `ValueError` if the record does not
-        contain the required channels.
-        """
+        """Return the arrays for the search. Raise `ValueError` if a required channel is missing."""
 
     @abc.abstractmethod
     def predict(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Predicted:
-        """Return the prediction that is compared with `prepared.measured`; it is not finite if a
-        simulation fails. JAX must be able to compile and differentiate this function.
+        """Return the prediction for `prepared.measured`; it is not finite if a simulation fails.
+        JAX must be able to compile and differentiate this function.
         """
 
     def result(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> PyTree:
-        """Return the `Result` of the simulation in `predict`. With several simulations, return that
-        of the first one that failed.
+        """Return the `Result` of the simulation in `predict`, of the first failed one if there are
+        several.
         """
         return Result.successful
 
     def whitens(self) -> bool:
-        """Return True if the objective whitens the residuals by their covariance. Then their
-        variance is 1, or larger if the machine lacks a term.
+        """Return True if residuals are whitened: their variance is 1, or larger if a term is
+        missing.
         """
         return False
 
     def with_noise_found(
         self, setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
     ) -> PreparedRecord:
-        """Return `prepared` with the noise estimated for the parameters of `setup`. Return the same
-        object if the noise does not change.
+        """Return `prepared` with the noise estimated at the parameters of `setup`, or `prepared`
+        itself if the noise is the same.
         """
         del setup, delayed
         return prepared

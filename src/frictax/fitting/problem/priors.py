@@ -21,8 +21,8 @@ class AbstractPrior(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def residuals(self, values: Mapping[str, Numbers | float]) -> Float[Array, " r"]:
-        """Return the residuals of the prior, whose standard deviation is about 1. `values`:
-        physical values by path.
+        """Return the residuals, divided by their standard deviation. `values`: physical values by
+        path.
         """
 
 
@@ -55,7 +55,7 @@ class Smooth(AbstractPrior):
     """A prior that the forces of a `Table` are smooth: their second differences are 0 with standard
     deviation `sd` [N]. An example of `path` is ``"friction.f_pos.f"``.
 
-    Without this prior, a fitted table with many nodes has steps of the force at the speeds that are
+    Without this prior, the force of a fitted table with many nodes jumps at speeds that are
     frequent in the record. The nodes must be evenly spaced.
 
     >>> import frictax as fx, numpy as np

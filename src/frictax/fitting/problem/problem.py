@@ -30,8 +30,8 @@ from .ties import Tie, apply_ties
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """A parameter to be estimated. `path`; `record`: the index of its record, None if all records
-    share the parameter; `first`: the index of its first entry in the vector of all entries.
+    """A parameter to be estimated. `record`: index of its record, None if all records share the
+    parameter; `first`: index of its first entry in the vector of all entries.
     """
 
     path: str
@@ -134,10 +134,10 @@ class Problem:
     """The least-squares problem of a fit.
 
     The search uses unconstrained coordinates `z`, which are 0 at the start `x0`. Before this
-    transformation, a value with only a lower bound is measured from the bound (`origin`), in units
-    of the start's distance from it (`size`). `base`: the unconstrained coordinates of `x0` without
-    this shift to 0. `noise_known`: True if the weights are 1/(standard deviation), False if they
-    are only relative. `ties`: rules for parameters that follow from others.
+    transformation, if a value has only a lower bound (`origin`), its distance from the bound is
+    divided by that of its start (`size`). `base`: the unconstrained coordinates of `x0` before they
+    are shifted to 0. `noise_known`: True if the weights are 1/(standard deviation), False if they
+    are only relative. `ties`: rules for parameters that follow from other parameters.
     """
 
     setup: Setup
@@ -161,12 +161,12 @@ class Problem:
         return isinstance(self.objective, Steady)
 
     def weights(self) -> Float[np.ndarray, " n"]:
-        """Return the weights of the residuals of all data, without those of priors."""
+        """Return the weights of the residuals of all data, without priors."""
         return np.concatenate([np.ravel(np.asarray(p.weight)) for p in self.prepared])
 
     def by_record(self, residuals: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Yield for each record or sweep: the prepared data, its weights, and its part of the
-        `residuals`. The weights and the residuals have the shape of its measured values.
+        `residuals`. Weights and residuals get the shape of the measured values.
         """
         first = 0
         for prepared in self.prepared:
@@ -176,25 +176,22 @@ class Problem:
             yield prepared, weight, mine.reshape(weight.shape)
 
     def rows(self) -> int:
-        """Return the number of residuals."""
         values = {u.path: np.zeros(u.shape) for u in self.unknowns}
         return sum(int(np.prod(np.shape(p.weight))) for p in self.prepared) + sum(
             p.residuals(values).shape[0] for p in self.priors
         )
 
     def one_sided(self) -> np.ndarray:
-        """Return a mask of the entries with a lower bound but no upper bound. Their unit is the
-        distance of their start from the bound.
-        """
+        """Return a mask of the entries with a lower bound but no upper bound."""
         return np.isfinite(bounds(self.unknowns)) & ~np.isfinite(upper_bounds(self.unknowns))
 
     def spans(self, hidden: float = 0.0) -> Numbers:
         """Return for each entry a length in coordinates: the spread of random starts, and the
         longest first step of a search.
 
-        It is 1 for a bounded value (with a lower bound only, the distance of the start from the
-        bound). For an unbounded value it is the size of the start value. For the initial states of
-        windows it is `hidden`.
+        The length is 1 for a bounded value; with a lower bound only, this is the distance of the
+        start from the bound. For an unbounded value it is the size of the start value, and for an
+        initial state of a window it is `hidden`.
         """
         kinds = [
             hidden if u.hidden else np.nan if isinstance(u.declaration.domain, Real) else 1.0
@@ -233,7 +230,7 @@ class Problem:
         )
 
     def _with_starts(self, x: Float[Array, " p"], i: int) -> Any:
-        """Return the prepared record i; fitted initial states of windows are from `x`."""
+        """Return the prepared record i with fitted initial states of windows from `x`."""
         prepared = self.prepared[i]
         starts = {u.path.removeprefix("windows."): x[u.place] for u in self._starts(i)}
         if starts and isinstance(prepared, PreparedRecord):
@@ -246,7 +243,7 @@ class Problem:
     def residuals_of(self, x: Float[Array, " p"], i: int) -> Float[Array, " r"]:
         """Return the weighted residuals of record number i, 0 for samples with weight 0."""
         prepared = self.prepared[i]
-        # A weight of 0 leaves a sample out. If the simulation fails, its residual is nan even so.
+        # If the simulation fails, even the residual of a sample with weight 0 is nan.
         return jnp.ravel(prepared.weight * (self.predict(x, i) - prepared.measured))
 
     def _residuals_and_course(self, x: Float[Array, " p"], i: int) -> tuple[Array, Course | None]:
@@ -276,7 +273,7 @@ class Problem:
         return jnp.sum(jnp.where(used, terms, 0)[..., :columns], dtype=jnp.int32)
 
     def residuals(self, x: Float[Array, " p"]) -> Float[Array, " n"]:
-        """Return the residuals of all data, followed by those of the priors."""
+        """Return the residuals of all data, followed by the residuals of the priors."""
         return jnp.concatenate(
             [*(self.residuals_of(x, i) for i in range(len(self.prepared))), self._prior(x)]
         )
@@ -287,8 +284,7 @@ class Problem:
         """Return the residuals transformed by the loss at the noise scale `noise`, and their
         Jacobian with respect to the coordinates.
 
-        `fixed`: a mask (p,) of the values that are fixed, and an array (p,) with the fixed values,
-        which replace the values at `z`.
+        `fixed`: a mask (p,) of fixed values, and an array (p,) of values that replace those at `z`.
         """
         return self.evaluate_with_kind(z, noise, fixed)[:2]
 
@@ -301,9 +297,9 @@ class Problem:
             x, slope = jnp.where(fixed[0], fixed[1], x), jnp.where(fixed[0], 0.0, slope)
         parts, p, kind = [], z.shape[0], jnp.zeros((), jnp.int32)
         for i in range(len(self.prepared)):
-            # Only parameters that affect this record need derivatives. The start of a window
-            # affects only the rows of this window, so one column for each start variable contains
-            # the derivatives with respect to the starts of all windows.
+            # Only parameters that affect this record need derivatives. The initial state of a
+            # window affects only the rows of this window. Therefore one column for each state
+            # contains the derivatives with respect to the initial states of all windows.
             mine, starts = (
                 [u for u in self.unknowns if u.record in (None, i) and not u.hidden],
                 self._starts(i),
@@ -338,7 +334,8 @@ class Problem:
                 r, full = root * noise, full * bend[:, None]
             parts.append((r, full))
         if self.priors:
-            # Residuals of priors have the standard deviation 1, those of data that of the noise.
+            # Residuals of priors have the standard deviation 1. They are scaled to the noise of the
+            # data.
             parts.append((noise * self._prior(x), noise * jax.jacfwd(self._prior)(x)))
         r, jacobian = (jnp.concatenate(a) for a in zip(*parts, strict=True))
         return r, jacobian * slope, kind

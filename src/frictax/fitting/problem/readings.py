@@ -32,16 +32,15 @@ _BENT = re.compile(r"\.(f|tau)_z(\[\d+\])?$")
 
 
 def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
-    """Return `engine` so that it divides gaps of the record into steps of the usual length."""
+    """Return `engine` such that it divides gaps of the record into steps of the usual length."""
     if not prepared.finer or not isinstance(engine, OnSamples):
         return engine
     return dataclasses.replace(engine, finer=prepared.finer)
 
 
 def divide_gaps(prepared: Prepared, engine: Engine | None) -> Prepared:
-    """Return `prepared` with its gaps divided into steps of the usual length. This is for engines
-    that do not control the step length. Records with different gaps need separate compiled
-    programs.
+    """Return `prepared` with its gaps divided into steps of the usual length, for engines that do
+    not control the step length. Records with different gaps need separate compiled programs.
     """
     if (
         not isinstance(prepared, PreparedRecord)
@@ -72,9 +71,9 @@ def apply_sensors(
 ) -> Array:
     """Return the outputs as the sensors record them.
 
-    A delayed sensor also records times before or after the simulation. For these samples the
+    With a delay, some samples belong to times before or after the simulation. For these samples the
     measured value is returned, so that the residual is 0. If the delay exceeds a quarter of the
-    record, the first or last simulated value is returned instead.
+    record, the first or last simulated value is returned.
     """
     columns = []
     for i, name in enumerate(names):
@@ -93,8 +92,8 @@ def apply_sensors(
 def measured_starts(
     setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
 ) -> dict[str, Array]:
-    """Return a dict from state to its value at the start of the run or of each window, without the
-    effects of sensors.
+    """Return state -> value at the start of the simulation or of each window, without the effects
+    of sensors.
     """
     rows = 0 if prepared.rows is None else prepared.rows[:, 0]
     return {
@@ -113,8 +112,8 @@ def invert_sensor(
     delayed: frozenset[str],
 ) -> Array:
     """Return `prepared.known[name]` at the samples `rows` without the effects of its sensor. `of`:
-    the channel from which this state is read; `order`: order of its time derivative. Order -1 means
-    the integral, from the machine's initial value.
+    the channel from which this state is read; `order`: order of its time derivative. Order -1 is
+    the integral from the machine's initial value.
     """
     t, read = jnp.asarray(prepared.t), jnp.asarray(prepared.known[name])
     sensor, at = setup.outputs.at(of) if setup.outputs.has(of) else perfect(), t[rows]
@@ -129,7 +128,7 @@ def invert_sensor(
 
 
 def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
-    """Return the channel of the state `name`, and the order of the derivative (-1: integral)."""
+    """Return the channel that measures state `name`, and its derivative order (-1: integral)."""
     if name in channels:
         return name, 0
     velocity = related_channel(name, VELOCITY_OF)
@@ -179,9 +178,7 @@ def prepared_record(
 
 
 def tick_noise(record: Record) -> dict[str, float]:
-    """Return a dict from output to the standard deviation of its tick times [s]; outputs with a
-    given `sd` are left out.
-    """
+    """Return output -> standard deviation of its tick times [s], for outputs without given `sd`."""
     return {name: one.noise for name, one in record.ticks.items() if record.sd.get(name) is None}
 
 
@@ -233,8 +230,8 @@ def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
 
 
 def smoothed_state(record: Record, name: str, cutoffs: Mapping[str, float]) -> Any:
-    """Return the state `name` at each sample (n,), from its own output or from that of its
-    position. Return None if neither is measured.
+    """Return the state `name` at each sample (n,), from its own output or the output of its
+    position. Return None if neither output is measured.
     """
     for of, order in ((name, "x"), (related_channel(name, POSITION_OF), "v")):
         if of in record.ticks:
@@ -249,7 +246,7 @@ def known_states(
     machine: Machine, record: Record, cutoffs: Mapping[str, float]
 ) -> dict[str, np.ndarray]:
     """Return the states of the machine at each sample, from the smoothed measurement. Bristle
-    states are left out: they are not measured and start at the values of the machine.
+    states are left out, because no record measures them.
     """
     names, out = state_names(machine), {}
     for name in names:

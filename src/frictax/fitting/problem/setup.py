@@ -1,4 +1,4 @@
-"""The machine with its sensors and actuators, and functions that simulate it."""
+"""The machine with its sensors and actuators, and functions that simulate the machine."""
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
@@ -47,7 +47,7 @@ from frictax.text import suggestion
 @functools.cache
 def perfect() -> "Instrument":
     """Return the default instrument of a channel: an ideal sensor or actuator."""
-    with jax.ensure_compile_time_eval():  # otherwise the cache would keep a tracer of one call
+    with jax.ensure_compile_time_eval():  # inside `jit`, the cache would otherwise store a tracer
         return Instrument()
 
 
@@ -63,8 +63,8 @@ class Instrument(CheckedModule):
     To fit the offset of an input, for example, put its path ``"inputs.drive.offset"`` into `free`
     or `own`.
 
-    **Arguments:** `gain` > 0 [1]; `offset` [unit of the channel]; `drift` [that unit/s]; `delay`
-    [s].
+    **Arguments:** `gain` > 0 [1]; `offset` [unit of the channel]; `drift` [unit of the channel/s];
+    `delay` [s].
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> fx.Instrument(gain=2.0, drift=1.0)(
@@ -90,9 +90,8 @@ class Instrument(CheckedModule):
     def invert(
         self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: ScalarLike, order: int = 0
     ) -> Float[Numbers, "*n"]:
-        """Return the value x for which the instrument returns `y` at the time `t`, without the
-        delay. `order` 1 or 2: x and `y` are first or second time derivatives; -1: integrals from
-        t0.
+        """Return x for the output `y` at the time `t`, without the delay. `order` 1 or 2: x and `y`
+        are first or second time derivatives; -1: integrals from t0.
         """
         since = t - t0
         added = {
@@ -135,14 +134,12 @@ class Named(eqx.Module):
         return zip(self.names, self.things, strict=True)
 
     def at(self, name: str) -> Any:
-        """Return the object called `name`."""
         first, _, rest = name.partition(".")
         thing = self.things[self.names.index(first)]
-        # The method is called on the class, because binding it to a module creates a new module.
+        # The method is called on the class, because binding a method creates a new module.
         return Named.at(thing, rest) if rest else thing
 
     def has(self, name: str) -> bool:
-        """Return True if there is an object called `name`."""
         first, _, rest = name.partition(".")
         if first not in self.names:
             return False
@@ -154,7 +151,7 @@ class Named(eqx.Module):
 class Setup:
     """A machine with an `Instrument` for each input and each output.
 
-    The path of a machine's parameter is the same in the setup as in the machine.
+    A parameter of the machine has the same path in the setup.
     """
 
     described_as: ClassVar[str] = "machine or of its record's channels"
@@ -246,8 +243,8 @@ def signal_field(machine: Mechanism, name: str) -> str:
 
 
 def moved_to(system: AbstractHybridSystem, start: Mapping[str, Numbers]) -> AbstractHybridSystem:
-    """Return the system with the initial positions and velocities in `start` (name -> value). A
-    system that is not a mechanism is returned unchanged.
+    """Return the system with the initial positions and velocities `start` (name -> value). Systems
+    that are not mechanisms are returned unchanged.
     """
     if not isinstance(system, MechanicalSystem):
         return system
@@ -275,8 +272,8 @@ def simulate_variables(
         and isinstance(engine, OnSamples)
         and is_motion_given(system.mechanism, system.layout)
     ):
-        # Without a free body, only the bristles are integrated. The state of the last sample is
-        # computed in the middle of the last step, so that it uses the last segment of its signal.
+        # Without a free body, only the bristles are integrated. The state at the last sample is
+        # computed in the middle of the last step, so that the last segment of the signal applies.
         t = jnp.asarray(ts)
         ys, modes = jax.vmap(system.start)(t.at[-1].set(0.5 * (t[-2] + t[-1])))
         at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(t, ys, modes)
@@ -327,8 +324,8 @@ def contact_names(machine: Any) -> list[str]:
 
 
 def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.") -> None:
-    """Raise `ValueError` if a contact has a bristle. The objective called `asks` needs the
-    deflection of the bristle in the middle of a record, which is not measured.
+    """Raise `ValueError` if a contact has a bristle. The objective `asks` would need the deflection
+    of the bristle in the middle of a record.
     """
     if isinstance(machine, Mechanism):
         for contact in MechanicalSystem(machine).layout.bristles:
@@ -340,9 +337,8 @@ def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.")
 
 
 def contact_modes(machine: Any, inputs: int, modes: int) -> int:
-    """Return how many modes of a simulation belong to contacts and gaps; these modes come first.
-    The other modes number the segments of piecewise signals. `modes`: number of all modes;
-    `inputs`: number of inputs.
+    """Return how many modes belong to contacts and gaps; these modes come before those of piecewise
+    signals. `modes`: number of all modes; `inputs`: number of inputs.
     """
     if isinstance(machine, Mechanism):
         return MechanicalSystem(machine).layout.first_signal
@@ -366,7 +362,7 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
                 )
         for name in (*record.inputs, *record.outputs):
             part, _, variable = name.partition(".")
-            # The normal force of a rotary brake is a force, although the brake turns.
+            # The normal force of a rotary brake is a force, not a torque.
             turns = (
                 None
                 if variable == "fn" or part not in machine.names

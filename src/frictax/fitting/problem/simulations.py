@@ -1,5 +1,5 @@
-"""Objectives that simulate the whole record in one run, or each of its windows. The initial states
-of windows are corrected for the error of the filter that smooths the measured motion.
+"""Objectives that simulate the whole record, or each of its windows. The initial states of windows
+are corrected for the error of the filter that smooths the measured motion.
 """
 
 import dataclasses
@@ -58,11 +58,11 @@ class FreeRun(AbstractSimulation):
     feedback.
 
     A free run is the strictest test of a model, but the worst conditioned objective of a fit,
-    because force errors accumulate to position errors. Fit few parameters with it, or fit with
-    `Windows` and use the free run to validate the result.
+    because force errors accumulate to position errors. Fit few parameters with a free run, or fit
+    with `Windows` and validate the result with a free run.
 
     **Arguments:** `measured_start`: True if bodies start from the measured motion, low-pass
-    filtered at `cutoff` [Hz]. Otherwise they start from the values of the model, which can be
+    filtered at `cutoff` [Hz]. Otherwise bodies start from the values of the model, which can be
     fitted with ``free=["mass.s", "mass.v"]``.
 
     >>> import frictax as fx, numpy as np
@@ -138,7 +138,7 @@ class ClosedLoop(AbstractSimulation):
     with the name of such a drive is the reference of its controller.
 
     The controller keeps the machine near the measured motion, so that errors do not accumulate. The
-    simulated controller acts without delay. If the real one is digital, its delay makes the
+    simulated controller acts without delay. The delay of a real digital controller makes the
     estimated mass too small (see `PositionController`). Use `Windows` if this error is relevant.
 
     **Arguments:** `controllers`: drive -> `PositionController`; `measured_start` and `cutoff` are
@@ -204,7 +204,7 @@ class ClosedLoop(AbstractSimulation):
                 " and use `FreeRun`."
             )
         for name in self.controllers:
-            model[name]  # raises an error if no part has this name
+            model[name]  # raises an error for an unknown part
         return Mechanism(**{**dict(model.named_parts()), **self.controllers})
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
@@ -228,15 +228,15 @@ class Windows(AbstractSimulation):
     window starts from the smoothed measurement at its first sample.
 
     Windows are better conditioned than a free run, because errors accumulate only within a window.
-    The filter rounds kinks of the motion, so the initial states have an error. This error is
-    computed for the motion that the first search predicts, and is subtracted for a second search.
-    Some samples have weight 0: the first one of each window, those of a delayed sensor from before
-    the window, and those after a gap. An error of an initial state affects its whole window.
-    Therefore the intervals (`Guarded`) use the scatter between windows.
+    The filter rounds kinks of the motion, so the initial states have an error. The error is
+    computed for the motion that the first search predicts, and a second search uses corrected
+    initial states. Weight 0 applies to the first sample of each window, samples after a gap, and
+    samples of a delayed sensor from before the window. An error of an initial state affects its
+    whole window. Therefore the intervals (`Guarded`) use the scatter between windows.
 
     **Arguments:** `length`: length of a window [s]; `cutoff` [Hz]: cutoff of the zero-phase filter
-    for the initial states. By default it is, for each output, the frequency above which there is
-    more noise than motion; this minimises the error of the initial states. `free_starts`: True to
+    for the initial states. The default for each output is the frequency above which there is more
+    noise than motion, which minimises the error of the initial states. `free_starts`: True to
     estimate the initial states with the parameters, each from its own window. Then the first
     samples have weight too.
 
@@ -346,7 +346,7 @@ class Windows(AbstractSimulation):
             )
             return end[: len(names)], out
 
-        # The first carry depends on all parameters, so that JAX does not trace the scan twice.
+        # The first carry depends on all parameters. Otherwise JAX would trace the scan twice.
         floats = jax.tree.leaves(eqx.filter(setup, eqx.is_inexact_array))
         nought = 0.0 * sum(
             (jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(())
@@ -365,8 +365,8 @@ def in_turn() -> bool:
     return jax.default_backend() == "cpu"
 
 
-# Largest factor by which the sum of squares may rise in a search with corrected starts of windows.
-# If the sum rises by more, the result of the previous search is kept.
+# Largest factor by which corrected initial states of windows may increase the sum of squares. With
+# a larger increase, the first search is used.
 LARGEST_RISE = 1.05
 
 
@@ -376,9 +376,8 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
 
     The filter rounds kinks at reversals, breakaways and steps of drives, and finite differences
     reduce fast motion. The resulting error of the initial states is systematic, so a comparison of
-    windows does not show it. It can be computed for the motion that `problem` predicts at the
-    values `x`. This error is subtracted from the initial states that were read from the measured
-    motion.
+    windows does not show it. The error is computed for the motion that `problem` predicts at the
+    values `x`. It is subtracted from the initial states that were read from the record.
     """
     objective = problem.objective
     if not isinstance(objective, Windows) or objective.free_starts:
@@ -429,8 +428,9 @@ def _correct_starts(
         rate = related_channel(of, VELOCITY_OF)
         value = states[..., names.index(of)]
         slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
-        # Join the windows to one motion by adding a cubic to each. The window then begins with the
-        # value and slope at the end of the window before. The cubic and its slope end at 0.
+        # Join the windows to one motion by adding a cubic to each. Each window then begins with the
+        # value and slope at the end of the previous window. At the end of a window, the cubic and
+        # its slope are 0.
         times = np.asarray(prepared.t)[rows]
         length = times[:, -1:] - times[:, :1]
         u = (times - times[:, :1]) / length

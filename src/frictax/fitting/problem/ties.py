@@ -50,8 +50,8 @@ class Tie:
 
 
 class ByPath(Mapping[str, Any]):
-    """A mapping from path to the value of each parameter of a setup. Tied parameters have the
-    values that follow from the others.
+    """A mapping from path to the value of each parameter of a setup. The values of tied parameters
+    are computed from other parameters.
     """
 
     def __init__(self, setup: Any, ties: Sequence[Tie] = ()) -> None:
@@ -86,7 +86,7 @@ class ByPath(Mapping[str, Any]):
 
 
 def apply_ties(setup: Any, ties: Sequence[Tie]) -> Any:
-    """Return `setup` with the values of tied parameters that follow from the others."""
+    """Return `setup` with its tied parameters computed from other parameters."""
     if not ties:
         return setup
     by = ByPath(setup, ties)
@@ -100,7 +100,7 @@ def ties_of(
     unit: Callable[[Parameter], str],
 ) -> tuple[Tie, ...]:
     """Return the ties that the option `tied` asks for, one for each parameter. If a part or law is
-    tied to another one, all its parameters that are fitted by default are tied.
+    tied, all its parameters that are fitted by default are tied.
 
     Raise `ValueError` for an impossible tie and `KeyError` for a path that does not exist. `named`:
     option -> paths that must not be tied; `unit`: function that returns a parameter's unit.
@@ -153,9 +153,7 @@ def ties_of(
 
 
 def differentiable(function: Callable[[Any], Any], setup: Any, what: str) -> Any:
-    """Return the shape and type that a function of the setup returns. Raise `ValueError` if JAX
-    cannot trace the function.
-    """
+    """Return the shape and type of `function(setup)`. Raise `ValueError` if JAX cannot trace it."""
     try:
         return eqx.filter_eval_shape(function, setup)
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
@@ -214,8 +212,8 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
 def tied_domain(
     ties: Sequence[Tie], path: str, domain: AbstractDomain, of: Callable[[str], AbstractDomain]
 ) -> AbstractDomain:
-    """Return the part of `domain` in which all parameters tied to `path` stay in their own domains.
-    `domain`: that of `path`; `of`: function that returns the domain of a path.
+    """Return the part of `domain`, the domain of `path`, in which all parameters tied to `path`
+    stay in their own domains. `of`: function that returns the domain of a path.
     """
     if not domain.entry_by_entry:
         return domain

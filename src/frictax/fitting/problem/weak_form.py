@@ -3,18 +3,18 @@ follows from the noise of the measured positions.
 
 Newton's law m*a = F is multiplied by splines w of degree 5. At both ends, w and four derivatives
 are 0. Integration by parts gives int w F dt - m int w'' y dt = 0 with the position y. No
-measurement is differentiated twice. Each spline lies in a stretch of the record in which every
+measurement is differentiated twice. Each spline lies in a section of the record in which every
 contact slides in one direction.
 
 F is evaluated at a smoothed motion. Two first-order terms replace the smoothed motion by the
 measured motion. For forces that are linear in position and velocity, the effect of the smoothing
-then cancels. The residual R is then linear in the noise of the positions, from which its covariance
-C follows. C depends on the parameters. The cost is R'C^-1 R without the term log det C, because
+then cancels. The residual R is then linear in the noise of the positions. This gives the covariance
+C of R, which depends on the parameters. The cost is R'C^-1 R without the term log det C, because
 with this term the estimated inertia is too low.
 
-**Source:** the weak form of a differential equation as in D. A. Messenger, D. M. Bortz, "Weak SINDy
-for partial differential equations", Journal of Computational Physics 443 (2021); a covariance that
-depends on the parameters occurs likewise in generalised total least squares.
+**Source:** D. A. Messenger, D. M. Bortz, "Weak SINDy for partial differential equations", Journal
+of Computational Physics 443 (2021), for the weak form. Generalised total least squares also has a
+covariance that depends on the parameters.
 """
 
 import dataclasses
@@ -38,11 +38,11 @@ from frictax.signals import Constant
 from .setup import Setup, driven, moved_to, perfect
 
 _DEGREE = 5  # degree of the splines; their fourth derivative is continuous
-# [standard deviation of the inputs] Noise of the forces that is assumed before the first fit.
+# [standard deviation of the inputs] Force noise that the first fit assumes.
 _FIRST = 0.02
-# Autocorrelations of the position noise, among which the likelihood chooses.
+# Autocorrelations of the position noise; the likelihood selects one of them.
 _CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-# [size of the forces] Values of the force noise, among which the likelihood chooses.
+# [size of the forces] Standard deviations of the force noise; the likelihood selects one.
 _SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])
 
 
@@ -50,20 +50,23 @@ _SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])
 class WeakForm:
     """The splines of one record, and the data with which they are multiplied.
 
-    There are K splines, each over L samples. Unused splines are 0 and have `stretch` -1.
+    There are K splines, each over at most L samples. `stretch` (K,): number of the section of the
+    record in which each spline lies; -1 for unused splines, which are 0.
 
     - `first` (K,): the sample at which each spline begins; `knots` (K,): number of samples between
       two knots of the spline.
-    - `kernel` (4, K, L) [s, 1, 1/s, s]: w, w' and w'' at the samples, times the time step. Fourth:
-      weights for the integral of w times an input, which is held or linear between samples.
-    - `slope_at` (K, c): for each body, the sample of the stretch at which it has its median speed.
-    - `before`, `after` (n,): the previous and the next sample of each sample in its stretch.
+    - `kernel` (4, K, L) [s, 1, 1/s, s]: w, w' and w'' at the samples, times the time step. The
+      fourth array contains weights for the integral of w times an input, which is held or linear
+      between samples.
+    - `slope_at` (K, c): for each body, the sample of the section at which the body has its median
+      speed.
+    - `before`, `after` (n,): the previous and the next sample of each sample in its section.
     - `measured` (n, c): the measured positions; `noise` (c,): standard deviations of the white part
       of their noise; `rounded` (c,): True if the resolution of the sensor causes most of the noise.
     - `correlation` (c,): autocorrelation of the position noise at a lag of one sample; None for
       white noise.
-    - `force_noise` (c,): standard deviation of the force noise on each body at one sample [N].
-      Before the first fit it is a fixed fraction of the inputs.
+    - `force_noise` (c,): standard deviation of the force noise on each body at one sample [N]. The
+      first fit assumes a fixed fraction of the inputs.
     - `scale` (c,): typical standard deviation of a residual of each body [N].
     - `cutoff` [Hz]: cutoff frequency of the smoothed motion; `step` [s]: time between samples.
     """
@@ -131,18 +134,18 @@ def weak_form(
     inputs: Sequence[np.ndarray] = (),
 ) -> tuple[WeakForm, np.ndarray, np.ndarray] | None:
     """Return the splines of a record, and the smoothed positions and speeds (n, c). Return None if
-    the stretches of sliding are too short for 12 splines.
+    the sections of sliding are too short for 12 splines.
 
-    `contacts`: a matrix; each row times the speeds of the bodies is the sliding speed of a contact.
-    `v_min`: least sliding speed, as a fraction of the highest one. `inputs`: input forces; the
-    first fit assumes a force noise that is a fixed fraction of them.
+    `contacts`: each row of this matrix times the speeds of the bodies is the sliding speed of a
+    contact. `v_min`: least sliding speed, as a fraction of the highest speed. `inputs`: input
+    forces; the first fit assumes a force noise that is a fixed fraction of these forces.
     """
     from scipy.interpolate import make_lsq_spline
 
-    apart = 0.25  # [1/cutoff] distance between knots; the splines pass all motion below the cutoff
+    apart = 0.25  # [1/cutoff] distance between knots; splines then pass all motion below the cutoff
     most = 700  # largest number of splines of a record; more do not improve the accuracy
     fewest = 12  # least number of splines of a record; fewer do not identify a machine
-    rounded = 0.5  # [noise] if rounding to the sensor's steps is larger, it is most of the noise
+    rounded = 0.5  # [noise] a larger rounding by the sensor counts as most of the noise
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     motion = [smooth(t, x, cutoff) for x in positions.T]
     x, v, a = (np.stack([getattr(m, of) for m in motion], axis=1) for of in ("x", "v", "a"))
@@ -159,8 +162,8 @@ def weak_form(
             continue
         low += (high - low - 1 - pieces * m) // 2
         high = low + pieces * m + 1
-        # The speed along the stretch is that of a spline that uses only the samples of the stretch.
-        # Its knots are half a period of the cutoff apart.
+        # The speed in a section is the derivative of a spline through the samples of this section
+        # only. Its knots are half a period of the cutoff apart.
         x_of_stretch = np.arange(high - low) * step
         end, count = x_of_stretch[-1], high - low
         inside = max(1, min(round(end / (0.5 / cutoff)), count // 3))
@@ -211,13 +214,13 @@ def _stretches(
     cutoff: float,
     v_min: float,
 ) -> list[tuple[int, int]]:
-    """Return the stretches in which every contact slides in one direction. A stretch is a pair: its
+    """Return the sections in which every contact slides in one direction. A section is a pair: its
     first sample, and the sample after its last one.
     """
-    # [standard deviations of the speed noise] Above this speed the direction is certain.
+    # [standard deviations of the speed noise] Above this speed the direction of sliding is certain.
     sure = 5.0
-    turn = 0.03  # [acceleration/cutoff] below this speed the filter mixes the two directions
-    # [1/cutoff] Time that is cut off at both ends of a stretch, except at the ends of the record.
+    turn = 0.03  # [acceleration/cutoff] below this speed the filter mixes both directions
+    # [1/cutoff] Time that is removed at both ends of a section, except at the ends of the record.
     cut = 0.06
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     one = np.zeros(n)
@@ -318,7 +321,7 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
     once, twice = (jnp.einsum("kl,klc->kc", a, near) for a in (w1, w2))
     slope = jnp.stack(
         [by_v[jnp.asarray(weak.slope_at)[:, j], :, j] for j in range(c)], axis=2
-    )  # one slope for each stretch; a slope at each sample would correlate with the position noise
+    )  # one slope for each section; slopes at all samples would correlate with the position noise
     corrected = once + jnp.einsum("kl,klc->kc", w, v[at])
     drive = jnp.einsum("kl,klb->kb", of_input, driving[at])
     inertial = inertia[0] * twice
@@ -343,11 +346,11 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
 def _by_white_noise(
     response: Float[Array, "K c s L"], correlation: Float[Array, " s"]
 ) -> Float[Array, "K c s L"]:
-    """Convert the derivative `response` from position noise to the white noise that drives it. The
-    position noise is a first-order autoregression; `response` is scaled by the standard deviation
-    of its white part.
+    """Convert the derivative `response` from position noise to the white noise that drives this
+    noise. The position noise is a first-order autoregression; `response` is scaled by the standard
+    deviation of its white part.
 
-    Noise before the first sample of a spline is neglected. Its effect is small, because the kernels
+    Noise before the first sample of a spline is neglected: its effect is small, because the kernels
     of a spline begin with zeros of high order, and their sums are zero.
     """
 
@@ -408,11 +411,12 @@ def whiten(
         size * c, width
     )
     unused = jnp.repeat(jnp.asarray(weak.stretch) < 0, c)
-    # A relative variance of 1e-9 makes the covariance of a record without noise positive definite.
+    # For a record without noise, a relative variance of 1e-9 makes the covariance positive
+    # definite.
     rows = rows.at[:, 0].set(rows[:, 0] * (1.0 + 1e-9) + unused)
 
     def eliminate(carry: tuple[Array, Array], row: tuple[Array, Array]) -> Any:
-        lowered, moved = carry  # the parts of earlier rows that are subtracted from the next rows
+        lowered, moved = carry  # sums of earlier rows to be subtracted from the next rows
         covariances, r = row[0] + lowered[0], row[1] + moved[0]
         pivot = covariances[0]
         share = covariances / pivot
@@ -442,7 +446,7 @@ def noise_sizes(
     setup: Setup, prepared: Any, given: Mapping[str, Array]
 ) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
     """Estimate by maximum likelihood the autocorrelation of each position's noise, and the noise of
-    the forces. The third result is the typical standard deviation of each body's residual [N].
+    the forces. Return both, and the typical standard deviation of each body's residual [N].
     """
     weak: WeakForm = dataclasses.replace(prepared.weak, correlation=None)
     at = terms(setup, dataclasses.replace(prepared, weak=weak), given)
@@ -451,8 +455,8 @@ def noise_sizes(
     of_force, sizes = force_band(weak), jnp.asarray(_SIZES)
 
     def best(correlation: Array) -> tuple[Array, ...]:
-        """Return the least negative log likelihood, the autocorrelation of each position's noise,
-        the force noise as a fraction of `size`, and the variance of each residual.
+        """Return the least negative log likelihood, the noise autocorrelation of each position, the
+        force noise as a fraction of `size`, and the residual variances.
         """
         each = jnp.where(jnp.asarray(weak.rounded), 0.0, correlation)
         response = _by_white_noise(at.response, each)

@@ -21,8 +21,8 @@ class Estimate:
     """One estimated parameter in SI units. Each entry of a `Table` counts as a parameter.
 
     `standard_error` and the ends of the interval are nan if they are unknown. `dof`: degrees of
-    freedom of Student's t in the interval; inf for the normal distribution. `declared`: the unit of
-    the records, which tables use, and the value of this unit in SI. `shown`: the estimate as a
+    freedom of Student's t in the interval; inf for the normal distribution. `declared`: the unit in
+    which tables show the estimate, and the value of this unit in SI. `shown`: the estimate as a
     table prints it. `tied`: the parameter or expression that determines a tied parameter.
 
     **Example:** at `FitResult`.
@@ -53,9 +53,7 @@ class Estimate:
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        """Name, value, unit, standard error and interval as printed. If the interval is missing,
-        the reason replaces it.
-        """
+        """Name, value, unit, error and interval (or why there is no interval) as printed."""
         row, known, says = self.shown, self.knowledge, self.knowledge.value
         size, value, error = abs(self.value) or 1.0, row.value, row.error
         name = f"{self.name} {self.tied}".rstrip()
@@ -78,8 +76,7 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True)
 class Band:
-    """A curve with its confidence band in SI units. The band is for the curve; a new measurement
-    scatters more.
+    """A curve with its confidence band in SI units. A new measurement scatters more than the curve.
 
     **Example:** the band of a friction curve, at `FitResult`.
     """
@@ -104,8 +101,8 @@ class Replicates:
       level of the intervals.
     - `cost` (k,): half the weighted sum of squares at the end of each search, or the sum of a
       robust loss.
-    - `standard_errors`, `lower`, `upper` (k, p): as for a single fit, computed when they are used.
-      They are nan if a search did not converge, and for an entry at its bound.
+    - `standard_errors`, `lower`, `upper` (k, p): as for a single fit, computed on first use; nan if
+      the search did not converge, and for an entry at its bound.
     - `notices`: conditions that a user must know; `warnings`: the notices as sentences.
 
     **Example:** at `fit_many`.
@@ -234,7 +231,7 @@ def quantile(level: float, dof: Any, known: bool) -> Any:
     x = NormalDist().inv_cdf(0.5 + level / 2)
     if known:
         return x
-    if np.all(np.asarray(dof) >= 100):  # avoids importing scipy, which takes longer than a fit
+    if np.all(np.asarray(dof) >= 100):  # importing scipy takes longer than a fit
         terms = (
             (x**3 + x) / 4,
             (5 * x**5 + 16 * x**3 + 3 * x) / 96,

@@ -58,18 +58,18 @@ Model = TypeVar("Model")
 class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     """The result of a fit: estimates, their errors, and notices. `print` shows it as a table.
 
-    - `start`: the machine or friction law with its values before the fit. `model`: the same with
-      the estimates that all records share. `model_for(label)`: the same with all estimates of one
+    - `start`: the machine or friction law with its values before the fit. `model`: `start` with the
+      estimates that all records share. `model_for(label)`: `start` with all estimates of one
       record. `records`: the data by label.
     - `estimates`: one `Estimate` in SI units for each fitted parameter, also by name:
       ``found["mass.m"]``. ``mass.v@run2`` belongs to record run2. `tied`: the estimates of tied
       parameters; `fixed`: the parameters that were not fitted.
-    - The errors, intervals (at `level`, by Student's t) and degrees of freedom are those of
-      `uncertainty()` by `Guarded`. `covariance` (p, p) is in the order of the estimates.
+    - Errors, intervals (at `level`, by Student's t) and degrees of freedom are from `uncertainty()`
+      by `Guarded`. `covariance` (p, p) is in the order of the estimates.
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: residuals divided by
       the standard deviations. `jacobian` (m, p): derivatives of (predicted - measured) / sd with
       respect to the estimates, one row for each value, and a row for each prior. `dof`: number of
-      residuals minus number of fitted parameters.
+      residuals with weight minus number of `active` values.
     - For all entries of `x`: `full_residuals` (n,), (predicted - measured) / sd; `full_jacobian`
       (n, q), their derivatives; `full_covariance` (q, q), the covariance for white residuals;
       `active` (q,), False for a parameter at its bound.
@@ -124,8 +124,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     x: Float[np.ndarray, " q"]
     z: Float[np.ndarray, " q"]
 
-    # Errors and notices are computed when they are first used. This saves time if only the values
-    # are used.
+    # Errors and notices are computed on first use, which saves time if only the values are used.
 
     @functools.cached_property
     def spread(self) -> CovarianceEstimate:
@@ -134,21 +133,21 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def certificate(self) -> Certificate | None:
-        """Comparison of a free run's residuals with white noise; None if it is not possible."""
+        """Comparison of the residuals of a free run with white noise, or None (see `certify`)."""
         return certify(self.problem, self.full_residuals)
 
     @property
     def at_noise(self) -> bool | None:
-        """True if the residuals of a free run are white noise as large as the noise of the record.
-        Then no other values explain the record better. None if the noise cannot be estimated, and
-        for objectives other than `FreeRun` and `ClosedLoop`.
+        """True if the residuals of a free run are white noise as large as that of the record. Then
+        no other values explain the record better. None if the noise cannot be estimated, and for
+        objectives other than `FreeRun` and `ClosedLoop`.
         """
         return None if self.certificate is None else self.certificate.at_noise
 
     @functools.cached_property
     def bends(self) -> Any:
-        """Changes of the estimates by smooth instead of linear interpolation of the inputs (`Bends`
-        of step_error.py); None if they are negligible.
+        """Changes of the estimates (`Bends`) by smooth instead of linear interpolation of the
+        inputs; None if the changes are negligible.
         """
         return self._by_bends()
 
@@ -177,7 +176,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         # J'J = R'R with J = QR, so Q is not computed. NumPy's types lack mode="r", hence `asarray`.
         triangle = np.asarray(np.linalg.qr(self.full_jacobian, mode="r"))
         columns = triangle[:, shown]
-        if not shown.all():  # remove the effect of hidden parameters: the starts of windows
+        if not shown.all():  # remove the effect of the initial states of windows
             hidden = triangle[:, ~shown]
             columns = columns - hidden @ np.linalg.lstsq(hidden, columns, rcond=None)[0]
         entries = Entries(
@@ -212,9 +211,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return self._collect_notices(self._direction_notices if self.of_sweep else self._looked_for)
 
     def _looked_for(self) -> tuple[Notice, ...]:
-        """Return the notices that need further simulations: records that differ from each other, or
-        a term that the model lacks.
-        """
+        """Return notices, from further simulations, of records that differ or of a missing term."""
         return self._records_apart() or self._first_look()
 
     @functools.cached_property
@@ -261,7 +258,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
             if isinstance(record, Record)
             for notice in record.notices
         ]
-        # If the directions differ, the residuals are autocorrelated, so these notices are left out.
+        # If friction differs by direction, the notices of autocorrelated residuals are redundant.
         of_errors = () if of_directions else self.spread.notices
         if any(n.code == "records-differ" for n in out):  # separate fits give more detail
             of_errors = [n for n in of_errors if n.code != "records-differ"]
@@ -275,9 +272,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     def declared(
         self, unit: str, path: str, record: int | None, value: float
     ) -> tuple[str, float] | None:
-        """Return the unit in which tables show a parameter, and the value of this unit in SI. It is
-        the unit of the data, or of one record for a parameter of record number `record`. Return
-        None if tables use the SI unit with a suitable prefix.
+        """Return the unit in which tables show a parameter, and the SI value of this unit. The data
+        (or the record with number `record`) determine the unit. Return None for the SI unit with a
+        suitable prefix.
         """
         if self.of_sweep:
             return display_unit(unit, self.shown_force)
@@ -289,7 +286,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return rms_units(self.records, self.model, label, self.rms[label])
 
     def rms_in_words(self, label: str) -> dict[str, str]:
-        """Return channel -> rms of the residuals of record `label` as text, in its unit."""
+        """Return channel -> rms of the residuals of record `label`, as text with a unit."""
         units, record = self.rms_units(label), {label: self.records[label]}
         return {
             name: amount(x, units[name], in_records(record, units[name], name, x))
@@ -360,8 +357,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def _criteria(self) -> tuple[float, float]:
-        """AICc and BIC from the normal likelihood. With a robust loss, that loss at its noise scale
-        replaces the likelihood.
+        """AICc and BIC from the normal likelihood, or from a robust loss at its noise scale.
 
         **Source:** N. Sugiura (1978); C. M. Hurvich, C.-L. Tsai, Biometrika 76 (1989); E.
         Ronchetti, Statistics & Probability Letters 3 (1985) for other losses.
@@ -419,11 +415,11 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def tied(self) -> tuple[Estimate, ...]:
-        """The parameters that were tied to others, with their errors."""
+        """The tied parameters with their standard errors."""
         return self._tied()
 
     def with_all_active(self) -> "FitResult":
-        """Return the fit with standard errors computed without the bounds of parameters."""
+        """Return the fit with standard errors that ignore the bounds of parameters."""
         norms = np.linalg.norm(self.full_jacobian, axis=0)
         covariance = self.noise_scale**2 * inverse_gram(self.full_jacobian, norms, norms > 0)
         return dataclasses.replace(self, full_covariance=covariance, active=norms > 0)
@@ -476,9 +472,7 @@ def make_fit_result(
     notes: list[Notice],
     seconds: float = 0.0,
 ) -> FitResult:
-    """Return the result of a fit from the end of its search; `notes`: notices of the problem and of
-    the search.
-    """
+    """Build the result of a fit from the end of its search. `notes`: notices of the search."""
     state, noise = end.state, end.noise
     x, slope = np.array(state.x), np.asarray(state.slope)
     # Far beyond its bound, a coordinate can have a slope that is too small to divide by.
@@ -489,7 +483,7 @@ def make_fit_result(
         r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
     counted = problem.weights() > 0
     data, rows = counted.size, int(counted.sum())
-    # Residuals of priors have a standard deviation of 1, those of the data that of the noise.
+    # Residuals of priors have the standard deviation 1. They are scaled to the noise of the data.
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])
     lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
     # J'J = R'R with J = QR, so Q is not computed. NumPy's types lack mode="r", hence `asarray`.
@@ -498,8 +492,8 @@ def make_fit_result(
     robust, squares = problem.loss.rounds > 1, float(np.sum(r[:data] ** 2))
     scale = np.sqrt(squares / max(rows - x.size, 1))
     scale = 1.0 if problem.noise_known else noise if robust else max(float(scale), 1e-300)
-    # An entry of a parameter is at its bound if moving the entry to the bound changes the
-    # prediction by less than a thousandth of the noise.
+    # A value is at its bound if moving it to the bound changes the prediction by less than a
+    # thousandth of the noise.
     effect = np.fmin(x - lower, upper - x) * np.where(norms > 0, norms, 1.0) / np.sqrt(rows)
     active = (norms > 0) & (effect > 1e-3 * scale)
     dof = max(rows - int(active.sum()), 1)
@@ -519,7 +513,7 @@ def make_fit_result(
         fitted, sweep = problem.setup_at(jnp.asarray(x), None).machine, next(iter(records.values()))
         paths = [u.path for u in problem.unknowns]
         notes = [*notes, *weight_notices(fitted, sweep, paths)]
-    # If the search ended at a jump of the cost, the notice of the jump is sufficient.
+    # If the search ended at a jump of the cost, the notice `search-edge` is sufficient.
     if not state.settled and not any(n.code == "search-edge" for n in notes):
         notes = [not_settled(method, state, problem.objective), *notes]
     return FitResult(

@@ -29,8 +29,8 @@ class Identifiability:
 
     - `knowledge`: parameter name -> `Knowledge`; `notices`: reasons and remedies; `sentences`: the
       notices as text.
-    - `singular_values`: those of the Jacobian with its columns scaled to length 1; `condition`:
-      largest singular value divided by the smallest.
+    - `singular_values` of the Jacobian with its columns scaled to length 1; `condition`: largest
+      singular value divided by the smallest.
     - `null_directions`: combinations of parameters that do not change the measured variables. Each
       is a dict from name to coefficient. Coefficients are scaled: two parameters with equal
       coefficients have equally large effects on the measured variables.
@@ -100,12 +100,12 @@ def null_directions(
 
 
 def is_at_bound(size: Any, left: Any, before: Any, least: float) -> Any:
-    """Return True for those of the parameters without effect that are at their bounds. `left`:
+    """Return which parameters are at their bounds, among the parameters without effect. `left`:
     distance from the bound; `before`: this distance at the start; `size`: lengths of the Jacobian's
     columns; `least`: smallest relevant effect.
 
-    A parameter counts as at its bound only if it has an effect at its start value. This excludes
-    parameters that are not identifiable, such as fexp if F_Stribeck = 0.
+    A parameter counts as at its bound only if the parameter has an effect at its start value. This
+    excludes parameters that are not identifiable, such as fexp if F_Stribeck = 0.
     """
     bounded = np.isfinite(left)
     acts = size * np.where(bounded, before, 0.0) > least
@@ -113,13 +113,12 @@ def is_at_bound(size: Any, left: Any, before: Any, least: float) -> Any:
 
 
 def join_names(names: Any) -> str:
-    """Return the names joined by commas and "and"."""
     names = list(names)
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def null_notice(code: str, direction: Mapping[str, float]) -> Notice:
-    """Return a notice that a direction, written as a sum, does not change the prediction."""
+    """Return a notice that a change along `direction` does not change the prediction."""
     total = " ".join(f"{value:+.2f} {name}" for name, value in direction.items())
     return Notice(code, "", {"names": join_names(direction), "direction": total})
 
@@ -145,17 +144,15 @@ def judge_columns(
     doubts: Callable[[dict[str, Knowledge]], list[Notice]] = lambda knowledge: [],
 ) -> Identifiability:
     """Return the identifiability of every fitted number, from the columns of the final Jacobian.
-
-    `least`: the smallest relevant change of the weighted prediction. `doubts`: a function that
-    changes the `Knowledge` of doubtful entries to a lower level, and returns notices with the
-    reasons.
+    `least`: smallest relevant change of the weighted prediction. `doubts`: a function that lowers
+    the `Knowledge` of doubtful entries, and returns notices with the reasons.
     """
     names, active, x0, x, half, lower, upper = entries
     s, null = null_directions(jacobian, names, active)
     knowledge: dict[str, Knowledge] = {}
     notices: dict[str, Notice] = {}
     for i, name in enumerate(names):
-        # The nearer bound is compared. An upper bound exists only if the user gives it.
+        # The nearer bound is compared. Only the user gives upper bounds.
         above = upper[i] - x[i] < x[i] - lower[i]
         bound = upper[i] if above else lower[i]
         if active[i]:

@@ -73,8 +73,8 @@ def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> lis
 
 
 def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notice:
-    """Return the notice that the residuals exceed the noise after all rounds of the search;
-    `found`: the comparison of the residuals with the noise.
+    """Return the notice that the residuals exceed the noise after all rounds. `found`: comparison
+    of the residuals with the noise.
     """
     numbers = {"ratio": found.ratio, "record": labels[found.record], "rounds": rounds}
     # 12 rounds usually suffice if a start is wrong by a factor of 3.
@@ -85,9 +85,9 @@ def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notic
 def replace_by_rounds(
     notes: Sequence[Notice], explained: Sequence[Notice], others: Sequence[Notice]
 ) -> tuple[list[Notice], list[Notice]]:
-    """Return the notices `notes` of the search and `explained` of the misfit, so that only one of
-    them reports residuals above the noise. `search-not-certified` replaces `search-above-noise` if
-    rounds did not find a lower misfit, and neither `explained` nor `others` reports a large misfit.
+    """Return the notices `notes` of the search and `explained` of the misfit, so that only one
+    notice reports residuals above the noise. If rounds did not find a lower misfit and no other
+    notice reports a large misfit, `search-not-certified` replaces `search-above-noise`.
     """
     given = next((n for n in notes if n.code == "search-above-noise"), None)
     codes = {n.code for n in (*notes, *explained, *others)}
@@ -121,13 +121,13 @@ def far_from_start(
     error: Float[np.ndarray, " q"],
     unit_of: Callable[[Any], str],
 ) -> list[Notice]:
-    """Return notices of parameters that ended at more than 100 times, or less than 1/100 of, their
-    start value. `error`: standard errors, 0 if they are unknown. A small estimate is reported only
-    if it differs from 0 by more than 3 standard errors. A parameter without a bound, such as an
-    offset, is not reported, because its start value does not show its magnitude.
+    """Return notices of estimates above 100 times, or below 1/100 of, their start value. A small
+    estimate is reported only if it differs from 0 by more than 3 standard errors. Parameters
+    without a bound, such as offsets, are left out, because their start value does not show their
+    magnitude. `error`: standard errors, 0 if they are unknown.
     """
     # `far`: largest ratio of an estimate to its start, and of a start to its estimate, without a
-    # notice. `sure` [standard errors]: an estimate below this is not reported as too small.
+    # notice. `sure` [standard errors]: smallest estimate that is reported as too small.
     far, sure = 100.0, 3.0
     out = []
     named = [(name, u) for u in problem.unknowns for name in u.names]
@@ -144,9 +144,9 @@ def far_from_start(
 def held_breakaways(
     notices: Sequence[Notice], still: Sequence[str], records: Mapping[str, Any]
 ) -> list[Notice]:
-    """Replace the notices `no-effect` of breakaway peaks if inputs are held. `still`: names of
-    parameters whose derivative is zero. With held inputs the simulation depends on a breakaway peak
-    in steps.
+    """Replace the notices `no-effect` of breakaway peaks by `acts-in-jumps` if inputs are held,
+    because the simulation then depends on a peak in steps. `still`: parameters with a derivative of
+    zero.
     """
     jumps = [n for n in still if n.partition("@")[0].endswith(".peak")]
     if not any(isinstance(r, Record) and r.hold for r in records.values()):
@@ -178,8 +178,8 @@ def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
 
 
 def idle_filters(objective: AbstractObjective, records: Sequence[Record]) -> list[Notice]:
-    """Return notices of records whose sampling rate is too low for the cutoff of `InverseDynamics`,
-    so that the filter has hardly any effect.
+    """Return notices of records whose sampling rate is so low that the filter of `InverseDynamics`
+    has hardly any effect.
     """
     if not isinstance(objective, InverseDynamics) or (
         objective.cutoff is None and not objective.at_samples
@@ -193,8 +193,8 @@ def idle_filters(objective: AbstractObjective, records: Sequence[Record]) -> lis
 
 
 def only_a_start(machine: Mechanism, records: Sequence[Record], late: bool) -> Notice:
-    """Return a notice that forces are compared at samples, and why the weak form cannot be used for
-    this fit; `late`: True if a sensor has a delay.
+    """Return a notice with the reason why the weak form cannot be used, so that forces are compared
+    at samples. `late`: True if a sensor has a delay.
     """
     if late:
         return Notice("forces-at-samples", "", {"why": "a sensor has a delay"})
@@ -278,8 +278,9 @@ def begins_well(
     records: Mapping[str, Any],
     residuals: Float[np.ndarray, " n"],
 ) -> bool:
-    """Return True if the residuals of the first samples are noise, although the `notice` reports
-    another initial speed (`starts-at-another-speed`). Then the motion began within these samples.
+    """Return True if the residuals of the first samples are noise although the `notice`
+    (`starts-at-another-speed`) reports another initial speed. Then the motion began within these
+    samples.
     """
     label, channel = (str(notice.numbers[n]) for n in ("record", "channel"))
     i = list(records).index(label)
@@ -291,9 +292,9 @@ def begins_well(
 
 
 class Rubbing(NamedTuple):
-    """A contact with a bristle: its name, its part, and the names of the variables of its motion
-    and friction. `mobility`: relative acceleration of the contact for a force of 1; None for a
-    prescribed motion.
+    """A contact with a bristle. `motion`, `friction`: names of the variables of its motion and
+    friction force; `mobility`: relative acceleration for a force of 1, None for a prescribed
+    motion.
     """
 
     name: str
@@ -304,7 +305,6 @@ class Rubbing(NamedTuple):
 
 
 def has_bristles(machine: Any) -> bool:
-    """Return True if a contact of the machine has a bristle."""
     parts = machine.named_parts() if isinstance(machine, Mechanism) else ()
     return any(getattr(part, "bristle", None) is not None for _, part in parts)
 
@@ -312,7 +312,9 @@ def has_bristles(machine: Any) -> bool:
 def presliding(
     problem: Problem, machine: Any, records: Mapping[str, Any], x: Float[np.ndarray, " q"]
 ) -> list[Notice]:
-    """Return notices of bristles with fitted parameters or a fitted law in the fitted `machine`."""
+    """Return notices of bristles whose parameters or law were fitted; `machine`: the fitted
+    machine.
+    """
     free = {u.path for u in problem.unknowns}
     out: list[Notice] = []
     for contact in _rubbing(machine):
@@ -361,8 +363,8 @@ def _check_stiffness(
     contact: Rubbing, path: str, machine: Mechanism, record: Record, label: str
 ) -> list[Notice]:
     """Return notices of a bristle stiffness that the sensor does not resolve, or that includes
-    another spring in series. The record must measure the motion; the notice of a spring in series
-    also requires the friction.
+    another spring in series. The record must measure the motion. For a spring in series, it must
+    also measure the friction.
     """
     channels: dict[str, Any] = {
         name: x
@@ -378,15 +380,14 @@ def _check_stiffness(
     unit, out = "rad" if contact.part.rotational else "m", []
     breakaway = float(max(contact.part.law(1).f0, contact.part.law(-1).f0))
     way, step = 2 * breakaway / float(contact.part.bristle.sigma_0), quantum(x)
-    if step and way < 20 * step:  # the steps of the sensor are too large to show the deflection
+    if step and way < 20 * step:  # the resolution of the sensor is too coarse for the deflection
         numbers = {"way": way, "unit": unit, "counts": way / step}
         numbers |= {"channel": channel, "record": label}
         out.append(Notice("presliding-coarse", path, numbers))
     if contact.friction in record.outputs:
         found = rises(x, record.outputs[contact.friction], (0.5, 0.9))
         half, far = np.median(found[:, :2], axis=0) if len(found) >= 4 else (0.0, np.inf)
-        # The deflection at 90 % of the force is 1.8 times that at 50 % for a spring, 3.3 for
-        # `Dahl`.
+        # Ratio of the deflection at 90 % of the force to that at 50 %: 1.8 (spring), 3.3 (`Dahl`).
         if far < 2.2 * half:
             numbers = {"half": half, "far": far, "unit": unit, "record": label}
             out.append(Notice("stiffness-in-series", path, numbers))

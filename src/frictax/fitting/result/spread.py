@@ -19,11 +19,11 @@ from .estimates import quantile
 class CovarianceEstimate:
     """The covariance of the fitted numbers according to one noise model.
 
-    - `covariance` (q, q): that of all fitted numbers, including the initial states of windows.
-      `dof`: a function that returns the degrees of freedom of Student's t for each row of its
-      argument (m, q). A row contains the coefficients of a linear combination of the fitted
-      numbers.
-    - `says`: the assumption about the residuals in words. `notices`: reasons to doubt it.
+    - `covariance` (q, q) of all fitted numbers, including the initial states of windows. `dof`: a
+      function that returns the degrees of freedom of Student's t for each row of its argument (m,
+      q). A row contains the coefficients of a linear combination of the fitted numbers.
+    - `says`: the assumption about the residuals in words; `notices`: reasons to doubt this
+      assumption.
     - `draws` (k, q): the fitted numbers of many refits, or None.
     - `allows_autocorrelation`: True if the residuals are not assumed to be white noise.
     """
@@ -44,11 +44,11 @@ class CovarianceEstimate:
 
 
 class Memoized:
-    """A function of a matrix of directions (one in each row) and of further arguments, with a
-    cache. Its last four results are cached if the matrix has at most as many rows as columns.
+    """A function of a matrix of directions (one in each row) and of further arguments, with a cache
+    of its last four results. Matrices with more rows than columns are not cached.
 
-    Pickling includes the function but not the cache. Therefore the function must be defined at the
-    level of a module, or be a `functools.partial` of such a function.
+    Pickling leaves out the cache. The function must be defined at the level of a module, or be a
+    `functools.partial` of such a function, because it is pickled.
     """
 
     def __init__(self, function: Callable[..., np.ndarray]) -> None:
@@ -80,8 +80,8 @@ class SameDegreesOfFreedom:
 
 
 def inverse_gram(jacobian: Any, norms: Any, active: Any, xp: Any = np) -> Any:
-    """Return inv(J^T J) over the active columns, zero elsewhere. It is very large along a direction
-    that is not identifiable. `norms`: lengths of J's columns; `xp`: numpy or jax.numpy.
+    """Return inv(J^T J) over the active columns, zero elsewhere. The result is very large along a
+    direction that is not identifiable. `norms`: lengths of J's columns; `xp`: numpy or jax.numpy.
     """
     scaled = xp.where(active, jacobian / xp.where(norms > 0, norms, 1.0), 0.0)
     padded = xp.concatenate([scaled, xp.diag(xp.where(active, 0.0, 1.0))])
@@ -100,7 +100,7 @@ def robust_variance(
     sum(score**2)/dof / mean(slope)**2.
 
     K is Huber's correction, and `scaled` are the residuals in units of the noise scale. If the
-    noise is known, the mean of score**2 for normal noise replaces sum(score**2)/dof.
+    noise is known, sum(score**2)/dof is replaced by the mean of score**2 for normal noise.
 
     **Source:** P. J. Huber, E. M. Ronchetti, *Robust Statistics*, 2nd ed. (2009), equations 7.81 to
     7.83 (first form).

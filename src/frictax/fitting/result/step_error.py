@@ -33,8 +33,8 @@ def step_error(found: FitResult) -> dict[str, float]:
 
     This change is 7/8 of the effect of the time steps on the estimate. Steps with error control get
     1/16 of their tolerance, at most 1e-7. Steps without error control get half their length. Each
-    record is simulated once more, without another fit. For objectives without a simulation
-    (`InverseDynamics`) all changes are 0 except for rounding.
+    record is simulated once more, without another fit. For `InverseDynamics`, which does not
+    simulate, all changes are 0 except for rounding.
 
     >>> import frictax as fx, numpy as np
     >>> swing = fx.Mechanism(
@@ -65,13 +65,13 @@ def step_error(found: FitResult) -> dict[str, float]:
 
 
 def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
-    """Return the engine with its tolerance times `share`, or with steps of half the length if it
-    does not control errors.
+    """Return the engine with `share` times its tolerance, or with steps of half the length if the
+    engine does not control errors.
     """
     if engine.tolerance is None or engine.solver is not None:
         return dataclasses.replace(engine, substeps=2 * engine.substeps)
-    # If the tolerance is loose, even `share` times the tolerance may not divide any step. A
-    # tolerance of at most 1e-7 divides the steps that are too long.
+    # If the tolerance is loose, `share` times the tolerance may not divide any step. A tolerance of
+    # at most 1e-7 divides steps that are too long.
     tolerance = min(float(engine.tolerance) * share, 1e-7)
     return dataclasses.replace(engine, tolerance=tolerance)
 
@@ -79,8 +79,8 @@ def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
 def _linear_change(
     found: FitResult, problem: Problem
 ) -> tuple[dict[str, float], Float[np.ndarray, " n"]]:
-    """Return the change of each estimate, and the change of the residuals, if the predictions of
-    `problem` replace those of the fit. Both follow from a linear model of the fit.
+    """Return the changes of the estimates and of the residuals if the predictions of `problem`
+    replace those of the fit. The changes follow from a linear model of the fit.
     """
     left = []
     for i, prepared in enumerate(problem.prepared):
@@ -96,9 +96,8 @@ def _linear_change(
 
 
 def long_steps(found: FitResult) -> list[Notice]:
-    """Return a notice if shorter time steps change an estimate. The result is computed once for
-    each fit. Records are simulated again only if the curvature of their outputs suggests a relevant
-    error.
+    """Return a notice if shorter time steps change an estimate; computed once for each fit. Records
+    are simulated again only if the curvature of their outputs suggests a relevant error.
     """
     made, engine, notices = vars(found), found.problem.engine, list[Notice]()
     if "long_steps" in made:
@@ -136,8 +135,8 @@ def with_shorter_steps(engine: OnSamples, notice: Notice) -> OnSamples:
 
 
 def with_steps_needed(found: FitResult) -> Problem | None:
-    """Return the problem of a fit with shorter time steps if it needs them. Return None if its
-    steps are short enough or do not have error control.
+    """Return the problem of a fit with shorter time steps. Return None if the steps are short
+    enough or do not have error control.
     """
     engine, too_long = found.problem.engine, long_steps(found)
     if not too_long or not isinstance(engine, OnSamples) or engine.tolerance is None:
@@ -146,8 +145,8 @@ def with_steps_needed(found: FitResult) -> Problem | None:
 
 
 def between_samples(found: FitResult) -> list[Notice]:
-    """Return a notice if smooth instead of linear interpolation of the inputs changes an estimate.
-    No notice is given if the residuals show that the inputs are linear between samples.
+    """Return a notice if smooth instead of linear interpolation of inputs changes an estimate,
+    unless the residuals show that inputs are linear between samples.
     """
     bends = found.bends
     if bends is None or bends.most < 0.25:  # the inputs are almost linear between samples
@@ -177,14 +176,12 @@ class Bends:
 
     @property
     def most(self) -> float:
-        """The upper end of an interval of the absolute value of `share`."""
+        """Upper end of an interval of the absolute value of `share`."""
         return abs(self.share) + 2.0 * self.error
 
     @property
     def spread(self) -> float:
-        """The root mean square of the share according to its posterior distribution. The prior is
-        uniform from 0 to 1.
-        """
+        """Root mean square of `share` under its posterior, with a uniform prior from 0 to 1."""
         far = np.linspace(0.0, 1.0, 201)
         off = ((far - self.share) / self.error) ** 2 if self.error < np.inf else 0.0 * far
         likely = np.exp(-0.5 * (off - np.min(off)))
@@ -254,8 +251,8 @@ def by_bends(found: FitResult) -> Bends | None:
 def _farthest(
     found: FitResult, moved: dict[str, float], limit: float
 ) -> tuple[float, Estimate] | None:
-    """Return the largest change in standard errors, and its estimate, among the changes `moved`.
-    Return None if no change exceeds `limit` [standard errors].
+    """Return the largest of the changes `moved`, in standard errors, and its estimate. Return None
+    if no change exceeds `limit` [standard errors].
     """
     far = [
         (abs(moved[e.name]) / e.standard_error, e) for e in found.estimates if e.standard_error > 0
@@ -268,8 +265,8 @@ def is_doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
     """Return True if the local errors of all time steps could add up to a relevant error (order 3).
 
     For an oscillation of w rad per step, the local error is the amplitude times w**4/24. Second
-    differences of the outputs estimate w**4 of the main motion. Second differences of their first
-    differences estimate w**4 of a superposed vibration.
+    differences of the outputs estimate w**4 of the main motion. Third differences estimate w**4 of
+    a superposed vibration.
     """
     for prepared, weight, r in problem.by_record(residuals):
         if isinstance(prepared, PreparedSweep) or weight.shape[-2] < 6:

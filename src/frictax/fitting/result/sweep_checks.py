@@ -23,9 +23,8 @@ def peak_unseen(model: Any) -> Notice:
 
 
 def weight_notices(model: Any, sweep: Sweep, paths: Sequence[str]) -> list[Notice]:
-    """Return a notice for a fitted sweep of both directions. Such a sweep cannot distinguish a
-    weight from a difference between the laws of the two directions. It cannot distinguish an offset
-    from friction that differs by direction.
+    """Return a notice that a sweep of both directions cannot distinguish a constant force, such as
+    a weight, from friction that differs by direction.
     """
     if not sweep.both_directions:
         return []
@@ -120,8 +119,8 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
     # If the square of a column underflows to 0, the parameter does not have an effect.
     norms = np.linalg.norm(jacobian, axis=0)
     kept = [i for i, name in enumerate(names) if name not in terms and norms[i] > 0]
-    # For the parameters of the law itself, the unknowns are their values, so that their bounds can
-    # be applied. For all other parameters, the unknowns are their changes from the minimum.
+    # The unknowns of the linear fit are the values of the parameters of the law, so that bounds can
+    # be applied. For all other parameters, the unknowns are the changes from the minimum.
     prefix = terms[0].removesuffix("F_Stribeck")
     own = np.array(
         [names[i] in (prefix + "F_Coulomb", prefix + "F_prop") for i in kept], dtype=bool
@@ -133,7 +132,7 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
         + jacobian[:, kept] @ np.where(own, x[kept], 0.0)
     )
     if kept:
-        # With exact data scipy warns about steps that are not finite, and rejects them.
+        # With exact data scipy warns about steps that are not finite, and rejects these steps.
         with np.errstate(invalid="ignore"):
             without = lsq_linear(
                 columns, data / np.max(np.abs(data)), bounds=(np.where(own, 0.0, -np.inf), np.inf)
@@ -182,12 +181,12 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
     - runs of one sign (Wald and Wolfowitz);
     - products of neighbouring residuals;
     - squares of the eight cosine components of lowest frequency over the rows (Neyman);
-    - for repeated speeds, the scatter between different speeds, compared with that at one speed.
+    - for repeated speeds, the scatter between speeds, compared with the scatter at one speed.
 
-    The residuals are those of a fit without outliers, clipped. The least of the four p-values is
-    compared with the least p-values of simulated noise (Westfall and Young), at a level of 5 %. The
-    simulated noise is 999 draws of white normal noise minus its fit by the Jacobian of the sweep.
-    So the p-values are valid for few rows too.
+    The residuals are from a fit without outliers, and are clipped. The least of the four p-values
+    is compared with the least p-values of simulated noise (Westfall and Young), at a level of 5 %.
+    The simulated noise is 999 draws of white normal noise minus its fit by the Jacobian of the
+    sweep. Therefore the p-values are also valid for few rows.
 
     **Source:** B. Rosner, Technometrics 25 (1983); A. Wald, J. Wolfowitz, Ann. Math. Stat. 11
     (1940); J. Neyman, Skandinavisk Aktuarietidskrift 20 (1937); N. R. Draper, H. Smith, *Applied
@@ -215,8 +214,8 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
 def outliers(
     sweeps: Sequence[Sweep], r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
 ) -> Bool[np.ndarray, " n"]:
-    """Return a mask of the rows that are outliers. `r`: residuals; `columns`: their Jacobian. Three
-    or more successive rows on one side of the law are a lack of fit, not outliers.
+    """Return a mask of the outliers among the rows. `r`: residuals; `columns`: their Jacobian.
+    Three or more successive rows on one side of the law are a lack of fit, not outliers.
     """
     n, p = columns.shape
     left_out, count, longest = [], 0, 2  # `longest`: largest number of outliers in succession
@@ -251,8 +250,8 @@ def outliers(
 def residuals_without(
     off: Bool[np.ndarray, " n"], r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
 ) -> Float[np.ndarray, " n"]:
-    """Return the residuals of all rows for a fit that leaves out the rows `off`. The fit is a
-    linear model around the one with residuals `r` and Jacobian `columns`.
+    """Return the residuals of all rows for a fit without the rows `off`, by a linear model of the
+    fit with residuals `r` and Jacobian `columns`.
     """
     return r - columns @ np.linalg.lstsq(columns[~off], r[~off], rcond=None)[0]
 
@@ -272,7 +271,7 @@ def _chance(times: float, rows: int, dof: int) -> float:
 
 def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
     """Return a notice of lack of fit over the speed. The first column of `r` contains the
-    residuals, and the others contain simulated noise.
+    residuals, the other columns simulated noise.
     """
     order = np.lexsort((np.abs(sweep.velocity), sweep.direction))
     speed, ahead = sweep.velocity[order], sweep.direction[order]
@@ -298,11 +297,11 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         np.add.at(sums, group, r)
         between = np.sum(sums**2 / counts[:, None], axis=0)
         tests["scatter between speeds over that within"] = between
-    # The p-value of each column is the share of columns with a statistic at least as large.
-    # Statistics are rounded, so that those that differ only by rounding errors count as equal.
+    # The p-value of a column is the share of columns with a statistic at least as large. Statistics
+    # are rounded, so that statistics that differ only by rounding errors count as equal.
     rounded = {name: np.round(x, 12) for name, x in tests.items()}
     chances = {n: (x.size - np.searchsorted(np.sort(x), x)) / x.size for n, x in rounded.items()}
-    # If p-values are equal, the last test is reported: that of replicates, if there are any.
+    # Of tests with equal p-values, the last one is reported.
     test = min(reversed(chances), key=lambda name: chances[name][0])
     least = np.min(list(chances.values()), axis=0)
     chance = float(np.mean(least <= least[0]))

@@ -29,9 +29,7 @@ def fit_summary(found: FitResult) -> Summary:
 
 def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
     """Return the cells of each row of the table: parameter, value, unit, standard error and
-    interval.
-
-    For a sweep the units are those of its data, and the parameters that were not fitted follow.
+    interval. For a sweep, the units are those of the data.
     """
     return [e.cells for e in shown_estimates(found)]
 
@@ -42,7 +40,6 @@ def shown_estimates(found: FitResult) -> tuple[Estimate, ...]:
 
 
 def quality(found: FitResult) -> list[str]:
-    """Return lines on the quality of the fit and on the search."""
     lines = []
     if found.of_sweep:
         force, rms = found.shown_force, found.rms_force

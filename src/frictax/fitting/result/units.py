@@ -30,10 +30,11 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
     """Return a function that returns the unit of an unknown or of a parameter.
 
     A field of a user's own machine or part has its declared unit. The offset and drift of a channel
-    have the channel's unit. Laws, bristles and contacts declare units of translation. These become
-    units of rotation for a turning part. Forces become friction coefficients if a normal force
-    multiplies them. An amplitude or offset of a signal has the unit of the force, torque or
-    position that the signal drives. Times, frequencies and phases keep their declared units.
+    have the channel's unit. Laws, bristles and contacts declare units of translation. For a
+    rotating part these units are converted to units of rotation. If a normal force multiplies a
+    force, that force has the unit of a friction coefficient. An amplitude or offset of a signal has
+    the unit of the force, torque or position that the signal drives. Times, frequencies and phases
+    keep their declared units.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     channels = {
@@ -100,7 +101,7 @@ def _is_of_user(machine: Any, path: str) -> bool:
 
 def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | None:
     """Return True if the friction at `path` of a user's own machine acts on an angle. Return None
-    if neither the records nor the name of the state show whether it is an angle.
+    if neither the records nor the name of the state show whether the state is an angle.
     """
     first, *more = path.split(".")
     states = machine.states() if callable(getattr(machine, "states", None)) else ()
@@ -122,12 +123,11 @@ def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | 
 def in_records(
     records: Mapping[str, Any], unit: str, path: str = "", value: float = 0.0
 ) -> tuple[str, float] | None:
-    """Return the unit that the records use for the SI unit `unit`, and the value of that unit in
-    SI. Return None if the records do not use exactly one unit, or if its prefix does not suit
-    `value`.
+    """Return the unit that the records use for the SI unit `unit`, and the SI value of that unit.
+    Return None if the records do not use exactly one unit, or if its prefix does not suit `value`.
 
-    A parameter of a channel has the channel's unit. In a unit that begins with a force, the
-    records' unit of force replaces that force: N.m.s/rad becomes N.cm.s/rad with torques in N.cm.
+    A parameter of a channel has the unit of the channel. If `unit` begins with a force, the
+    records' unit of force replaces it: N.m.s/rad becomes N.cm.s/rad with torques in N.cm.
     """
     given = [
         (name, declared)
@@ -161,7 +161,6 @@ def _leads(force: str, unit: str) -> bool:
 
 
 def rms_units(records: Mapping[str, Any], model: Any, label: str, names: Any) -> dict[str, Any]:
-    """Return the SI unit of the residuals of each channel of a record."""
     record = records[label]
     if not isinstance(record, Record):
         return dict.fromkeys(names, record.force_unit.si_name)

@@ -26,7 +26,7 @@ from ..problem.simulations import Windows
 from ..problem.weak_form import terms
 
 MISFIT = 3.0  # [noise] largest misfit that noise can explain
-# [share of the variance] A smaller gain is negligible even if it is significant.
+# [share of the variance] A gain below `_NOTHING` is negligible even if it is significant.
 _NOTHING = 0.02
 _SURE = 4.0  # F statistic above which a gain is significant
 
@@ -35,8 +35,9 @@ _SURE = 4.0  # F statistic above which a gain is significant
 class Channel:
     """The misfit of one channel and the baselines for it (root mean squares). `judged`: True if the
     noise was estimated from the record. `by_starts`: factor by which noise in the initial states of
-    windows increases the misfit. `is_force`: True if the misfit is that of a body's balance of
-    forces, without the baseline `line`. `range`: range of the channel in the whole record.
+    windows increases the misfit. `is_force`: True if the misfit is a residual of the balance of
+    forces on a body; the baseline `line` is then infinite. `range`: range of the channel in the
+    whole record.
     """
 
     name: str
@@ -63,15 +64,13 @@ class Channel:
     @property
     def is_above_noise(self) -> bool:
         """True if noise does not explain the misfit and the misfit is not negligible."""
-        if self.is_force:  # noise estimated from a record lacks slow errors of a force
+        if self.is_force:  # the noise of a record does not contain slow force errors
             return bool(self.above > 10.0 and self.misfit > 0.2 * self.spread)
         return bool(self.above > MISFIT * self.by_starts and self.misfit > 1e-3 * self.spread)
 
     @property
     def is_unexplained(self) -> bool:
-        """True if the fit explains a negligible share of the baseline, or less than a fifth and not
-        significantly.
-        """
+        """True if the gain is below 2 %, or below 20 % and not significant."""
         return bool(self.share < _NOTHING or (self.share < 0.2 and not self.sure))
 
 
@@ -81,12 +80,12 @@ def worth(
     """Return notices of the channels that the fit does not explain, each for the record with the
     largest misfit. `found`: weighted residuals, predicted minus measured.
 
-    The gain is the share of a baseline's sum of squares that the fit explains. It is significant if
-    F = (gain / parameters) / (rest / effective samples) exceeds 4. A misfit is reported if it
-    exceeds three times the noise: the given `sd`, or the noise estimated from the record
-    (`noise_of_output`). The initial states of windows contain noise of the record. Therefore each
-    window's straight line (for a speed: its mean) is subtracted from record and residuals, if the
-    fit is better than the windows' means.
+    The gain is the share of a baseline's sum of squares that the fit explains. The gain is
+    significant if F = (gain / parameters) / (rest / effective samples) exceeds 4. A misfit is
+    reported if it exceeds three times the noise: the given `sd`, or the noise estimated from the
+    record (`noise_of_output`). The initial states of windows contain noise of the record. Therefore
+    each window's straight line (for a speed: its mean) is subtracted from record and residuals, if
+    the fit is better than the windows' means.
     """
     worst: dict[tuple[str, str], tuple[float, Notice]] = {}
     said = ("record", "unit", "misfit", "spread", "line", "still", "noise", "beside")
@@ -151,7 +150,7 @@ def _motion(
     weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
     noise = noise_of_output(record, name)
     left = np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
-    if problem.loss.rounds > 1:  # With a robust loss, the baselines leave outliers out.
+    if problem.loss.rounds > 1:  # for a robust loss, baselines leave out outliers
         usual = np.median(np.abs(r[weight > 0])) if np.any(weight > 0) else 0.0
         weight = np.where(np.abs(r) > 10.0 * usual, 0.0, weight)
     if np.sum(weight > 0) < 20 or not noise >= 0:
@@ -162,8 +161,9 @@ def _motion(
     still, beside = y - (y + left)[..., :1], "the deviation from its mean"
     if isinstance(problem.objective, Windows):
         beside = "the deviation from the mean of each window"
-        # A wrong start causes a linear error of a position in its window, and a constant error of a
-        # speed. Remove it, unless the misfit is as large as the motion itself.
+        # A wrong initial state causes a linear error of a position in its window, and a constant
+        # error of a speed. The error is removed, unless the misfit is as large as the motion
+        # itself.
         if _rms(left, weight) ** 2 <= (1.0 - _NOTHING) * _rms(level, weight) ** 2:
             is_speed = split_channel(name)[1] in POSITION_OF
             left = _without_line(t, left, weight, 0 if is_speed else 1)
@@ -189,13 +189,12 @@ def _motion(
 
 
 def noise_by_starts(objective: Any, record: Record, prepared: Any, name: str) -> float:
-    """Return the factor by which noise in the initial states of windows increases the residuals of
-    `name`.
+    """Return the factor by which noise in the initial states of windows, read from the same output,
+    increases the residuals of `name`; 1 for other objectives.
 
-    The initial states are read from the same output. The factor is 1 for objectives other than
-    `Windows`. White noise of a position, filtered at a cutoff f [Hz], causes a constant speed error
-    in each window. The variance of this error is 8 pi**2 f**3 / (3 rate) [1/s2] times the variance
-    of the noise.
+    White noise of a position, filtered at a cutoff f [Hz], causes a constant speed error in each
+    window. The variance of this error is 8 pi**2 f**3 / (3 rate) [1/s2] times the variance of the
+    position noise.
     """
     f = getattr(prepared, "cutoffs", {}).get(name)
     is_position = related_channel(name, VELOCITY_OF) is not None
@@ -225,7 +224,7 @@ def _forces(
         ]
         mean = None
     else:
-        # With mass 0 the acceleration is infinite. Therefore values at a bound are moved inside.
+        # Values at a bound are moved inside, because the acceleration of a mass 0 is infinite.
         inside = np.where(x == bounds(problem.unknowns), x + 1e-6 * (problem.x0 - x), x)
         driving, mean = [], [np.asarray(a) for a in _mean_forces(problem, jnp.asarray(inside), i)]
     for k, name in enumerate(prepared.names):
@@ -238,7 +237,8 @@ def _forces(
             forces = [float(inertia) * np.asarray(prepared.known[f"{body}.a"]), *driving]
             left = r[:, k][kept]
             # Compute the noise of the acceleration below the cutoff from the white noise of the
-            # measured motion. Its spectrum is proportional to f**(2 order).
+            # measured motion. The spectrum of the acceleration noise is proportional to f**(2
+            # order).
             channels = [n for n in record.outputs if split_channel(n)[0] == body]
             order, of = max((1 if split_channel(n)[1] in POSITION_OF else 2, n) for n in channels)
             f = min(problem.objective.cutoff_at_samples, 0.5 * record.rate)
@@ -298,8 +298,8 @@ def _without_line(
 
 
 def _f(share: float, left: np.ndarray, free: int) -> float:
-    """Return the F statistic of a gain `share` with `free` parameters. `left`: residuals, whose
-    autocorrelation gives the effective number of samples.
+    """Return the F statistic of a gain `share` with `free` parameters. The autocorrelation of the
+    residuals `left` gives the effective number of samples.
     """
     freedom = max(left.size / integrated_autocorrelation_time(left) - free, 1.0)
     return share / max(free, 1) / max(1.0 - share, 1e-300) * freedom

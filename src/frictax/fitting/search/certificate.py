@@ -11,12 +11,14 @@ from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem
 from ..problem.simulations import ClosedLoop, FreeRun
 
-# These limits reject 2 of 320 fits that start at the true values. Of fits whose sum of squares is
-# 40 noise variances above the least one, few pass both limits, and one in four passes the first.
+# The limits `_LEVEL` and `_LOW` reject 2 of 320 fits that start at the true values. If the sum of
+# squares exceeds its minimum by 40 noise variances, one fit in four passes `_LEVEL`, and few pass
+# both.
 _LEVEL = 0.1  # [noise] largest excess of the root mean square of the residuals over the noise
-# [noise] This over sqrt(samples) is the limit for few samples, whose noise is uncertain.
+# [noise] If `_OF_FEW` / sqrt(samples) exceeds `_LEVEL`, it replaces `_LEVEL`, because the noise
+# estimated from few samples is uncertain.
 _OF_FEW = 3.5
-# [standard deviations] Largest excess of the power in a low part of the spectrum.
+# [standard deviations] Largest excess of the power at low frequencies over that of white noise.
 _LOW = 3.8
 
 
@@ -28,9 +30,9 @@ class Certificate:
     - `ratio`: root mean square of the residuals divided by the noise; `most`: the largest ratio
       that white noise alone explains.
     - `low`: power of the residuals at low frequencies minus that of white noise, in standard
-      deviations of the latter.
-    - `matters`: True if, for any output, the residuals are not white noise and exceed a thousandth
-      of the output's standard deviation.
+      deviations of the power of white noise.
+    - `matters`: True if the residuals of any output are not white noise and exceed a thousandth of
+      the standard deviation of that output.
     """
 
     subject: str
@@ -46,11 +48,9 @@ class Certificate:
 
 
 def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate | None:
-    """Compare the weighted residuals of free runs with white noise, separately for each output.
-    Return the comparison for the output that resembles white noise least.
-
-    Return None for other objectives, for a robust loss, and if the noise of the records cannot be
-    estimated.
+    """Compare the weighted residuals of free runs with white noise, and return the comparison for
+    the output whose residuals resemble white noise least. Return None for other objectives, for a
+    robust loss, and if the noise of the records cannot be estimated.
 
     The noise is estimated from second differences of the residuals, and is at most the noise of the
     record. An error of the simulated motion hardly changes second differences, but adds low
@@ -69,7 +69,8 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
             measured = (weight[:, c] * np.asarray(prepared.measured)[:, c])[counted]
             noise = prepared.tick_noise.get(name)
             # [standard deviation of the record] Largest misfit by rounding and time steps in a
-            # record without noise. It is smaller for ticks, because their positions are exact.
+            # record without noise. The misfit of ticks is smaller, because their positions are
+            # exact.
             exact = 1e-5 if noise is None else 1e-7
             noise = white_noise_of(measured) if noise is None else float(noise)
             spread = float(np.std(measured))
@@ -93,24 +94,27 @@ def _excess(one: Certificate) -> float:
 def _compare_with_noise(
     left: Float[np.ndarray, " n"], of_record: float, spread: float, exact: float
 ) -> tuple[float, float, float] | None:
-    """Return three numbers for one output: residuals divided by noise, excess of low frequencies,
-    and residuals divided by `spread`. Return None if the noise cannot be estimated. `left`:
-    residuals; `of_record`: noise of the record; `spread`: standard deviation of the record;
-    `exact`: largest misfit by rounding and time steps, divided by `spread`.
+    """Return three numbers for the residuals `left` of one output: their root mean square divided
+    by the noise, their excess of low frequencies, and their root mean square divided by `spread`.
+    Return None if the noise cannot be estimated. `of_record`, `spread`: noise and standard
+    deviation of the record; `exact`: largest misfit by rounding and time steps, divided by
+    `spread`.
     """
     n = left.size
     if n < 20:  # Noise cannot be estimated from fewer samples.
         return None
     if not np.isfinite(left).all():
         return float("inf"), float("inf"), float("inf")
-    # Estimate the standard deviation of white noise from second differences. They are clipped at
-    # three standard deviations, because the error of an event one sample late is not noise.
+    # Estimate the standard deviation of white noise from second differences. Differences are
+    # clipped at three standard deviations, because the error at an event that is simulated one
+    # sample late is not noise.
     second = np.diff(left, 2)
     scale = float(np.median(np.abs(second))) / 0.6745
     for _ in range(3):
         scale = 1.005 * float(np.sqrt(np.mean(np.clip(second, -3 * scale, 3 * scale) ** 2)))
     own = scale / np.sqrt(6.0)
-    # The noise is limited to between half and 1.05 times the noise read from a long record.
+    # For a long record, the noise is limited to between half and 1.05 times the noise of the
+    # record.
     noise = (1.05 + _OF_FEW / np.sqrt(n)) * of_record
     misfit = float(np.sqrt(np.mean(left**2)))
     if misfit > exact * spread:

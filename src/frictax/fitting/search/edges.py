@@ -1,8 +1,8 @@
-"""Searches that continue beyond a jump of the cost (an edge).
+"""Searches that continue beyond a discontinuity of the cost.
 
-At an edge, a small change of the parameters adds or removes an event, such as a stop or a
-breakaway. There the misfit jumps by a few times the variance of the noise, and steps along its
-gradient do not cross the edge. The least misfit may be beyond the edge, or at the edge.
+At a discontinuity, a small change of the parameters adds or removes an event, such as a stop or a
+breakaway. The cost jumps by a few times the variance of the noise, and steps along its gradient do
+not cross the discontinuity. The minimum may be beyond the discontinuity, or at it.
 """
 
 import dataclasses
@@ -29,11 +29,11 @@ from .run import begun
 
 LENGTHS = (0.1, 1.0, 3.0)  # [standard errors] distances of the probes from the end of a search
 ROUNDS = 4  # largest number of rounds of probes
-# Largest number of steps of a search that starts beyond a discontinuity, and of the search that
-# continues from a lower misfit found there.
+# `_SHORT`: largest number of steps of a search that starts beyond a discontinuity. `_LONG`: largest
+# number of further steps if this search found a lower cost.
 _SHORT, _LONG = 15, 60
 
-# A function that continues a search up to a step number, with the residuals at a noise scale.
+# Function of the state, the number of the last step, and the noise scale, that continues a search.
 Advance = Callable[[Descent, int, Any], Descent]
 
 
@@ -55,7 +55,7 @@ Events = tuple[Event, ...]
 
 
 class Hopped(NamedTuple):
-    """The end of a search over edges; `interrupted`: True if Ctrl-C stopped the search."""
+    """The result of `over_edges`; `interrupted`: True if Ctrl-C stopped the search."""
 
     state: Descent
     steps: int
@@ -64,11 +64,11 @@ class Hopped(NamedTuple):
 
 
 def may_gain(problem: Problem, state: Descent) -> bool:
-    """Return True if a search that ended at `state` may have met an edge (a jump of the cost).
+    """Return True if a search that ended at `state` may have met a discontinuity of the cost.
 
-    There are two signs of an edge: the tolerance was not met, or one of the last trial points
-    within 100 standard errors had another event sequence. The result is False if initial states of
-    windows are fitted, because each of these has edges.
+    There are two signs of a discontinuity: the tolerance was not met, or one of the last trial
+    points within 100 standard errors had another event sequence. The result is False if initial
+    states of windows are fitted, because the cost is discontinuous in each of these states.
     """
     jacobian = np.asarray(state.jacobian)
     known = bool(np.isfinite(state.cost)) and bool(jacobian.any()) and bool(state.done)
@@ -84,16 +84,16 @@ def may_gain(problem: Problem, state: Descent) -> bool:
 def over_edges(
     problem: Problem, state: Descent, noise: float, dof: float, advance: Advance, say: Work
 ) -> Hopped:
-    """Search beyond the edges (jumps of the cost) around `state`. Return the best end, or `state`
-    if no end is better.
+    """Search beyond the discontinuities of the cost around `state`. Return the best final state, or
+    `state` if no search finds a lower cost.
 
-    In each of at most `ROUNDS` rounds, the misfit and the event sequence are computed at probe
-    points along the eigenvectors of the Gram matrix. A short search starts from the best probe of
-    each new event sequence. The first search with a lower final cost continues, and the next round
-    probes around its end.
+    In each of at most `ROUNDS` rounds, the cost and the event sequence are computed at probe points
+    along the eigenvectors of the Gram matrix. A short search starts from the best probe of each new
+    event sequence. The first search with a lower final cost continues, and the next round probes
+    around its final point.
 
     **Source:** D. J. Wales, J. P. K. Doye, "Global optimization by basin-hopping", *Journal of
-    Physical Chemistry A* 101, 1997. Here the displacements are not random.
+    Physical Chemistry A* 101, 1997. Unlike in the source, the displacements are not random.
     """
     steps, seen, notices = 0, set[tuple[tuple[int, ...], ...]](), ()
     try:
@@ -115,9 +115,9 @@ def over_edges(
                 seen.add(kind)
                 end = advance(begun(problem, points[i]), _SHORT, noise)
                 steps += int(end.steps)
-                # If no parameter changes the prediction at this end, no step can leave it.
+                # No step can leave a point at which no parameter affects the prediction.
                 leads = bool(np.asarray(end.jacobian).any())
-                # A decrease counts if it is more than a thousandth of the variance of the noise.
+                # The sum of squares must decrease by more than a thousandth of the noise variance.
                 if leads and 2.0 * (float(state.cost) - float(end.cost)) > 1e-3 * variance:
                     lower = end
                     break
@@ -132,8 +132,9 @@ def over_edges(
         if not may_keep():
             raise
         return Hopped(state, steps, True, ())
-    # The search has converged at a jump of the cost (`notices`), or at a kink, where an event
-    # passes a sample. At a kink no probe is lower and the step is below 0.3 standard errors.
+    # The search has converged at a jump of the cost (`notices`), or at a kink of the cost, where an
+    # event passes a sample. At a kink no probe has a lower cost, and the step is below 0.3 standard
+    # errors.
     if notices or (bool(state.done) and float(state.distance) <= 0.3):
         state = dataclasses.replace(state, done=np.array(True), settled=np.array(True))
     return Hopped(state, steps, False, notices)
@@ -155,9 +156,9 @@ def _standard_errors(state: Descent, variance: float) -> Float[np.ndarray, "p p"
 def _find_edge(
     problem: Problem, state: Descent, noise: float, dof: float, count: int, looked: int
 ) -> tuple[Notice, ...]:
-    """Return a notice of the first edge (jump of the cost) along the undamped step from `state`, or
-    along the gradient. Damping turns steps towards the gradient. Return an empty tuple if neither
-    direction meets an edge.
+    """Return a notice of the first jump of the cost along the undamped step from `state`. If there
+    is no jump, look along the gradient, towards which damping turns steps. Return () if neither
+    direction meets a jump.
     """
     nearest = 1e-8  # [standard errors] shortest distance at which a jump of the cost is sought
     spans = 10.0  # [`Descent.span`] longest distance at which a jump of the cost is sought
@@ -170,7 +171,7 @@ def _find_edge(
     variance = 2.0 * cost / dof
     left = np.sqrt(max(float(gradient / unit @ np.linalg.solve(scaled, gradient / unit)), 0.0))
     left /= np.sqrt(variance)
-    if left > LENGTHS[-1]:  # The end is too far from its minimum.
+    if left > LENGTHS[-1]:  # too far from the minimum of the linear model
         return ()
     for way in (-np.linalg.solve(scaled, gradient / unit) / unit, -gradient / unit**2):
         size = float(np.sqrt(max(way @ gram @ way, 0.0)))
@@ -183,7 +184,7 @@ def _find_edge(
         if high <= nearest:
             continue
         lengths = np.concatenate([[0.0], np.geomspace(nearest, high, count - 1)])
-        # The second pass divides the interval in which the first pass finds the jump.
+        # The second pass refines the interval in which the first pass finds a jump.
         for _ in range(2):
             costs, courses = _evaluate_probes(problem, z + lengths[:, None] * way, noise)
             kinds = [tuple(event.kind for event in events) for events in courses]
@@ -194,7 +195,7 @@ def _find_edge(
             lengths = np.concatenate([[0.0], np.linspace(low, high, count - 1)])
         else:
             i = beyond[0]
-            if not np.isfinite(costs[i - 1 : i + 1]).all():  # A simulation fails there.
+            if not np.isfinite(costs[i - 1 : i + 1]).all():  # a simulation fails at the jump
                 continue
             jump = 2.0 * (costs[i] - costs[i - 1]) / variance
             numbers = lengths[i], jump, looked
@@ -210,10 +211,10 @@ def _edge_notice(
     numbers: tuple[Any, Any, Any],
     found: Certificate | None,
 ) -> Notice:
-    """Return a notice of the first event that differs between the two sides of an edge, `here` and
-    `there`. It also reports from the certificate `found` whether the end of the search is valid.
-    `numbers`: distance of the edge, jump of the cost, and number of event sequences that were
-    searched.
+    """Return a notice of the first event that differs between the event sequences `here` and
+    `there` on the two sides of a discontinuity. The notice reports from the certificate `found`
+    whether the search may end there. `numbers`: distance of the discontinuity, jump of the cost,
+    and number of event sequences that were searched.
     """
     if found is None:
         verdict = "No noise can be read from the residuals, so a lower misfit may exist."
@@ -288,8 +289,8 @@ def _evaluate_probes(
 
 @cached_jit
 def _runs(problem: Problem, points: Float[Array, "k p"], noise: Any) -> tuple[Array, ...]:
-    """Return the cost at each of the `points`. Then follow four arrays for each simulated record:
-    times of the events, modes before and after them, and number of events.
+    """Return the cost at each of the `points`, then four arrays for each simulated record: times of
+    the events, modes before and after the events, and number of events.
     """
 
     def one(z: Array) -> tuple[Array, ...]:

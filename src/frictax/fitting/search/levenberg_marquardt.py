@@ -21,12 +21,12 @@ Evaluate = Callable[[Float[Array, " p"]], tuple[Any, ...]]
 class Descent:
     """The state of a Levenberg-Marquardt search.
 
-    - `z`: the best point; `seen`: the best evaluated point. The two differ if the final step was
-      not evaluated.
+    - `z`: the best point; `seen`: the best evaluated point. `z` and `seen` differ if the final step
+      was not evaluated.
     - `jacobian` at `seen`; `products` (p + 1, p + 1): the Gram matrix of the Jacobian's columns and
       of the residuals (last column).
     - `residuals` and `cost` (half the sum of squares) at `z`. After a step that was not evaluated,
-      they are those of the linear model at `seen`.
+      both follow from the linear model at `seen`.
     - `x`: the physical values at `z`; `slope`: derivatives of these values with respect to the
       coordinates, at `seen`. `descend` does not use `x` and `slope`.
     - `move`: the next trial step; `promised`: the reduction of the cost that the linear model
@@ -69,8 +69,8 @@ class Descent:
 def begin(z: Any, rows: int, span: Any = 1.0) -> Descent:
     """Return the state before the first evaluation; the first `descend` evaluates `z`.
 
-    `span`: the longest first change of each coordinate. The change may be longer for a coordinate
-    whose standard error exceeds the span.
+    `span`: the longest first change of each coordinate. If the standard error of a coordinate
+    exceeds its span, the standard error is the limit.
     """
     trials = 16  # number of recent trial points that a state stores
     p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
@@ -114,25 +114,25 @@ def descend(
 
     The residuals and the Jacobian at a trial point are evaluated together, so the compiled program
     contains the model only once. A point at which a simulation fails is rejected. A point at which
-    no parameter has an effect is rejected too, because no step leads away from it.
+    no parameter has an effect is rejected too, because no step leads away from such a point.
 
     - `evaluate`: function that returns the residuals and the Jacobian at a point.
     - `floor`: cost of rounding errors; `dof`: degrees of freedom.
     - `ridge`: curvature added along each coordinate when distances in standard errors are computed.
-      A value of 1 leaves out directions that the data hardly identify. It applies to columns of the
-      Jacobian with a length of at least `least`.
+      A value of 1 leaves out directions that the data hardly identify. `least`: smallest length by
+      which a column of the Jacobian is divided.
     - `patience`: largest number of successive steps without gain.
 
-    The result of a final step of at most 0.02 standard errors follows from the linear model,
-    without evaluating the residuals again. There are two conditions: the previous step converged so
-    fast that the next step is within the tolerance, and the damping is equally small. A step that
-    changes the cost by less than its rounding error is not evaluated either.
+    The residuals are not evaluated after a final step of at most 0.02 standard errors. The
+    condition is fast convergence: the predicted distance to the minimum, with the effect of the
+    damping, is within the tolerance. A step that changes the cost by less than its rounding error
+    is not evaluated either.
 
     Each step minimises the linear model within a radius, at first 1, in coordinates in which 1 is
-    about the size of a value. Without this limit the first step could move a force far to an end of
-    its domain, where the cost is flat. After every second rejected step, a fraction of the undamped
-    step is tried. At a jump of the cost, where an event appears, a damped step turns parallel to
-    the jump and does not cross it.
+    about the size of a value. Without the radius, the first step could move a force far to an end
+    of its domain, where the cost is flat. After every second rejected step, a fraction of the
+    undamped step is tried. At a jump of the cost, where an event appears, a damped step turns
+    parallel to the jump and does not cross the jump.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
     """
@@ -153,7 +153,7 @@ def descend_together(
     **how: Any,
 ) -> Descent:
     """Continue many searches like `descend`. One call of `evaluate` computes the next points of all
-    searches. So `states`, and the arguments and results of `evaluate`, have a leading axis.
+    searches, so `states` and the arguments and results of `evaluate` have a leading axis.
     """
 
     def going(s: Descent) -> Any:
@@ -184,7 +184,7 @@ def _take_step(
     least: Any = 0.0,
 ) -> Descent:
     """Return the state of the search after its trial step. `evaluated`: residuals and Jacobian at
-    the end of this step.
+    the trial point.
     """
     # [standard errors] Longest final step that is accepted without evaluating its residuals.
     longest = 0.02
@@ -194,7 +194,7 @@ def _take_step(
     # than the rounding error of the cost.
     shortest = 1e-7
     # The residuals have a rounding error of 2e-16 of the measurement, and the root of `floor` is
-    # 1e-10 of the measurement. Twice the ratio is 4e-6; the safety factor is about 2.
+    # 1e-10 of the measurement. Twice the ratio of both is 4e-6; the safety factor is about 2.
     rounding_of_floor = 1e-5
     trials = s.trials.shape[0]
 
@@ -293,7 +293,7 @@ def _take_step(
     # step does not reduce the cost. `idle` counts both kinds of steps.
     idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
     stuck = (idle >= patience) | (radius < 1e-13)
-    # If the noise is far below the measurement, rounding errors hide longer steps too.
+    # If the noise is far smaller than the measured values, rounding errors hide longer steps too.
     rounding = rounding_of_floor * jnp.sqrt(floor * 2 * cost) / jnp.maximum(2 * cost, floor)
     hidden = jnp.sqrt(dof * (shortest**2 + rounding))
     near = (distance <= tolerance) | last | (stuck & (distance <= hidden))
@@ -332,9 +332,8 @@ def _diagonal(a: Float[Array, "p p"]) -> Float[Array, " p"]:
 
 def _solve_stacked(a: Float[Array, "k p p"], b: Float[Array, "k p"]) -> Float[Array, "k p"]:
     """Solve a x = b for each pair by Gauss-Jordan elimination, with positive definite `a`.
-
-    `jnp.linalg.solve` calls LAPACK, and jax then imports scipy.linalg. This import takes a tenth of
-    the time of a small fit that is started from the shell.
+    `jnp.linalg.solve` imports scipy.linalg, which takes a tenth of the time of a small fit from the
+    shell.
     """
     at = functools.partial(jax.lax.dynamic_index_in_dim, allow_negative_indices=False)
 

@@ -1,4 +1,4 @@
-"""Methods that minimise the sum of squares. All use the same residuals and coordinates."""
+"""Methods that minimise the sum of squares. All methods use the same residuals and coordinates."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,19 +25,18 @@ class LevenbergMarquardt(AbstractMethod):
     """A method of Gauss-Newton steps within a trust region. It is the default; see
     `frictax.fitting.search.levenberg_marquardt`.
 
-    At an optimum, rounding errors hide every improvement. If optimistix's Levenberg-Marquardt
-    starts there, it rejects all steps (500 on the shipped sweep). This method checks the gradient
-    instead.
+    At an optimum, rounding errors hide every decrease of the cost. A method that only compares
+    costs then rejects all steps (optimistix: 500 on the shipped sweep). This method checks the
+    gradient.
 
     **Arguments:** `tolerance`: longest final step of a parameter in standard errors; `max_steps`:
     largest number of steps. For records the defaults are 1e-3 and 200.
 
     If the final residuals of a free run are not white noise, rounds of searches follow
-    (`frictax.fitting.search.rounds`). With ``rounds=0`` an oscillating run is fitted again to its
-    first periods, then to three times as many, and so on. An edge is a jump of the misfit at which
-    an event appears or vanishes. If a search ends at an edge, or met another event sequence near
-    its end, it continues beyond the edge (`frictax.fitting.search.edges`). This takes at most 4
-    rounds, with 6 probes for each parameter and 120 steps.
+    (`frictax.fitting.search.rounds`). The cost is discontinuous where an event appears or vanishes.
+    If a search ends at a discontinuity, or met another event sequence near its end, the search
+    continues beyond the discontinuity (`frictax.fitting.search.edges`). The continuation has at
+    most 4 rounds, with 6 probes for each parameter and 120 steps.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
 
@@ -66,8 +65,8 @@ class Optax(AbstractMethod):
     - `transformation`: the default is L-BFGS with its line search; ``optax.adam(0.1)`` works too,
       with some thousand steps.
     - `steps`: the largest number of steps of a round; `rounds`: the largest number of rounds. A
-      round begins at the end of the previous one and ends when it meets the tolerance. The default
-      is one round if `steps` is given, and ten rounds of 2000 steps otherwise.
+      round begins at the final point of the previous round and ends when the tolerance is met. The
+      default is one round if `steps` is given, and ten rounds of 2000 steps otherwise.
     - `tolerance`: norm of the gradient at which the search ends.
 
     >>> import optax

@@ -23,7 +23,7 @@ from .run import Run, begun, restart_from_bounds, successive_halving
 
 class Extent(NamedTuple):
     """The extent of a search: number of starts, their spread and random seed, and largest number of
-    rounds. Rounds follow if the residuals exceed the noise.
+    rounds, which follow if the residuals exceed the noise.
     """
 
     starts: int = 1
@@ -37,8 +37,8 @@ _ONE_SEARCH = Extent()
 
 class Searched(NamedTuple):
     """The result of a search. `state`: the best state, with the number of steps of all searches
-    that led to it; `costs`: final cost from each start; `noise`: noise scale; `interrupted`: True
-    if Ctrl-C stopped the search; `rounds`: number of rounds after the first search.
+    that led to it; `costs`: final cost from each start; `noise`: noise scale; `rounds`: number of
+    rounds.
     """
 
     state: Descent
@@ -92,7 +92,7 @@ def search(
                 state, noise = _with_noise(run, state, noise)
         if not run.interrupted:
             state = search_over_edges(run, state, noise)
-    except KeyboardInterrupt:  # A later search was interrupted before its first result.
+    except KeyboardInterrupt:  # a later search was interrupted before its first result
         if not may_keep():
             raise
         run.interrupted = True
@@ -103,14 +103,14 @@ def search(
 
 
 def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]:
-    """Repeat the search, each time with the noise scale estimated at its end, until this scale
-    converges. This is necessary only if a robust loss or priors depend on the noise scale. Return
-    the last state and the scale.
+    """Repeat the search with the noise scale estimated at its final point, until this scale
+    converges. Only a robust loss or priors depend on the noise scale. Return the last state and the
+    scale.
     """
     problem, method = run.problem, run.method
     if (problem.loss.rounds == 1 and not problem.priors) or problem.noise_known:
         return state, noise
-    # `most` limits the updates of the noise scale. `counted` marks residuals that have a weight.
+    # `most`: largest number of updates of the noise scale; `counted`: residuals with a weight.
     most, counted = 100, problem.weights() > 0
     for k in range(most):
         if run.interrupted or not np.isfinite(state.cost):
@@ -134,7 +134,7 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
 
 
 def search_over_edges(run: Run, state: Descent, noise: float) -> Descent:
-    """Search beyond the edges (jumps of the cost) around `state`, and return the best state."""
+    """Search beyond the discontinuities of the cost around `state`, and return the best state."""
     if not (
         isinstance(run.problem.objective, AbstractSimulation)
         and run.is_newton

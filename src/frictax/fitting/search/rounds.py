@@ -1,7 +1,7 @@
 """Rounds of a search with many simulations, for free runs whose first search ended above the noise.
 
-If a simulated machine sticks a moment too late, all later motion of the record is late too. So the
-misfit has many local minima, and a gradient-based search ends in one of them.
+If a simulated machine sticks a moment too late, all later motion of the record is late too.
+Therefore the cost has many local minima, and a gradient-based search ends in one of them.
 """
 
 import dataclasses
@@ -28,23 +28,22 @@ from .run import Run, begun
 _LANES = 64  # number of simulations in one call
 _GENERATIONS = 20  # number of generations in a round
 RUNS = _LANES * _GENERATIONS  # number of simulations in a round
-# Widths of the first generation of each round, in logarithms of the distance from the bound. The
-# first generation is centred at the start in one round and at the best end in the next.
+# [logarithms of the distance from the bound] Width of the first generation in each round. Rounds
+# are centred by turns at the start and at the best point found.
 _WIDTHS = (0.15, 0.05, 0.5, 0.15, 1.0, 0.05, 0.3, 0.3)
 _FARTHEST = 4.0  # [logarithms] largest distance of a point from the start
 
 
 def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> tuple[Descent, int]:
-    """Search in at most `most` rounds. Return the best end (or `state`) and the number of rounds.
+    """Search in at most `most` rounds. Return the best final state and the number of rounds.
 
     In a round, CMA-ES moves a cloud of random points towards better scores. A score needs one
     simulation, without derivatives. Short fits start from the best distinct points. The rounds stop
-    at the first end whose residuals are white noise.
+    at the first fit whose residuals are white noise.
 
     64 points are simulated in parallel. If one simulation divides a time step because of its error,
-    all of them do. A round then takes up to 20 times as long. Therefore scores are computed without
-    error control, if this changes the misfit at the end of the first search to less than twice its
-    value.
+    all 64 simulations divide the step. A round then takes up to 20 times as long. Therefore scores
+    are computed without error control, unless this doubles the cost at the end of the first search.
 
     **Source:** N. Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, 2016.
     """
@@ -85,8 +84,8 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
 def _ends_of_round(
     run: Run, plain: Problem, best: Descent, number: int, seed: int, noise: float
 ) -> Iterator[Descent]:
-    """Yield the ends of the short fits of round `number`, counted from 0. `plain`: the problem with
-    which scores are computed. After every tenth generation, short fits start from the best points.
+    """Yield the final states of the short fits of round `number` (from 0). The fits start from the
+    best points after every tenth generation. `plain`: the problem with which scores are computed.
     """
     # Largest number of steps of each fit, and of a fit whose cost is below twice the lowest cost.
     short, long = 12, 60
@@ -133,9 +132,12 @@ def _best_distinct(points: Float[np.ndarray, "k p"], scores: Float[np.ndarray, "
 
 
 class _Logarithms:
-    """A conversion between coordinates and the points of CMA-ES. With one bound, a point's entry is
-    the logarithm of the distance from this bound, relative to that of the start. Without a bound,
-    it is the change relative to the size of the value. With two bounds, it is the coordinate.
+    """A conversion between coordinates and the points of CMA-ES.
+
+    For a value with one bound, the entry of a point is log(d / d0). Here d is the distance of the
+    value from the bound, and d0 that of its start. For an unbounded value, the entry is the change
+    divided by the size of the start value. For a value with two bounds, the entry is the
+    coordinate.
     """
 
     def __init__(self, problem: Problem, state: Descent) -> None:
@@ -239,13 +241,13 @@ def _scores(
 ) -> tuple[Array, ...]:
     """Return three scores of each point, from one simulation; a lower score is better.
 
-    The first score measures how long the simulation stays near the record. It is minus the mean
-    over the samples of 1 / (1 + m / 25), with m the mean square of the residuals up to that sample.
-    The second score is the mean of log(1 + square / 25), the third is the sum of squares.
+    The first score measures how long the simulation stays near the record. This score is minus the
+    mean of 1 / (1 + m / 25) over the samples, where m is the mean square of the residuals up to a
+    sample. The second score is the mean of log(1 + square / 25), the third is the sum of squares.
     """
-    near = 5.0  # [noise] size of the residuals up to which a run counts as near its record
+    near = 5.0  # [noise] residuals up to this size count as near the record
     failed = 1e12  # squared residual that is assumed for a run that fails
-    zeros = 20.0  # number of zero residuals that are assumed before the first sample
+    zeros = 20.0  # number of zero residuals assumed before the first sample
 
     def one(z: Array) -> tuple[Array, ...]:
         r = problem.misfit(z, noise)

@@ -1,6 +1,5 @@
-"""Searches of one problem: one search, searches from many starts, and restarts of values next to
-their bound. Compiled calls are short, so that Ctrl-C can stop a search and progress can be
-reported.
+"""Searches of one problem: from one start, from many starts, and from values reset near a bound.
+Compiled calls are short, so that Ctrl-C stops a search soon and progress is reported.
 """
 
 import functools
@@ -52,7 +51,7 @@ def in_turned_coordinates(
 ) -> Descent:
     """Search in coordinates that are rotated and scaled by the singular vectors of the Jacobian. A
     length of 1 in these coordinates is about one standard error. Each round takes its coordinates
-    from the end of the previous round.
+    from the Jacobian at the end of the previous round.
 
     This search is used for optax's transformations, and for laws. The residuals of a law can be so
     nonlinear that scaling the columns of the Jacobian to equal length does not suffice.
@@ -65,7 +64,8 @@ def in_turned_coordinates(
         r, jacobian = problem.evaluate(z, noise)
         level = jnp.sqrt(jnp.maximum(jnp.sum(r * r), floor) / dof)
         _, s, vt = jnp.linalg.svd(jacobian / level, full_matrices=False)
-        # The scale of directions without effect on the data is at most 1e4 times the smallest one.
+        # The scale of a direction without effect on the data is at most 1e4 times the smallest
+        # scale.
         turn = vt.T / jnp.maximum(s, 1e-4 * s[0] + jnp.finfo(s.dtype).tiny)
         start = jnp.zeros(turn.shape[1])
         if isinstance(method, Optax):
@@ -91,7 +91,8 @@ def in_turned_coordinates(
                 patience=most,
                 least=level,
             )
-            # Rounding errors can hide a decrease, so a hundred times the tolerance is sufficient.
+            # Rounding can hide a decrease of the cost, so a hundred times the tolerance is
+            # sufficient.
             near = jnp.asarray(end.settled) | (end.distance <= 100 * method.tolerance)
             at, converged, count = jnp.asarray(end.z), near, end.steps
         return z + turn @ at, jnp.asarray(converged), rounds + 1, steps + count
@@ -140,15 +141,15 @@ def begun(problem: Problem, z: Any) -> Descent:
 def advance_search(
     problem: Problem, method: Any, state: Descent, until: int, noise: Any, dof: Any
 ) -> Descent:
-    """Continue the search from `state` to its end or to step `until`. One compiled program serves
-    `problem` with any weights.
+    """Continue the search from `state` to its end or to step `until`. Problems that differ only in
+    their weights share a compiled program.
     """
     return Run(problem, method, dof, 1e-300).advance(state, until, noise)
 
 
 class Run:
-    """Searches of one problem. The object counts their steps, collects their notices, and records
-    in `interrupted` whether Ctrl-C stopped a search.
+    """Searches of one problem. The object counts steps, collects notices, and stores in
+    `interrupted` whether Ctrl-C stopped a search.
     """
 
     def __init__(
@@ -199,11 +200,11 @@ class Run:
         return state
 
     def in_parts(self, state: Descent, until: int, noise: Any) -> Iterator[Descent]:
-        """Yield the states of a search up to its end or step `until`. The calls are so short that
-        Ctrl-C loses little work, and that progress can be reported.
+        """Yield the states of a search up to its end or step `until`. Calls are short, so that
+        Ctrl-C loses little work and progress is reported.
         """
         steps = int(state.steps)
-        # Without a progress report, the first call has as many steps as compute 50 000 residuals.
+        # Without a progress report, the first call computes about 50 000 residuals.
         least, residuals = 3, 50_000
         chunk = least if self.say else max(least, residuals // self.problem.rows())
         chunk = until if self.in_one else chunk
@@ -278,19 +279,19 @@ class _Pace:
         )
 
 
-# If there are many starts, a quarter of them continues after each of these numbers of steps.
+# After each of these numbers of steps, the best quarter of many searches continues.
 _RUNGS = (3, 7, 15)
-# Least number of starts, and of residuals, for which compiling another program saves time.
+# With at least `_MANY` starts and `_WORTH` residuals, compiling another program saves time.
 _MANY, _WORTH = 2 * LANES, 100_000
 
 
 def successive_halving(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray]:
     """Search from all `states`. Return the best end, and the final costs of all searches.
 
-    `_RUNGS` are numbers of steps. After each of these, the best quarter of the searches continues.
-    The first start always continues, so that more starts are never worse than one. As many searches
-    run at once as there are processors. If there are many starts, one compiled call advances
-    `LANES` searches, which takes a third of the time. The last part of each search runs separately,
+    After each number of steps in `_RUNGS`, the best quarter of the searches continues. The search
+    from the first start always continues, so that the result is never worse than from one start. As
+    many searches run at once as there are processors. If there are many starts, one compiled call
+    advances `LANES` searches, in a third of the time. The last part of each search runs separately,
     because the number of steps to the end ranges from 6 to 100.
 
     **Source:** K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and
@@ -342,7 +343,7 @@ def successive_halving(run: Run, states: list[Descent], noise: float) -> tuple[D
 
 
 def _groups(going: list[int], has_lanes: bool) -> list[list[int]]:
-    """Return the groups of starts; the searches of one group continue in one compiled call."""
+    """Group the starts `going`; one compiled call continues the searches of one group."""
     if not has_lanes or 2 * len(going) < LANES:
         return [[i] for i in going]
     parts = np.array_split(going, -(-len(going) // LANES))
@@ -350,8 +351,8 @@ def _groups(going: list[int], has_lanes: bool) -> list[list[int]]:
 
 
 def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
-    """Return the indices of the starts that continue: the first one, and the best quarter of `live`
-    (at least two). A start within one standard error of a better one is left out.
+    """Return the indices of the starts that continue: the first start, and the best quarter of
+    `live` (at least two). Starts within one standard error of a better start are left out.
     """
     kept: list[int] = []
 
@@ -368,9 +369,8 @@ def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
 
 
 def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
-    """Return for each of `rungs` (numbers of steps) the fractions of the total work at which it
-    begins and ends. After each rung a quarter of the starts continues. The estimate assumes that a
-    search ends after 30 steps, a typical number.
+    """Return for each of `rungs` (numbers of steps) the fractions of the total work at which its
+    searches begin and end. A search is assumed to end after 30 steps, a typical number.
     """
     work, before = [0.0], 0
     for until in rungs:
@@ -394,9 +394,9 @@ def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndar
 
 
 def reset_strayed(problem: Problem, end: Any, back: float) -> Float[np.ndarray, "*k p"] | None:
-    """Return the coordinates at the ends of searches, with each strayed value reset. A strayed
-    value gets the coordinate +-`back`, on the side of its start (0) that is opposite to its end.
-    Return None if no value strayed (see `find_strayed`).
+    """Return the final coordinates of searches with strayed values (see `find_strayed`) reset to
+    +-`back`, or None if no value strayed. The start of a value has the coordinate 0; the value is
+    reset to the side of the start that is opposite to its final coordinate.
     """
     z = np.asarray(end.z)
     away = find_strayed(problem, np.asarray(end.x)) & np.isfinite(np.asarray(end.cost))[..., None]
@@ -404,12 +404,11 @@ def reset_strayed(problem: Problem, end: Any, back: float) -> Float[np.ndarray, 
 
 
 def restart_from_bounds(run: Run, state: Descent, noise: float) -> Descent:
-    """Search again from `state` with its strayed values reset near their start (see
-    `reset_strayed`). Return the best end, or `state` if no end is better.
+    """Search again from `state` with its strayed values reset (see `reset_strayed`). Return the
+    best final state, or `state` if no search finds a lower cost.
 
-    Next to its bound, a value has so little effect that the search does not move it back. For
-    example, a Stribeck force that became 0 stays 0. The restart shows whether the data require a
-    Stribeck force.
+    Next to its bound, a value has so little effect that no search moves it back. For example, a
+    Stribeck force that became 0 stays 0. The restart shows whether the data require this force.
     """
     if not np.isfinite(state.cost) or not run.is_newton:
         return state
