@@ -12,7 +12,7 @@ from frictax.text import suggestion
 from ..table import Fleet
 
 PRINTED_ROWS = 8  # number of rows of a printed table of records or machines
-_ERROR = ".standard_error"  # end of the names of columns with standard errors
+_ERROR = ".standard_error"  # suffix of the columns with standard errors
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,8 +78,8 @@ def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple
 
 
 def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -> FleetEstimates:
-    """Read the estimates of the parameters `names` (None for all) from a table with one row for
-    each record.
+    """Read the estimates of the parameters `names` (None for all) from a table with one row a
+    record.
 
     **Raises:** `KeyError` for a name that the table lacks; `ValueError` if no record has estimates.
     """
@@ -99,8 +99,8 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
     machine, machines = np.arange(row.size), tuple(record)
     if "machine" in table.columns:
         named = table["machine"].fillna("").astype(str).to_numpy(dtype=object)[row]
-        # A record without a machine counts as its own machine. A record and a machine may have the
-        # same name, so the key also contains which of the two it is.
+        # A record without a machine counts as its own machine. Its name may equal that of a
+        # machine, so the key also contains which of the two the name belongs to.
         keys = [(m == "", r if m == "" else m) for r, m in zip(record, named, strict=True)]
         index: dict[tuple[bool, str], int] = {}
         machine = np.array([index.setdefault(key, len(index)) for key in keys])
@@ -141,7 +141,7 @@ def record_names(table: DataFrame) -> np.ndarray:
 def exclusion_reasons(table: DataFrame, known: np.ndarray) -> np.ndarray:
     """Return for each row of the table the reason why it is excluded, or "".
 
-    **Arguments:** `known` (n, p): mask of the estimates that have a standard error.
+    `known` (n, p): True for estimates that have a standard error.
     """
     why = np.full(len(table), "", dtype=object)
     why[~known.any(axis=1)] = "none of the numbers has an error"
@@ -182,10 +182,10 @@ def _freedom(
     errors: np.ndarray,
     level: float,
 ) -> np.ndarray:
-    """Return the degrees of freedom with which Student's t gives intervals as wide as those in the
-    table.
+    """Return the degrees of freedom for which Student's t gives the widths of the table's
+    intervals.
 
-    The longer half of each interval is used, because the other half may end at a bound.
+    The longer half of each interval is used, because the shorter half may end at a bound.
     """
     from scipy.special import stdtrit
 
@@ -193,7 +193,7 @@ def _freedom(
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.fmax(upper - values, values - lower) / errors
     dofs = np.geomspace(1.0, 1e6, 400)
-    widths = stdtrit(dofs, 0.5 + level / 2)  # decreases with the degrees of freedom
+    widths = stdtrit(dofs, 0.5 + level / 2)  # These widths decrease with the degrees of freedom.
     found = np.interp(-ratio, -widths, dofs)
     return np.where(np.isfinite(ratio) & (ratio > widths[-1]), found, np.inf)
 
@@ -220,14 +220,12 @@ def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> n
 
 
 def table_of_fleet(fleet: DataFrame | Fleet) -> DataFrame:
-    """Return the table of a `Fleet`, or the table itself."""
+    """Return the table of a `Fleet`. A table is returned unchanged."""
     return fleet.table if isinstance(fleet, Fleet) else fleet
 
 
 def table_rows(frame: Any, most: int | None = None) -> Iterator[Any]:
-    """Return an iterator over the rows (at most `most`) as named tuples. Type checkers do not know
-    the types of their fields.
-    """
+    """Return an iterator over the rows (at most `most`) as named tuples of any type."""
     return (frame if most is None else frame.head(most)).itertuples()
 
 
