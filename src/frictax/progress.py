@@ -59,10 +59,9 @@ Progress = Callable[[ProgressLine], Any]
 
 
 class Work:
-    """Long work that reports its progress to the function `say`; false without `say`.
-
-    It can be called with a `ProgressLine`. Therefore an inner computation, such as a fit, can
-    report as part of the whole.
+    """Long work that reports its progress to the function `say`. Its truth value is False without
+    `say`. It can be called with a `ProgressLine`, so that an inner computation, such as a fit, can
+    report as part of this work.
     """
 
     def __init__(self, say: Progress | None, clock: Callable[[], float] | None = None) -> None:
@@ -96,7 +95,7 @@ class Work:
                 raise
 
     def _left(self, share: float) -> float | None:
-        """Return the remaining time [s]. Time before the first share is not counted."""
+        """Return the remaining time [s]. Time before the first reported share is not counted."""
         now = self.clock()
         if self.share is None:
             self.first = now, share
@@ -108,16 +107,14 @@ class Work:
         self(f"{done} of {of} {what}", done / of)
 
     def break_off(self) -> None:
-        """End the reports of this work and of the work that it is part of, because it was
-        interrupted. No thread reports afterwards.
-        """
+        """End the reports of this work, and of the work that it is part of, after an interrupt."""
         with self.lock:
             self.say = None
         if self.above is not None:
             self.above.break_off()
 
     def end(self) -> None:
-        """Repeat the last line with the share 1, unless it had that share."""
+        """Report the last line again with the share 1, unless its share was 1."""
         if self.share != 1.0 and self.what:
             self(self.what, 1.0)
 
@@ -148,7 +145,7 @@ SILENT = Work(None)
 
 @contextlib.contextmanager
 def show_progress(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
-    """Show or report the progress of the work in this context; no Ctrl-C is lost in it."""
+    """Show or report the progress of the work in this context, in which no Ctrl-C is lost."""
     if not isinstance(progress, bool) and not callable(progress):
         raise ValueError(
             f"`progress` must be True, False or a function of a line of text, got {progress!r}."

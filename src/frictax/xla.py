@@ -34,9 +34,9 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     operations, and does not search for constant values inside loops.
 
     Python's garbage collection starts after 100 000 new objects instead of 700
-    (`gc.set_threshold`). Otherwise it takes a fifth of the time of tracing, because JAX makes many
-    objects. If the collection is off, it stays off. It also skips all existing objects
-    (`gc.freeze`), mainly modules, which saves up to a quarter of the time of a small fit.
+    (`gc.set_threshold`). With 700, garbage collection takes a fifth of the time of tracing, because
+    JAX makes many objects. If garbage collection is off, it stays off. It also skips all existing
+    objects (`gc.freeze`), mainly modules, which saves up to a quarter of the time of a small fit.
 
     **Arguments:**
 
@@ -46,7 +46,7 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     - `keep_memory`: for repeated results of a hundred megabytes and more, such as those of
       `jax.vmap` over a thousand machines. The memory of one result is reused for the next.
       Otherwise requesting memory takes as long as the derivatives. The process may keep all memory
-      that it ever used. It works on Linux with glibc and has no effect elsewhere.
+      that it ever used. The option works on Linux with glibc and has no effect elsewhere.
 
     Call `fast_loops` before jax computes anything. It adds to the environment variable `XLA_FLAGS`
     ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000``,
@@ -91,11 +91,9 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
 
 
 def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
-    """Let glibc keep up to `size` bytes of freed memory; with `of_arrays` also the memory of large
-    arrays, which otherwise returns to the system at once.
-
-    By default glibc keeps less. Then a fit requests memory from the system for each array, which
-    takes a fifth of its time. Other C libraries are not changed.
+    """Let glibc keep up to `size` bytes of freed memory, and with `of_arrays` also the memory of
+    large arrays. By default glibc keeps less. Then a fit requests memory from the system for each
+    array, which takes a fifth of its time. Other C libraries are not changed.
     """
     # Other C libraries do not have mallopt.
     with contextlib.suppress(AttributeError, OSError, TypeError):

@@ -96,10 +96,10 @@ def fading_damping(sigma_1: Number, v_d: Number | None, speed: Values, law: Abst
 def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) -> Number:
     """Return 1/v_d [s/m], for the given `v_d` or for a default.
 
-    The default v_d is the largest for which the contact never generates energy, or the speed over
-    which the law falls if that is lower. The former is sqrt(2*e)*F_S**2/(sigma_1*(F_S - F_C)),
-    where F_S is the law at rest and F_C is its minimum. For F_S > 2*F_C the term
-    F_S**2/(F_S - F_C) is replaced by 4*F_C.
+    The default v_d is the largest for which the contact never generates energy,
+    sqrt(2*e)*F_S**2/(sigma_1*(F_S - F_C)), where F_S is the law at rest and F_C is its minimum. For
+    F_S > 2*F_C the term F_S**2/(F_S - F_C) is replaced by 4*F_C. If the law falls over a lower
+    speed, that speed is the default.
     """
     if v_d is not None:
         return 1 / v_d

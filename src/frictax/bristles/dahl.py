@@ -71,8 +71,8 @@ class Dahl(Rubbing):
         if self._is_plain:
             return super().rate(v, force, g, least)
         r = 1 - jnp.where(v < 0, -force, force) / g
-        # The result contains sign(r)*abs(r)**exponent. Below abs(r) = 1e-4 this function is
-        # replaced by a linear one, because its slope at 0 may be infinite.
+        # The result contains sign(r)*abs(r)**exponent, whose slope at 0 may be infinite. Below
+        # abs(r) = 1e-4 a linear function replaces this power.
         size = larger(jnp.abs(r), 1e-4)
         return self.sigma_0 * v * r * jnp.exp((self.exponent - 1) * jnp.log(size))
 

@@ -13,7 +13,8 @@ from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 class ElastoPlastic(AbstractBristle):
     """A bristle that bends as a spring without slip up to a given fraction of its limit.
 
-    As long as the load bends it less, the contact does not creep, even if the load oscillates.
+    As long as the load bends the bristle less, the contact does not creep, even if the load
+    oscillates.
 
     dz/dt = v*(1 - alpha*sigma_0*z*sign(v)/g(abs(v))) and
     f = sigma_0*z + sigma_1(v)*dz/dt + viscous part
@@ -73,8 +74,8 @@ class ElastoPlastic(AbstractBristle):
         b = self._spring(g, least)
         straight = smaller(larger(b - r0, 0.0), q)
         r1 = r0 + straight
-        # After sliding by 40 times the deflection at the limit, the force does not depend on the
-        # start any more.
+        # After sliding by 40 times the deflection at the limit, the force no longer depends on the
+        # start.
         left = smaller(q - straight, 40.0)
         begun = smaller(r1, 1 - 1e-9)
 
@@ -107,8 +108,7 @@ class ElastoPlastic(AbstractBristle):
         # `total` is the integral of r over the linear part, plus the integral over the part where r
         # = 1 - exp(-p).
         total = straight * (r0 + r1) / 2 + jnp.where(slips, q - straight - area, 0.0)
-        # The limit may have decreased below the deflection. Then the bristle slips over the whole
-        # motion.
+        # If the limit has decreased below the deflection, the bristle slips over the whole motion.
         over, beyond = r0 > 1, larger(r0 - 1, 0.0)
         end = jnp.where(over, 1 + beyond * jnp.exp(-q), end)
         total = jnp.where(over, q - beyond * jnp.expm1(-q), total)
@@ -117,7 +117,9 @@ class ElastoPlastic(AbstractBristle):
         return s * g * end, s * g * mean
 
     def _spring(self, g: Number, least: Number) -> Number:
-        """Return the end of the spring range as a fraction of the limit `g` at this speed."""
+        """Return the end of the spring range as a fraction of the limit `g` at this speed, at most
+        0.999.
+        """
         return smaller(self.z_ba * least / g, 0.999)
 
     def _slip(self, r: Number, b: Number) -> Number:

@@ -7,16 +7,13 @@ from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, Values, 
 
 from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 
-# [deflection at the limit] below this sliding distance a series is more accurate than the closed
-# form
+# [deflection at the limit] Below this sliding distance a series replaces the less accurate closed
+# form.
 SMALL_WAY = 1e-2
 
 
 class Rubbing(AbstractBristle):
-    """A bristle that slips in proportion to its deflection.
-
-    dz/dt = v - sigma_0*abs(v)*z/g(abs(v))
-    """
+    """A bristle with slip in proportion to its deflection: dz/dt = v - sigma_0*abs(v)*z/g(abs(v))."""
 
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
         return self.sigma_0 * (v - absolute_speed(v) * force / g)
@@ -46,8 +43,8 @@ class LuGre(Rubbing):
 
     If the law falls with speed, a constant sigma_1 makes friction *generate* energy when a bent
     bristle reaches a high speed. With the parameters of the source this happens above 0.014 m/s.
-    The default of `v_d` prevents it. Under an oscillating load below breakaway the contact creeps
-    (with `ElastoPlastic` it does not).
+    With the default of `v_d`, friction never generates energy. Under an oscillating load below
+    breakaway the contact creeps (with `ElastoPlastic` it does not).
 
     **Arguments:**
 

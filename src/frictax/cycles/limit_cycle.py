@@ -169,8 +169,8 @@ def _settle(
     returns, symmetric = options["returns"], options["symmetric"]
     args, engine = options["args"], options["engine"]
     y, mode = as_system(machine).start(jnp.asarray(0.0))
-    # No event has the kind of this section, so the run does not end early. The types are the same
-    # in all calls, so that JAX traces each program only once.
+    # No event matches this section, so the run does not end early. The types are the same in all
+    # calls, so that JAX traces each program only once.
     section = PoincareSection(
         _int32([0, 0, 0]), _int32(2**30), _int32(mode), _float64(0.0), _float64(within)
     )

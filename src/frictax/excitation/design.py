@@ -1,6 +1,4 @@
-"""Design an experiment (`design`): the search within limits, by Adam from several starts with
-successive halving, and the designed experiment with its errors (`Design`).
-"""
+"""Search for the excitation that identifies parameters best within limits (`design`, `Design`)."""
 
 import dataclasses
 import functools
@@ -293,13 +291,13 @@ class Design(Summarised, DesignVerbs):
         return replace(self.problem.machine, dict(zip(self.names, x, strict=True)))
 
 
-# [criterion] weight of the penalty for limits and margins at the end of a search
+# [criterion] weight of the penalty for limits and margins in the last iteration of a search
 _PENALTY_WEIGHT = 5.0
 
 
 @dataclasses.dataclass
 class Candidate:
-    """Parameters `c` of an excitation, `cost` with full penalty, and largest relative `excess`."""
+    """Parameters `c` of an excitation, `cost` with full penalty, largest `excess` over a limit."""
 
     c: Float[np.ndarray, " k"]
     cost: float
@@ -315,9 +313,8 @@ class Candidate:
 
 
 class Descent:
-    """A search from one start by Adam.
-
-    The cost has kinks where events appear and disappear, so second-order methods fail.
+    """A search from one start by Adam. The cost has kinks where events appear and disappear, so
+    second-order methods fail.
     """
 
     def __init__(
@@ -331,7 +328,7 @@ class Descent:
         self.done, self.steps = 0, steps
 
     def step(self) -> None:
-        """Evaluate the current excitation, and make a step of Adam."""
+        """Evaluate the current excitation, and make one iteration of Adam."""
         # The weight of the penalty increases during the search, from a hundredth to its full value.
         weight = _PENALTY_WEIGHT * 0.01 ** (1.0 - self.done / self.steps)
         u = self.problem.compiled_excitation(self.c)
@@ -353,7 +350,9 @@ class Descent:
 
 @functools.lru_cache(maxsize=8)
 def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the compiled initialisation and step of Adam for this number of steps."""
+    """Return two compiled functions of Adam: initialisation, and update in one of `steps`
+    iterations.
+    """
     # The parameters of an excitation are about 1 in size. Therefore the first learning rate is 0.1.
     schedule = optax.cosine_decay_schedule(0.1, steps, 0.05)
     adam = optax.chain(optax.clip_by_global_norm(5.0), optax.adam(schedule))
@@ -370,8 +369,8 @@ def mean_cost(
 ) -> tuple[float, np.ndarray, float, bool]:
     """Average the cost of the drive u over the machines.
 
-    **Returns:** the cost with the full penalty, the gradient by the drive with the penalty weight
-    `weight`, the largest excess over a limit, and whether all runs succeeded.
+    **Returns:** the cost with the full penalty, the gradient with respect to the drive (penalty
+    weight `weight`), the largest excess over a limit, and whether all runs succeeded.
     """
     cost, gradient, excess, succeeded = 0.0, np.zeros(np.shape(u)), -np.inf, True
     for x in machines:
@@ -394,9 +393,8 @@ def search_excitation(
     seed: int,
     work: Work,
 ) -> Candidate:
-    """Search in three stages, and return the best excitation. The first stage gives each start a
-    quarter of the steps. The second stage gives the better half of the starts a third of the steps.
-    The last stage gives half of these the remaining steps.
+    """Search in three stages, and return the best excitation. Each start gets a quarter of the
+    iterations, then the better half of the searches a third, then half of those the remaining ones.
     """
     draws = np.random.default_rng(seed)
     with nested_work():
@@ -415,7 +413,8 @@ def search_excitation(
                 "`design` found no excitation under which the machine can be simulated: see whether"
                 " `Limits` and the machine's values fit each other."
             )
-        # Each stage is a pair: the number of searches that continue, and the number of their steps.
+        # Each stage is a pair: the number of searches that continue, and the number of their
+        # iterations.
         first, second, half = steps // 4, steps // 3, (len(descents) + 1) // 2
         schedule = [(half, second), ((half + 1) // 2, steps - first - second)]
         schedule = [(len(descents), first), *schedule] if len(descents) > 1 else [(1, steps)]
@@ -439,8 +438,8 @@ def _reduced_start(problem: DesignProblem, nominal: np.ndarray, c: np.ndarray) -
     """Reduce an excitation until it exceeds the limits by less than a factor of 11.
 
     Return None if the simulation fails, or if the experiment contains no information: a machine at
-    rest gives no gradient. The excitation is not reduced to the limits. Large motions have many
-    events, and these events remain when the search makes the motions smaller.
+    rest gives no gradient. The excitation is not reduced to the limits, because large motions have
+    many events, and these events remain when the search makes the motions smaller.
     """
     without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
     for _ in range(8):
@@ -469,8 +468,8 @@ def design(
 
     A search minimises the expected errors of the parameters from a record of `outputs`. Its
     gradients are exact through breakaway, sticking and stops, because the Fisher information is a
-    state of the run (`information`). A sum over samples jumps where an event passes a sample, so
-    its derivative is wrong.
+    state of the run (`information`). A sum over samples would jump where an event passes a sample,
+    so its derivative would be wrong.
 
     **Arguments:**
 
@@ -502,8 +501,8 @@ def design(
     - `beside`: an existing record under the same drive, for comparison.
     - `size`: name -> error that counts as a relative error of 1, by default the value. `margins`: a
       `Margins`. `hold`: whether the drive is held between samples.
-    - `engine`: an `OnSamples`. `starts`, `steps`: number of searches and of steps; `seed`: of the
-      random starts. `progress`: as in `fit`.
+    - `engine`: an `OnSamples`. `starts`, `steps`: number of searches, and of their iterations;
+      `seed` of the random starts. `progress`: as in `fit`.
 
     **Returns:** a `Design`.
 
@@ -602,7 +601,8 @@ def _reduce_for_machines(
     if share_within_limits(runs) >= wanted:
         return u, runs
     # A machine that keeps the limits usually also keeps them under a smaller excitation. Therefore
-    # the bisection simulates only the other machines. At its end all machines are simulated.
+    # the bisection simulates only machines that exceed a limit. After it all machines are
+    # simulated.
     allowed = len(drawn) - round(wanted * len(drawn))
     beyond = [x for x, run in zip(drawn, runs, strict=True) if not run.within_limits]
     scaled = lambda scale: problem.centre + scale * (u - problem.centre)  # noqa: E731

@@ -25,7 +25,7 @@ def write_whole(
     sync: bool = True,
     mode: int | None = None,
 ) -> None:
-    """Write one file. If this fails or is killed, the old file remains.
+    """Write one file. If writing fails or the process is killed, the old file remains.
 
     **Arguments:** `sync`: whether the content must survive a power failure; `mode`: permissions of
     the file, by default those of the old file.
@@ -55,10 +55,10 @@ def write_whole(
 
 
 def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
-    """Write several files of one folder, all or none, also if the process is killed.
+    """Write several files of one folder: all or none of them, even if the process is killed.
 
-    **Raises:** `FileExistsError` if one of them exists and `replace` is false; `OSError` with one
-    sentence if they cannot be written.
+    **Raises:** `FileExistsError` if a file exists and `replace` is false; `OSError` with one
+    sentence if the files cannot be written.
     """
     targets = list(files)
     if len(targets) < 2:
@@ -152,7 +152,8 @@ def _create_locked(folder: Path, ending: str) -> tuple[Path, int]:
     while True:
         path = folder / f".frictax-{secrets.token_hex(8)}.{ending}"
         file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
-        # Another process may have removed the new file as an abandoned one. Then try again.
+        # Before it was locked, another process may have removed the new file as abandoned. Then try
+        # again.
         if lock_file(file) is not False and is_at(path, file):
             return path, file
         os.close(file)
@@ -202,7 +203,7 @@ def _go_back(folder: Path, token: str, names: list[list]) -> None:
 
 
 def _finish(folder: Path, token: str, reading: bool) -> None:
-    """Complete or undo the work of a journal whose process is gone."""
+    """Complete or undo the work of a journal whose process has ended."""
     path = _journal(folder, token)
     try:
         journal = _open(path)
@@ -210,7 +211,7 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
         return
     is_finished = False
     try:
-        # [s] time limit for waiting; a process between two renames ends sooner
+        # [s] longest waiting time; a process that is renaming files needs less
         until = time.monotonic() + 10.0
         while not _is_abandoned(journal):
             if not reading or _FORWARD not in _lines(journal) or time.monotonic() > until:
@@ -280,7 +281,7 @@ def _open(path: Path) -> int:
 
 
 def is_at(path: Path, file: int) -> bool:
-    """Return whether the open file still has this name."""
+    """Return whether the open file `file` is still the file at `path`."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(file))
     except OSError:
@@ -311,10 +312,10 @@ def lock_file(file: int) -> bool | None:
 
 
 def _is_abandoned(file: int) -> bool:
-    """Return whether the process that wrote an open file is gone."""
+    """Return whether the process that wrote an open file has ended."""
     is_free = lock_file(file)
     if is_free is None:
-        # [s] An older file counts as abandoned.
+        # [s] Without locks, an older file counts as abandoned.
         return time.time() - os.fstat(file).st_mtime > 3600.0
     return is_free
 

@@ -128,10 +128,8 @@ def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
 
 def fitted_chunk(task: Task, chunk: Chunk) -> Any:
     """Fit the records of `chunk` and return a `DataFrame` with one row for each (columns: see
-    `Fleet`).
-
-    The numbers do not depend on the process. The row of a record that cannot be read or fitted
-    contains the `reason`.
+    `Fleet`). The numbers do not depend on the process. The row of a record that cannot be read or
+    fitted contains the `reason`.
     """
     began = time.perf_counter()
     machine, options, read = task.machine, FitOptions(**task.settings), None

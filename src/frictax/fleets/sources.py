@@ -62,9 +62,7 @@ class FileSource:
 @dataclasses.dataclass(frozen=True)
 class TableSource:
     """A record in a long Parquet table with the samples of many records: `size` rows from row
-    `first`.
-
-    The column `key` contains the name of the record in each row.
+    `first`. The column `key` contains the name of the record in each row.
     """
 
     name: str
@@ -197,8 +195,7 @@ def _group_sizes(path: Path, stamp: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=2)
 def _row_group(path: Path, stamp: int, number: int) -> Any:
-    """Read a row group. The cache is useful because the next records are often in the same group.
-    """
+    """Read a row group, and cache it, because the next records are often in this group."""
     return _open_parquet(path).read_row_group(number)
 
 

@@ -23,10 +23,8 @@ TRIES = 3  # number of attempts for a chunk whose process or worker ends early
 def run_chunks(
     task: Task, chunks: Sequence[Chunk], jobs: int | None, cluster: Any
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Fit the chunks, and yield each chunk with its rows when it is finished.
-
-    The work is done by the workers of a `cluster`, or by `jobs` processes (None: one for each
-    processor).
+    """Fit the chunks, and yield each chunk with its rows when it is finished. The work is done by
+    the workers of a `cluster`, or by `jobs` processes (None: one for each processor).
     """
     jobs = min(processors() if jobs is None else jobs, max(len(chunks), 1))
     if cluster is not None:

@@ -114,7 +114,7 @@ else:
 
 
 def entry(x: Any, k: Int[Array, "..."] | int) -> Array:
-    """Return x[k] for an index k in the range 0 ... n - 1. Without support for negative indices the
-    compiled program is half as long.
+    """Return x[k] for an index k from 0 to n - 1. Without support for negative indices the compiled
+    program is half as long.
     """
     return jnp.asarray(x).at[k].get(mode="promise_in_bounds", wrap_negative_indices=False)

@@ -49,8 +49,8 @@ class Stribeck(CheckedModule, AbstractLaw):
     F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
     F_Stribeck: Scalar = parameter(AtLeast(0.0), "N")
     fexp: Scalar = parameter(AtLeast(0.0), "s/m")
-    # A Python number is not converted to an array. Compiled code then knows the exponent, and the
-    # exponents 1 and 2 do not need a logarithm.
+    # A Python number is not converted to an array. Compiled code then knows the exponent, and needs
+    # no logarithm if the exponent is 1 or 2.
     exponent: Checked[float] | Scalar = eqx.field(
         converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
         default=1.0,
@@ -91,8 +91,8 @@ class Stribeck(CheckedModule, AbstractLaw):
 
     @property
     def f0(self) -> Number:
-        # This is not written as self(0), because the event functions use f0 in every step. An
-        # exponential would be half of the cost of an event function.
+        # self(0) would contain an exponential. The event functions use f0 in every time step, and
+        # an exponential would be half of their cost.
         return self.F_Coulomb + self.F_Stribeck
 
 

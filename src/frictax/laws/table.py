@@ -101,7 +101,7 @@ class Table(CheckedModule, AbstractLaw):
 
     def __call__(self, v: Values | float) -> Values:
         v = jnp.asarray(v)
-        # Without extrapolation the speed of the last row belongs to the table.
+        # With "error", the speed of the last row still belongs to the table.
         side = "left" if self.extrapolation == "error" else "right"
         if self.breaks.shape[0]:
             piece = jnp.searchsorted(self.breaks, v, side=side)
@@ -140,8 +140,7 @@ class Table(CheckedModule, AbstractLaw):
         """
         if self.extrapolation == "hold":
             return self.v[-1]
-        # Without extrapolation, a run may still begin at the last row, or exceed it by a rounding
-        # error.
+        # With "error", a run may still begin at the last row, or exceed it by a rounding error.
         if self.extrapolation == "error":
             return self.v[-1] * (1 + 500 * jnp.finfo(self.v.dtype).eps)
         fall = (self.f[-2] - self.f[-1]) / (self.v[-1] - self.v[-2])

@@ -110,13 +110,13 @@ class UnknownName(KeyError):
 
 def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
     """Yield (name, value, declaration) of each field of a module, or of each entry of a tuple, that
-    may contain parameters. The declaration is None for a field that is not a parameter.
+    may contain parameters. A field that is not a parameter has the declaration None.
     """
     if isinstance(model, tuple):
         yield from ((str(i), child, None) for i, child in enumerate(model))
         return
-    # The methods are taken from the class. Equinox makes a new module of each method that is bound
-    # to a module. This costs time, because this function is called often.
+    # The methods are taken from the class, because equinox makes a new module of each bound method.
+    # This function is called often, so that would cost time.
     own = getattr(type(model), "parameter_children", None)
     named = getattr(type(model), "named_parts", None)
     if own is not None:

@@ -44,8 +44,8 @@ _this_thread = threading.local()
 
 
 def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
-    """Return read(path), and start to read the programs that an earlier process read after this
-    one. Note this program as the successor of the program that this thread read before.
+    """Return read(path), and start to read the programs that an earlier process read after it. Note
+    that this program follows the program that this thread read before.
     """
     before, _this_thread.last = getattr(_this_thread, "last", None), path
     if before is not None and before.parent == path.parent and _follower(before) != path:
@@ -129,7 +129,8 @@ class Programs:
         """Return whether the folder contains the program of `function` for `parts`."""
         folder = program_folder()
         path = None if folder is None else _path(function, folder, parts)
-        return path is not None and path.exists()  # Its program may be unusable.
+        # The program in an existing file may still be unusable.
+        return path is not None and path.exists()
 
 
 def cached_jit(function: Callable) -> Callable:
@@ -166,16 +167,15 @@ def cached_jit(function: Callable) -> Callable:
         try:
             return programs.run(key, function, flat, args, arrays)
         except jax.errors.JaxRuntimeError:
-            # `filter_jit` repeats the call and raises an error of `equinox.error_if` with its text.
+            # `filter_jit` repeats the call, and reports an error of `equinox.error_if` with its
+            # text.
             return plain(*args)
 
     return call
 
 
 def interruptible_jit(function: Callable) -> Callable:
-    """Return a function like `equinox.filter_jit(function)` that a keyboard interrupt stops at
-    once.
-    """
+    """Return a function like `equinox.filter_jit(function)` that Ctrl-C stops at once."""
     plain = eqx.filter_jit(function)
 
     @functools.wraps(function)
@@ -285,7 +285,7 @@ def _read(path: Path) -> Any:
     try:
         return deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
     except Exception:
-        # The program may be from another machine, for example. It is compiled again.
+        # The program may come from another computer, for example. It is compiled again.
         return None
 
 

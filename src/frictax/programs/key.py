@@ -72,9 +72,7 @@ def surroundings() -> str:
 
 def key_text(thing: Any, fixed: bool = False) -> str:
     """Return a text that contains everything in `thing` that a program may depend on. For an array
-    this is shape and type. If the array is `fixed` (a constant in the program), it is also a hash
-    of the values.
-
+    this is shape and type, and also a hash of its values if the array is `fixed` (a constant).
     Raise `Unknown` for classes and functions of packages other than `_KNOWN_PACKAGES`.
     """
     if isinstance(thing, np.ndarray | np.generic | jax.Array):
@@ -118,7 +116,7 @@ def _name(thing) -> str:
     found: Any = sys.modules.get(thing.__module__)
     for part in thing.__qualname__.split("."):
         found = getattr(found, part, None)
-    # A function can carry the name of another function, for example by `functools.wraps`. Such a
+    # A function can have the name of another function, for example by `functools.wraps`. Such a
     # name does not identify the function.
     if (
         thing.__module__.partition(".")[0] not in _KNOWN_PACKAGES

@@ -20,7 +20,7 @@ class Function(OnePiece):
     **Arguments:**
 
     - `f`: a function, or an equinox module, whose arrays are then parameters. Runs can also be
-      differentiated by variables in the closure of a function.
+      differentiated with respect to variables in the closure of a function.
     - `dtmax` > 0 [s]: the longest step while a contact driven by `f` is stuck. A stuck contact does
       not move, so the solver cannot detect how fast `f` changes. Give the shortest time in which
       `f` may rise and fall again. Default: 1/200 of the duration of the run.
@@ -50,11 +50,11 @@ class Function(OnePiece):
 
 
 def longest_step(signal: AbstractSignal, span: Number, summed: bool) -> Any:
-    """Return the longest step [s] that resolves the drive `signal` of a stuck contact; None if no
-    limit is needed, because steps end at the ends of the signal's segments.
+    """Return the longest time step [s] that resolves the drive `signal` of a stuck contact; None if
+    no limit is needed, because time steps end at the ends of the signal's segments.
 
     `span`: duration of the run [s]. `summed`: whether other loads are added to the drive; then the
-    extrema of the sum are not the extrema of the drive.
+    extrema of the sum are not those of the drive.
     """
     if isinstance(signal, Function):
         return span / 200 if signal.dtmax is None else signal.dtmax

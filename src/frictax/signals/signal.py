@@ -21,7 +21,7 @@ class AbstractSignal(Pickled, eqx.Module):
 
     The engine ends a time step at the end of each segment. It evaluates the signal by `on_piece`,
     which does not test the time. Therefore no switch between two segments is missed, and
-    derivatives by the switching times are exact.
+    derivatives with respect to the switching times are exact.
 
     **Example:** `Function` makes a signal of a user's formula.
     """
@@ -86,10 +86,8 @@ class OnePiece(AbstractSignal):
 
 
 def next_piece(signal: AbstractSignal, k: Piece, t: Number, ends: Bool[Array, ""]) -> Piece:
-    """Return the segment number at time `t`, given the previous segment `k`.
-
-    The number increases if `ends` is True (segment `k` ends at `t`), or if extrema of the signal
-    were passed without an event.
+    """Return the segment number at time `t`, given the previous segment `k`. It increases if
+    segment `k` ends at `t` (`ends`), or if extrema of the signal were passed without an event.
     """
     passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
     return jnp.where(ends, jnp.maximum(k + 1, passed), passed)
@@ -126,8 +124,8 @@ def with_closed_over(arguments: int) -> Callable[[Any], Any]:
     """Return a field converter for a user's function of `arguments` numbers.
 
     A function made inside of `jax.grad` or `jax.vmap` can have traced numbers in its closure. The
-    converter makes these numbers pytree leaves, so that runs can be differentiated by them. It
-    returns other functions unchanged, and also modules, which have their own leaves.
+    converter makes these numbers pytree leaves, so that runs can be differentiated with respect to
+    them. Other functions and modules are returned unchanged.
     """
 
     def convert(f: Any) -> Any:
@@ -145,8 +143,8 @@ def with_closed_over(arguments: int) -> Callable[[Any], Any]:
 
 
 def check_function(signal: Any, form: str, arguments: int) -> None:
-    """Raise `ValueError` if the field `f` is not a function that takes `arguments` numbers and
-    returns one number.
+    """Raise `ValueError` unless the field `f` is a function of `arguments` numbers that returns one
+    number.
     """
     name = type(signal).__name__
     try:

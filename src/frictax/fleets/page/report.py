@@ -426,10 +426,9 @@ def histogram(
 
 
 def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[str, Any] | None:
-    """Return a parallel-coordinates plot, or None for fewer than two parameters or records.
-
-    Each record is a line over all parameters, in standard deviations of the population. Outliers
-    are in colour.
+    """Return a parallel-coordinates plot, or None for fewer than two parameters or records. Each
+    record is a line over all parameters, in standard deviations of the population. Outliers are in
+    colour.
     """
     whole = np.isfinite(fleet.values).all(axis=1)
     if len(population.names) < 2 or whole.sum() < 2:
@@ -476,9 +475,8 @@ def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[
 def drift_lines(
     found: Drift, fleet: FleetEstimates, population: Population | None, name: str
 ) -> tuple[dict[str, Any], str]:
-    """Return a figure of one parameter over time, and a caption.
-
-    The figure shows the machines that drift, or all machines if they are few.
+    """Return a figure of one parameter over time, and a caption. The figure shows the machines that
+    drift, or all machines if they are few.
     """
     rows = parameter_rows(found.slopes, name)
     flagged = flagged_rows(rows, "drifts").head(_DRAWN_MACHINES)

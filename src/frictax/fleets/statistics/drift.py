@@ -379,9 +379,7 @@ def _lines_of_parameter(
     fleet: FleetEstimates, k: int, usable: np.ndarray, zero: float, relative: bool, own: bool
 ) -> tuple[Lines, dict[str, Any]] | None:
     """Return the records of parameter k as `Lines`, and a dict of arrays with an entry for each
-    machine.
-
-    Return None if no machine has enough dates.
+    machine. Return None if no machine has enough dates.
     """
     rows = np.flatnonzero(usable & np.isfinite(fleet.values[:, k]))
     rows = rows[np.lexsort((fleet.dates[rows], fleet.machine[rows]))]

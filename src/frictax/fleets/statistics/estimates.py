@@ -139,9 +139,8 @@ def record_names(table: DataFrame) -> np.ndarray:
 
 
 def exclusion_reasons(table: DataFrame, known: np.ndarray) -> np.ndarray:
-    """Return for each row of the table the reason why it is excluded, or "".
-
-    `known` (n, p): True for estimates that have a standard error.
+    """Return for each row of the table the reason why it is excluded, or "". `known` (n, p): True
+    for estimates that have a standard error.
     """
     why = np.full(len(table), "", dtype=object)
     why[~known.any(axis=1)] = "none of the numbers has an error"
@@ -183,9 +182,8 @@ def _freedom(
     level: float,
 ) -> np.ndarray:
     """Return the degrees of freedom for which Student's t gives the widths of the table's
-    intervals.
-
-    The longer half of each interval is used, because the shorter half may end at a bound.
+    intervals. The longer half of each interval is used, because the shorter half may end at a
+    bound.
     """
     from scipy.special import stdtrit
 

@@ -72,9 +72,8 @@ def evaluate_likelihood(
     within: np.ndarray | None = None,
     mean: np.ndarray | None = None,
 ) -> Likelihood:
-    """Evaluate the restricted likelihood for the spreads `between` and `within` machines.
-
-    Without `within`, each machine has one record. The default `mean` maximises the likelihood.
+    """Evaluate the restricted likelihood for the spreads `between` and `within` machines. Without
+    `within`, each machine has one record. The default `mean` maximises the likelihood.
     """
     if within is None:
         A, V, ybar, logs = np.zeros((0, *between.shape)), estimates.C, estimates.y, 0.0
@@ -127,7 +126,6 @@ def expected_information(
     estimates: Estimates, at: Likelihood, within: bool, most: int | None = None
 ) -> np.ndarray:
     """Return the expected information matrix of the entries of Omega, followed by those of Psi.
-
     Entries are coefficients of `symmetric_basis`. `most`: approximate number of records that are
     used, by taking every k-th machine; None for all.
     """

@@ -58,10 +58,8 @@ class RawEstimates:
         return np.isfinite(self.z)
 
     def unconstrained_start(self) -> np.ndarray:
-        """Return start values (n, p) on the unconstrained scale.
-
-        An estimate below half its standard error is replaced by this half, so that its logarithm
-        exists.
+        """Return start values (n, p) on the unconstrained scale. An estimate below half its
+        standard error is replaced by this half, so that its logarithm exists.
         """
         error = np.sqrt(np.einsum("nii->ni", self.covariance))
         with np.errstate(invalid="ignore"):
@@ -101,10 +99,9 @@ class RawEstimates:
     def with_even_weights(
         self, estimates: Estimates, u: np.ndarray, scale: np.ndarray
     ) -> Estimates:
-        """Remove the dependence of the error covariances on the values of parameters in `log`.
-
-        With equal absolute errors, large values have small relative errors. Without this correction
-        they get large weights in the likelihood, and the mean is biased.
+        """Remove the dependence of the error covariances on the values of parameters in `log`. With
+        equal absolute errors, large values have small relative errors. Without this correction they
+        get large weights in the likelihood, and the mean is biased.
         """
         C, out = estimates.C, np.ones(u.shape)
         for k in np.flatnonzero(self.log):
@@ -270,10 +267,8 @@ def outlier_tests(
     known: np.ndarray,
     freedom: np.ndarray,
 ) -> OutlierTests:
-    """Test each record and each machine against the population.
-
-    `known` (n,): number of estimates of each record; `freedom` (n,): degrees of freedom of its
-    covariance.
+    """Test each record and each machine against the population. `known` (n,): number of estimates
+    of each record; `freedom` (n,): degrees of freedom of its covariance.
     """
     count = float(estimates.counted_machines.sum())
     machine_squared = _squared_distances(between + at.V, at.ybar - at.mean)
@@ -340,10 +335,8 @@ def chances(
 
 
 def outlier_threshold(machines: int) -> float:
-    """Return the p value below which an estimate is excluded from mean and spread.
-
-    It is smaller in a small fleet, where losing a good estimate costs more than including an
-    outlier.
+    """Return the p value below which an estimate is excluded from mean and spread. It is smaller in
+    a small fleet, where losing a good estimate costs more than including an outlier.
     """
     return 0.01 if machines >= 100 else 0.001
 
@@ -359,9 +352,8 @@ def consistency_factor(p: int, threshold: float) -> float:
 
 
 def variance_factor(p: int, threshold: float) -> float:
-    """Return the factor by which the exclusion increases the variances of the spread's entries.
-
-    The effect of the smaller number of estimates is not included.
+    """Return the factor by which the exclusion increases the variances of the spread's entries. The
+    effect of the smaller number of estimates is not included.
     """
     from scipy.special import chdtr, chdtri
     from scipy.stats import chi2
@@ -373,8 +365,7 @@ def variance_factor(p: int, threshold: float) -> float:
 
 
 def _share(spread: np.ndarray, total: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the fraction `spread` / `total` of the variance, averaged over the known parameters.
-    """
+    """Return the fraction `spread` / `total` of the variance, averaged over known parameters."""
     each = np.einsum("nij,ji->n", np.linalg.inv(total), spread)
     return np.clip(each / np.maximum(known, 1), 0.0, 1.0)
 

@@ -169,9 +169,8 @@ def _residuals(lines: Lines, fitted: LinesFit) -> np.ndarray:
 
 
 def fit_lines(lines: Lines) -> LinesFit:
-    """Fit the lines with the variances that maximise the restricted likelihood.
-
-    The model has autocorrelated scatter only if this increases the likelihood significantly.
+    """Fit the lines with the variances that maximise the restricted likelihood. The model has
+    autocorrelated scatter only if this increases the likelihood significantly.
     """
     from scipy.optimize import minimize, minimize_scalar
 
