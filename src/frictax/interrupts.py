@@ -34,7 +34,9 @@ _asked: contextvars.ContextVar["_Stop | None"] = contextvars.ContextVar("asked",
 
 
 class _Stop:
-    """A request to stop a group of workers. It is also set if an enclosing group must stop."""
+    """A request to stop a group of workers. The request is also set if an enclosing group must
+    stop.
+    """
 
     def __init__(self) -> None:
         self.above, self.here = _asked.get(), threading.Event()
@@ -190,7 +192,7 @@ def _wait(job: Future) -> None:
 
 
 def call_interruptibly(function: Callable[..., Any], *args: Any) -> Any:
-    """Call `function` in a helper thread, so that Ctrl-C stops the main thread at once. This is for
+    """Call `function` in a helper thread, so that Ctrl-C stops the main thread at once. Use it for
     long calls outside Python. After Ctrl-C the call continues to its end, and its result is lost.
     """
     stop_here()
@@ -347,7 +349,7 @@ def _at_exit() -> None:
 
 
 def leave(code: int | None = None) -> NoReturn:
-    """End the process as Python does, without waiting for running calls: call exit functions and
+    """End the process as Python does, without waiting for running calls. Call exit functions and
     flush files, then exit with `code`, or by the signal of Ctrl-C.
     """
     atexit.unregister(_at_exit)

@@ -54,9 +54,10 @@ class Operation(Primitive):
     def def_linearization(self, rule: _Rule) -> _Rule:
         """Set the rule for reverse mode.
 
-        It maps a list of flags (which arguments have a tangent) and the arguments to four things:
-        the values, a list of flags (which values have a tangent), residuals, and a function. The
-        function maps the residuals and the tangents of the arguments to the tangents of the values.
+        The rule maps a list of flags (which arguments have a tangent) and the arguments to four
+        things. These are the values, a list of flags (which values have a tangent), residuals, and
+        a function. The function maps the residuals and the tangents of the arguments to the
+        tangents of the values.
         """
 
         def linearize(*given, **params) -> Any:
@@ -81,8 +82,8 @@ class Operation(Primitive):
 
     def def_dead_code(self, rule: _Rule) -> _Rule:
         """Set the rule that removes values which nothing uses. Its arguments are a list of flags
-        (which values are used) and the equation. It returns a list of flags (which arguments are
-        used) and the remaining equation, or None.
+        (which values are used) and the equation. The rule returns a list of flags (which arguments
+        are used) and the remaining equation, or None.
         """
 
         def eliminate(used: list[bool], *rest) -> Any:

@@ -16,8 +16,8 @@ from frictax.signals import AbstractSignal
 
 
 class Linearization(eqx.Module):
-    """The linearisation d(dy)/dt = A dy + B du about a state. It is valid until a contact changes
-    its mode.
+    """The linearisation d(dy)/dt = A dy + B du about a state. The linearisation is valid until a
+    contact changes its mode.
 
     - `A`, shape (n, n): derivative of the state rates with respect to the states. The relative
       acceleration of a stuck contact is 0, so two bodies that are stuck together accelerate as one.

@@ -17,9 +17,9 @@ from frictax.text import printable
 class ProgressLine(str):
     """A line on the progress of long work: the argument of a function given as `progress`.
 
-    It is a text with three attributes: `what` is being done, the finished `share` (0 to 1), and the
-    remaining time `left` [s]. Share and time are None if they are not known. The share never
-    decreases, and it is 1 in the last line.
+    The line is a text with three attributes: `what` is being done, the finished `share` (0 to 1),
+    and the remaining time `left` [s]. Share and time are None if they are not known. The share
+    never decreases, and it is 1 in the last line.
 
     With `progress=True` the lines go to the error stream. A terminal shows one line that is
     updated. A notebook shows a line below the cell, which disappears at the end. A file gets a line
@@ -60,8 +60,8 @@ Progress = Callable[[ProgressLine], Any]
 
 class Work:
     """Long work that reports its progress to the function `say`. Its truth value is False without
-    `say`. It can be called with a `ProgressLine`, so that an inner computation, such as a fit, can
-    report as part of this work.
+    `say`. An inner computation, such as a fit, can report as part of this work by calling it with a
+    `ProgressLine`.
     """
 
     def __init__(self, say: Progress | None, clock: Callable[[], float] | None = None) -> None:

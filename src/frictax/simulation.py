@@ -62,7 +62,8 @@ def simulate(
     """Simulate `mechanism` from its start values at ts[0] to ts[-1] through all mode changes.
 
     The run has forward and reverse derivatives with respect to all parameters of the mechanism,
-    start values, switching times of drives, and `ts`. It works under `jax.jit` and `jax.vmap`.
+    start values, switching times of drives, and `ts`. `simulate` works under `jax.jit` and
+    `jax.vmap`.
 
     **Arguments:**
 
@@ -171,7 +172,7 @@ def _refine_run(
         return simulate_once(mechanism, ts, other, energy)
 
     def change(before: Trajectory, after: Trajectory) -> float:
-        if int(before.steps) == int(after.steps):  # With equal time steps both runs are the same.
+        if int(before.steps) == int(after.steps):  # With equal time steps the runs are equal.
             return float(after.error)
         x, y = (np.asarray(constant(one.ys))[:, :judged] for one in (before, after))
         ranges, difference = np.ptp(y, axis=0), np.max(np.abs(y - x), axis=0, initial=0.0)

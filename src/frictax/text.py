@@ -65,7 +65,8 @@ def format_estimate(
     numbers, error = [x / size for x in (value, *ends)], error / size
     least, powers = _form(numbers, error)
     at, below, above = _apart(numbers, least, powers)
-    # The error has two figures. It has a power of ten if one of the other numbers has one.
+    # The error has two figures. The error is written with a power of ten if one of the other texts
+    # has a power of ten.
     powers = powers or "e" in at + below + above
     by = _written(error, 1 - _order(error), powers) if math.isfinite(error) else ""
     return Shown(at, name, by, below, above, size)
@@ -105,7 +106,7 @@ def _apart(numbers: Sequence[float], least: int, powers: bool) -> list[str]:
 
 
 def _endless(x: float) -> str:
-    """Return the text for an infinite number or nan. It is empty for nan."""
+    """Return the text for an infinite number or nan (empty for nan)."""
     return "" if math.isnan(x) else "inf" if x > 0 else "-inf"
 
 

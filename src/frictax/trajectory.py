@@ -30,8 +30,8 @@ OverTime = Float[Array, " T"]
 class Events(eqx.Module):
     """The mode changes of a run in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
 
-    A contact may be at rest at the start with friction that is too small to hold it. Its first
-    event is then at ts[0], from stuck to sliding.
+    A contact may be at rest at the start with friction below the load. Its first event is then at
+    ts[0], from stuck to sliding.
 
     - `time` [s], differentiable; `part`: the index of the contact in `names`; `mode_before`,
       `mode_after`: the `Mode` before and after the event.
@@ -248,9 +248,9 @@ def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str)
 
 @cached_primitive(SECOND, jax.tree.structure((0,)))
 def _law_use(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array]:
-    """Return for each contact and direction four numbers: lowest and highest speed, smallest value
-    of the law, and the speed at which the law has this value. Axes: contacts (those with a bristle
-    last), directions 0 (unused), 1 and -1, and the four numbers.
+    """Return for each contact and direction: lowest and highest speed, smallest value of the law,
+    and the speed at which the law has this value. Axes: contacts (those with a bristle last),
+    directions 0 (unused), 1 and -1, and the four numbers.
     """
 
     def at(t: Array, y: Array, mode: Array) -> Array:

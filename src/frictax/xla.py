@@ -16,11 +16,12 @@ _DISABLED = "--xla_disable_hlo_passes"
 _QUICKER = ("--xla_cpu_use_fusion_emitters=false", f"{_DISABLED}=while-loop-invariant-code-motion")
 _KNOWN_TO = (0, 10)
 _UNOPTIMISED = "--xla_backend_optimization_level=0"
-# This compiler pass takes a sixth of the compile time of a fit and does not make the fit faster.
-# Simulations and their derivatives need the pass, because their programs compute unused results.
+# This pass of the compiler takes a sixth of the compile time of a fit and does not make the fit
+# faster. Simulations and their derivatives need the pass, because their programs compute unused
+# results.
 _IDLE_IN_FITS = "simplify-while-loops"
-# Option numbers of mallopt in glibc (malloc.h): number of free bytes kept at the end of the heap,
-# number of large blocks outside the heap, number of heaps for threads.
+# Option numbers of mallopt in glibc (malloc.h), in order: free bytes that stay at the end of the
+# heap, number of large blocks outside the heap, number of heaps for threads.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
 # [bytes] freed memory that the process keeps: by default, and with large arrays
 _FREE, _FREE_OF_ARRAYS = 32 * 2**20, 256 * 2**20
@@ -30,13 +31,14 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     """Let XLA compile each simulation loop as one function in this process. Small simulations then
     run several times faster on a CPU.
 
-    With jaxlib 0.10 they also compile in half the time: XLA uses its older code for fused
-    operations, and does not search for constant values inside loops.
+    With jaxlib 0.10, small simulations also compile in half the time. XLA uses its older code for
+    fused operations, and does not search for constant values inside loops.
 
     Python's garbage collection starts after 100 000 new objects instead of 700
     (`gc.set_threshold`). With 700, garbage collection takes a fifth of the time of tracing, because
-    JAX makes many objects. If garbage collection is off, it stays off. It also skips all existing
-    objects (`gc.freeze`), mainly modules, which saves up to a quarter of the time of a small fit.
+    JAX makes many objects. If garbage collection is off, it stays off. Garbage collection also
+    skips all existing objects (`gc.freeze`), mainly modules, which saves up to a quarter of the
+    time of a small fit.
 
     **Arguments:**
 

@@ -13,8 +13,8 @@ from frictax.parameters.arrays import larger
 
 
 class AbstractBristle(CheckedModule):
-    """An elastic layer between two faces. It bends before the faces slide, and at its limit it
-    slips.
+    """An elastic layer between two faces, which bends before the faces slide, and slips at its
+    limit.
 
     The relative velocity is v [m/s], and the deflection of the bristle is z [m]. g(abs(v)) [N] is
     the contact's law without its viscous part. The friction is
@@ -107,7 +107,7 @@ def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) 
         return jnp.zeros_like(sigma_1)
     least, inverse = law.stribeck_dip
     lost, most = law.f0 - least, law.f0
-    # A law without a dry part falls to 0. The lower bound keeps the quotient below finite.
+    # A law without a dry part falls to 0. The lower bound makes the quotient below finite.
     least = larger(least, 1e-6 * most)
     # The result 1/v_d may be 0, but it must be finite.
     by_law = jnp.where(most > 2 * least, 1 / (4 * least), lost / most**2)

@@ -13,16 +13,15 @@ from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 class ElastoPlastic(AbstractBristle):
     """A bristle that bends as a spring without slip up to a given fraction of its limit.
 
-    As long as the load bends the bristle less, the contact does not creep, even if the load
-    oscillates.
+    As long as the load bends it less, the contact does not creep, even under an oscillating load.
 
     dz/dt = v*(1 - alpha*sigma_0*z*sign(v)/g(abs(v))) and
     f = sigma_0*z + sigma_1(v)*dz/dt + viscous part
 
     The slip alpha depends on the deflection. z_ss = g/sigma_0 is its limit at the present speed,
     and z_e = z_ba*min(g)/sigma_0 is the end of the spring range. alpha is 0 while abs(z) < z_e or
-    while abs(z) decreases. It is 1 for abs(z) > z_ss. In between, alpha is
-    (1 + sin(pi*(abs(z) - (z_ss + z_e)/2)/(z_ss - z_e)))/2.
+    while abs(z) decreases. alpha is 1 for abs(z) > z_ss. In between, alpha is (1 + sin(pi*(abs(z) -
+    (z_ss + z_e)/2)/(z_ss - z_e)))/2.
 
     **Arguments:** `sigma_0`, `sigma_1`, `v_d`, `z`: see `LuGre`; `z_ba`, between 0 and 1: the end
     of the spring range as a fraction of the smallest deflection limit over all speeds.
@@ -117,9 +116,7 @@ class ElastoPlastic(AbstractBristle):
         return s * g * end, s * g * mean
 
     def _spring(self, g: Number, least: Number) -> Number:
-        """Return the end of the spring range as a fraction of the limit `g` at this speed, at most
-        0.999.
-        """
+        """Return the end of the spring range as a fraction of the limit `g` at this speed."""
         return smaller(self.z_ba * least / g, 0.999)
 
     def _slip(self, r: Number, b: Number) -> Number:

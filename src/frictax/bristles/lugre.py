@@ -13,7 +13,7 @@ SMALL_WAY = 1e-2
 
 
 class Rubbing(AbstractBristle):
-    """A bristle with slip in proportion to its deflection: dz/dt = v - sigma_0*abs(v)*z/g(abs(v))."""
+    """A bristle that slips with its deflection: dz/dt = v - sigma_0*abs(v)*z/g(abs(v))."""
 
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
         return self.sigma_0 * (v - absolute_speed(v) * force / g)
@@ -65,8 +65,8 @@ class LuGre(Rubbing):
     Control 40(3), 1995; v_d: H. Olsson, Control Systems with Friction, thesis, Lund, 1996; the
     default of v_d is derived here.
 
-    A block is pulled with half of its breakaway force. It bends the bristle by 1e-5*ln(2) m and
-    then stays at rest:
+    A block is pulled with half of its breakaway force. The block bends the bristle by 1e-5*ln(2) m
+    and then stays at rest:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(

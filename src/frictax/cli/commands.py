@@ -145,8 +145,7 @@ def run() -> None:
     except SystemExit as end:
         code = end.code
     except OSError as error:
-        # Only printing can raise this error here, because `plain_errors` handles the errors of
-        # files.
+        # Only printing raises this error here, because `plain_errors` handles the errors of files.
         _print_lost_output(error)
     try:
         sys.stdout.flush()

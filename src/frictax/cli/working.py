@@ -16,7 +16,7 @@ from frictax.interrupts import handle_sigterm, note_key_answered
 from frictax.progress import Work, show_progress
 from frictax.text import printable
 
-# Command line as the user typed it, for the report. It is None if a program calls the commands.
+# Command line as the user typed it, for the report; None if a program calls the commands.
 command_line: ContextVar[str | None] = ContextVar("command_line", default=None)
 
 # Exit codes. Shells use 130 for a keyboard interrupt.

@@ -15,8 +15,8 @@ class Brake(AbstractRubbing, AbstractPressed):
     """A brake between a sliding or turning body and its support, with a normal force over time.
 
     The normal force is fn = fn_max*f_normalized(t). Sliding: f = cgeo*mu_pos(v)*fn. The body stays
-    stuck up to the breakaway force f0_max = peak*cgeo*mu_pos(0)*fn. It is free while fn <= 0. On a
-    turning body, f is a torque [N.m], called `tau` in results, and v is an angular velocity
+    stuck up to the breakaway force f0_max = peak*cgeo*mu_pos(0)*fn. The body is free while fn <= 0.
+    On a turning body, f is a torque [N.m], called `tau` in results, and v is an angular velocity
     [rad/s].
 
     **Arguments:**

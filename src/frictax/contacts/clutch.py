@@ -36,7 +36,7 @@ class Clutch(AbstractRubbing, AbstractClutch):
 
     The relative speed is w_rel = w_b - w_a, and the normal force is fn = fn_max*f_normalized(t).
     Sliding: tau = cgeo*mu_pos(w_rel)*fn, mirrored for w_rel < 0. The bodies stay stuck up to
-    tau0_max = peak*cgeo*mu_pos(0)*fn. They are free while fn <= 0. A positive tau acts on b
+    tau0_max = peak*cgeo*mu_pos(0)*fn. The bodies are free while fn <= 0. A positive tau acts on b
     backward and on a forward.
 
     **Arguments:**
@@ -86,9 +86,9 @@ Length = TypeVar("Length", float, np.ndarray, Array)
 def clutch_geometry(N: int, r0: Length, ri: Length) -> Length:
     """Return the geometry constant cgeo = N*(r0 + ri)/2 [m] of a clutch or brake.
 
-    It has N friction faces between the radii ri and r0 [m]. A plate that is pressed on both sides
-    has two faces. The formula is exact for uniform wear. For narrow rings, the formula for uniform
-    pressure gives nearly the same value.
+    The clutch has N friction faces between the radii ri and r0 [m]. A plate that is pressed on both
+    sides has two faces. The formula is exact for uniform wear. For narrow rings, the formula for
+    uniform pressure gives nearly the same value.
 
     **Source:** Modelica.Mechanics.Rotational.Components.Clutch.
 

@@ -17,8 +17,8 @@ class SupportFriction(AbstractRubbing):
 
     **Arguments:**
 
-    - `body`: name of the body that the friction acts on. It acts at flange_b, or at flange_a if
-      ``.flange_a`` is added to the name.
+    - `body`: name of the body that the friction acts on. Friction acts at flange_b, or at flange_a
+      if ``.flange_a`` is added to the name.
     - `f_pos`: law or M x 2 table of force [N] over speed v >= 0 [m/s]; default [[0, 1]].
     - `peak` >= 1: ratio of breakaway force to the sliding friction f_pos(0) at rest.
     - `f_neg`: the law of backward motion, also over speed >= 0; default `f_pos`.

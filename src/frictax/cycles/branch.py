@@ -227,8 +227,8 @@ def continued(
     longest_step: ScalarLike = 0.05,
     past_folds: Checked[bool] = True,
 ) -> Branch:
-    """Follow a limit cycle while one parameter changes, by pseudo-arclength steps. These steps also
-    follow the branch around folds.
+    """Follow a limit cycle while one parameter changes, also around folds, by pseudo-arclength
+    continuation.
 
     Newton's method with exact derivatives finds each cycle, stable or unstable. If the branch turns
     back, the fold is located, and the branch continues back to the first value of the parameter. If

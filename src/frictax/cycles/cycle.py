@@ -83,7 +83,7 @@ class LimitCycle:
       disturbance. `stable`: whether all multipliers have an absolute value below 1.
     - `return_map` (n, n): derivative of the state at the event with respect to the state at this
       event one period before; `monodromy` (n, n): derivative of the state after one period with
-      respect to the start. It has an additional multiplier 1, along the cycle.
+      respect to the start. The monodromy has an additional multiplier 1, along the cycle.
     - `residual`: largest difference of a state before and after a period, relative to its
       amplitude.
 
@@ -154,8 +154,8 @@ class LimitCycle:
         **Arguments:** `machine`: a machine with the structure of this cycle's machine. Its values
         must be similar, because the search starts at this cycle.
 
-        **Returns:** `CycleNumbers`. They are NaN if no cycle is found, or if the cycle has another
-        sequence of events.
+        **Returns:** `CycleNumbers`. All numbers are NaN if no cycle is found, or if the cycle has
+        another sequence of events.
         """
         return follow_compiled(machine, self.args, self._neighbourhood)
 
@@ -166,11 +166,12 @@ class LimitCycle:
         )
 
     def derivatives(self, paths: str | Iterable[str]) -> dict[str, CycleNumbers]:
-        """Return the derivatives of the cycle's numbers by the parameters at `paths`. They are
+        """Return the derivatives of the cycle's numbers with respect to the parameters at `paths`,
         exact through all events.
 
         **Returns:** a dict from path to `CycleNumbers`, whose fields are derivatives: of period,
-        extremes, amplitude and start. For a vector parameter they have one more axis, the last.
+        extremes, amplitude and start. For a vector parameter, the derivatives have one more axis at
+        the end.
         """
         names = [p.path for p in select(self.machine, paths)]
         values = {name: jnp.asarray(get(self.machine, name), float) for name in names}

@@ -130,7 +130,8 @@ _compiled_follow = interruptible_jit(follow_cycle)
 def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
     """Return the result of `follow_cycle`. If the arguments are numbers, use the programs that
     `limit_cycle` has already compiled. A separate program takes longer to compile than hundreds of
-    cycles take to compute. It is used only inside other compiled code, or for derivatives.
+    cycles take to compute. The separate program is used only inside other compiled code, or for
+    derivatives.
     """
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
         return _compiled_follow(machine, args, near)

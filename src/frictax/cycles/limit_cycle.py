@@ -82,13 +82,14 @@ def limit_cycle(
       "change" (any change of the contact's mode). `contact` is a name in a mechanism, and otherwise
       an index into the mode vector. By default it is the first contact whose mode still changes in
       the second half of the simulation. The default event is "rest" if this contact comes to rest,
-      and "change" otherwise. "rest" is the best choice: at rest the load is below the breakaway
-      force in both directions, so a Newton step does not release the contact too early.
+      and "change" otherwise. The event "rest" is the best choice: at rest the load is below the
+      breakaway force in both directions, so an iteration of Newton's method does not release the
+      contact too early.
     - `near`: a cycle of a similar machine. The search begins at its start, with its contact, event,
       `returns` and `symmetric`.
     - `returns`: how many times this event occurs in one period.
     - `symmetric`: whether the second half of the cycle is the first half with the opposite signs of
-      all states. This is so in a machine that is symmetric about 0.
+      all states. A machine that is symmetric about 0 has such cycles.
     - `args`: arguments of a system of your own. `engine`: an `Adaptive`, by default
       Adaptive(rtol=1e-10, atol=1e-13).
 

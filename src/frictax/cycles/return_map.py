@@ -235,7 +235,7 @@ def extremes(
     second derivatives, gives its value. `ends` (k,): ends of the phases [s] after the start.
     """
     begins = jnp.append(0.0, ends[:-1])
-    # `positions` are the nodes in a phase, from 0 to 1. They are denser at both ends.
+    # `positions` are the nodes in a phase, from 0 to 1. The nodes are denser at both ends.
     count, edge = 32, 1e-6
     inside = 0.5 * (1.0 - np.cos(np.pi * (np.arange(count) + 0.5) / count))
     positions = np.concatenate([[edge], inside, [1.0 - edge]])

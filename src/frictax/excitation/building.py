@@ -141,9 +141,7 @@ class DesignRequest(DesignSettings):
 
     @property
     def band(self) -> tuple[float, float]:
-        """The given frequency band [Hz]; by default from 1/duration to 32/duration, at most 0.2
-        rate.
-        """
+        """The given frequency band [Hz], or 1/duration to 32/duration (at most 0.2 rate)."""
         low = 1.0 / self.duration
         band = self.limits.band or (low, min(2**5 * low, 0.2 * self.rate))
         if band[1] > 0.5 * self.rate:
@@ -446,7 +444,7 @@ def draw_machines(
 def prior_information(
     names: tuple[str, ...], size: np.ndarray, after: FitResult | None, priors: Any, x: np.ndarray
 ) -> Float[np.ndarray, "p p"]:
-    """Return the information matrix of an earlier fit and priors for parameters over `size`."""
+    """Return the information of an earlier fit and priors about parameters divided by `size`."""
     known = np.zeros((len(names), len(names)))
     if after is not None:
         mine, theirs = _common_indices(names, after.names)

@@ -50,7 +50,7 @@ class Design(Summarised, DesignVerbs):
     - `beside`: conventional experiment within the same limits -> its relative errors (p,).
     - `asked`: limited quantity -> (largest value in the run, limit); `events`: number of events.
     - `drawn` (k): parameter values (p,) of each machine drawn from `over`; `kept`: fraction of
-      these machines that keep all limits, 1 without machines.
+      these machines that stay within all limits, 1 without machines.
     - `slip`: duration of the shortest slip [samples]; `miss`: distance from an event that does not
       happen, as in `Margins`.
 
@@ -491,12 +491,12 @@ def design(
     - `inputs`: other driven part -> its samples. `instruments`: as for `fit`. If a gain is unknown,
       add for example ``"outputs.mass.v.gain"`` to `free`.
     - `memory`: output -> correlation time of its noise [s]. One sample then counts as (1 - r)/(1 +
-      r) independent samples with r = exp(-1/(rate*memory)). This is accurate for motions that are
-      slow compared with the correlation time.
+      r) independent samples with r = exp(-1/(rate*memory)). The number is accurate for motions that
+      are slow compared with the correlation time.
     - `over`: distribution of the machines if parameter values are uncertain: a relative scatter, a
       dict path -> scatter, a fit (its covariance), or a `Posterior`. The criterion is then the mean
       over the given machine and `machines` drawn machines. All experiments are reduced until 97 %
-      of 200 drawn machines keep the limits.
+      of 200 drawn machines stay within the limits.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
     - `beside`: an existing record under the same drive, for comparison.
     - `size`: name -> error that counts as a relative error of 1, by default the value. `margins`: a
@@ -591,17 +591,17 @@ def design(
 def _reduce_for_machines(
     problem: DesignProblem, u: np.ndarray, drawn: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, tuple[ExperimentRun, ...]]:
-    """Reduce the excitation until nearly all of the machines `drawn` keep the limits.
+    """Reduce the excitation until nearly all of the machines `drawn` stay within the limits.
 
     **Returns:** the excitation, and its run on each machine.
     """
-    wanted = 0.97  # fraction of the machines that must keep the limits
+    wanted = 0.97  # fraction of the machines that must stay within the limits
     trials = 8  # number of bisection steps; the scale is then accurate to 1 %
     runs = _runs(problem, u, drawn)
     if share_within_limits(runs) >= wanted:
         return u, runs
-    # A machine that keeps the limits usually also keeps them under a smaller excitation. Therefore
-    # the bisection simulates only machines that exceed a limit. After it all machines are
+    # A machine within the limits is usually also within the limits under a smaller excitation.
+    # Therefore the bisection simulates only machines that exceed a limit. After it all machines are
     # simulated.
     allowed = len(drawn) - round(wanted * len(drawn))
     beyond = [x for x, run in zip(drawn, runs, strict=True) if not run.within_limits]

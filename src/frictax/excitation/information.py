@@ -67,8 +67,8 @@ def information(
     - `engine`: by default `OnSamples()` with inputs, and `Adaptive()` without.
 
     **Returns:** the information (p, p), with the parameters in the order of
-    ``fx.parameters.select(machine, free)`` and one row for each entry of a table. It is NaN if the
-    run does not reach its end.
+    ``fx.parameters.select(machine, free)`` and one row for each entry of a table. The information
+    is NaN if the run does not reach its end.
 
     A mass slides to rest, and the time at which it stops identifies its friction:
 
@@ -203,8 +203,8 @@ class MachineUnderTest(AbstractFamily):
 class InformationSystem(AbstractHybridSystem):
     """A `Sensitive` system with the Fisher information F of its sensors as a further state.
 
-    F grows at the rate ``sum of w_o S_o S_o'`` over the outputs o, where S_o are the derivatives of
-    the output with respect to the parameters. The state vector is that of `Sensitive`, followed by
+    F grows at the rate ``sum of w_o S_o S_o'`` over the outputs o. S_o are the derivatives of
+    output o with respect to the parameters. The state vector is that of `Sensitive`, followed by
     the lower triangle of F, row by row.
 
     - `weight` (c,): rate/sd**2 of each output, its information per second for a derivative of 1.

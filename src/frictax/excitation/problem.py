@@ -243,7 +243,7 @@ class DesignProblem:
         )
 
     def drive_exceeds_limit(self, u: Float[np.ndarray, " n"]) -> bool:
-        """Return whether the drive itself exceeds a limit. This check needs no simulation."""
+        """Return whether the drive itself exceeds a limit, which needs no simulation."""
         most = [limit.limit for limit in self.limits if limit.variable == self.drive]
         return bool(np.max(np.abs(u - self.centre)) > (1.0 + ROUNDING) * min(most, default=np.inf))
 
@@ -271,7 +271,7 @@ class DesignProblem:
         penalty for violated limits and margins, times `penalty_weight`.
         """
         run = self.run(u, x)
-        aim = 0.99  # The search aims at 99 % of each limit, so that its result keeps the limit.
+        aim = 0.99  # The search aims at 99 % of each limit, so that its result is within the limit.
         excess = jax.nn.relu(run.loads / aim - 1.0)
         penalty = 20.0 * jnp.sum(excess + excess**2)
         for value, margin in ((run.slip, self.margins.slip), (run.miss, self.margins.miss)):

@@ -143,7 +143,7 @@ def _write(file: int, beat: int) -> None:
 
 
 def _content(path: Path) -> bytes:
-    """Read a file. It is opened again each time, because a shared disk updates it only then."""
+    """Open and read a file. A shared disk updates a file only when it is opened again."""
     try:
         file = os.open(path, os.O_RDONLY | _FLAGS)
     except OSError:

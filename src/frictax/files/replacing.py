@@ -152,8 +152,7 @@ def _create_locked(folder: Path, ending: str) -> tuple[Path, int]:
     while True:
         path = folder / f".frictax-{secrets.token_hex(8)}.{ending}"
         file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
-        # Before it was locked, another process may have removed the new file as abandoned. Then try
-        # again.
+        # Another process may have removed the new file before it was locked. Then try again.
         if lock_file(file) is not False and is_at(path, file):
             return path, file
         os.close(file)

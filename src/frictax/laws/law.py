@@ -63,9 +63,9 @@ class AbstractLaw(Pickled, eqx.Module):
 
     @property
     def stribeck_dip(self) -> tuple[Number, Number | float] | None:
-        """For a law that may fall with speed, two numbers: its smallest force [N] without the
-        viscous part, and 1/v_s [s/m], where v_s is the speed over which it falls. 1/v_s is 0 if
-        v_s is not defined. None for a law that does not fall, or if this is not known.
+        """Two numbers for a law that may fall with speed: the smallest force [N] without the
+        viscous part, and 1/v_s [s/m]. The law falls over the speed v_s; 1/v_s is 0 if v_s is not
+        defined. None for a law that does not fall, or if this is not known.
         """
         return None
 
@@ -100,8 +100,8 @@ class AbstractLaw(Pickled, eqx.Module):
         return self(v)
 
     def at_temperature(self, T: Number) -> "AbstractLaw":
-        """Return the law at the temperature `T` [K] of its element. The number of breaks is the
-        same. A law that does not depend on temperature returns itself.
+        """Return the law at the temperature `T` [K] of its element, with the same number of breaks.
+        A law that does not depend on temperature returns itself.
         """
         return self
 

@@ -24,8 +24,8 @@ class AbstractDomain(abc.ABC):
         """Return the rule in words, as in ``">= 1"``, for an error message "must be >= 1"."""
 
     def remedy(self) -> str:
-        """Return the sentence of an error message that explains what to write instead of a value
-        that breaks the rule; empty if the rule itself is clear enough.
+        """Return the sentence of an error message that explains what to write instead; empty if the
+        rule itself is clear enough.
         """
         return ""
 

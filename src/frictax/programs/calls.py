@@ -4,8 +4,9 @@
 `jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, the arguments are tracers,
 although JAX computes numbers at once. Therefore a function here is an operation (primitive) of JAX
 with a rule for each of these transformations. Each transformed function has its own program in the
-cache: for the values, for values and tangents, for values and residuals of reverse mode, and for
-the backward pass. `jax.vmap` may batch each of them ("lanes" in `_TRANSFORMS`).
+cache. There are programs for the values, for values and tangents, for values and residuals of
+reverse mode, and for the backward pass. `jax.vmap` may batch each of them ("lanes" in
+`_TRANSFORMS`).
 """
 
 import dataclasses

@@ -129,7 +129,7 @@ class Programs:
         """Return whether the folder contains the program of `function` for `parts`."""
         folder = program_folder()
         path = None if folder is None else _path(function, folder, parts)
-        # The program in an existing file may still be unusable.
+        # The file may still be unusable.
         return path is not None and path.exists()
 
 
@@ -167,8 +167,7 @@ def cached_jit(function: Callable) -> Callable:
         try:
             return programs.run(key, function, flat, args, arrays)
         except jax.errors.JaxRuntimeError:
-            # `filter_jit` repeats the call, and reports an error of `equinox.error_if` with its
-            # text.
+            # `filter_jit` repeats the call and raises an error of `equinox.error_if` with its text.
             return plain(*args)
 
     return call
@@ -185,7 +184,8 @@ def interruptible_jit(function: Callable) -> Callable:
         settings = _settings()
 
         def elsewhere() -> tuple[bool, Any]:
-            # Some settings of JAX belong to a thread. They may differ in the helper thread.
+            # Some settings of JAX belong to a thread. These settings may differ in the helper
+            # thread.
             same = _settings() == settings
             return same, jax.block_until_ready(plain(*args)) if same else None
 
@@ -203,8 +203,8 @@ def _load_or_compile(
     arrays: list,
     options: dict[str, Any] | None,
 ) -> Future:
-    """Return a `Future` of the program for `args`. It is read from the cache, or compiled and
-    written to the cache. It is traced in this thread and compiled in another thread, which
+    """Return a `Future` of the program for `args`. The program is read from the cache, or compiled
+    and written to the cache. Tracing happens in this thread, and compiling in another thread, which
     continues after an interrupt.
     """
     path = None if folder is None else _path(function, folder, args)
@@ -231,9 +231,9 @@ def _lower(
     and returns it.
     """
     if path is not None:
-        # The unique name keeps the program out of JAX's own cache. There are two reasons. On a CPU,
-        # a program from JAX's cache lacks its functions when it is written to a file. In addition,
-        # JAX's cache would keep a copy that is never read.
+        # With a unique name, the program is not taken from JAX's own cache. There are two reasons.
+        # On a CPU, a program from JAX's cache lacks its functions when it is written to a file. In
+        # addition, JAX's cache would store a copy that is never read.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
     begin, least = time.perf_counter(), _LEAST_COMPILE_TIME
     if config_of("jax_compilation_cache_dir"):
@@ -285,7 +285,8 @@ def _read(path: Path) -> Any:
     try:
         return deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
     except Exception:
-        # The program may come from another computer, for example. It is compiled again.
+        # The program may come from another computer, for example. Then the program is compiled
+        # again.
         return None
 
 

@@ -1,5 +1,5 @@
-"""The key of a compiled program: a text that contains everything the program depends on. It is the
-same in every process.
+"""The key of a compiled program: a text, equal in every process, with everything that the program
+depends on.
 """
 
 import contextlib

@@ -45,9 +45,9 @@ def config_of(name: str) -> Any:
 
 
 def program_folder() -> Path | None:
-    """Return the folder of compiled programs; None if the cache is off. It is the folder named by
-    ``FRICTAX_CACHE``; otherwise the folder "frictax" in the folder of JAX's cache; otherwise, on a
-    CPU, the folder "frictax" in `users_folder`.
+    """Return the folder of compiled programs; None if the cache is off. ``FRICTAX_CACHE`` names the
+    folder. The default is "frictax" in the folder of JAX's cache. If JAX has no such folder, the
+    default on a CPU is "frictax" in `users_folder`.
     """
     asked, beside = os.environ.get("FRICTAX_CACHE"), config_of("jax_compilation_cache_dir")
     if config_of("jax_disable_jit") or jax.device_count() > 1:

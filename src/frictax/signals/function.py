@@ -21,9 +21,9 @@ class Function(OnePiece):
 
     - `f`: a function, or an equinox module, whose arrays are then parameters. Runs can also be
       differentiated with respect to variables in the closure of a function.
-    - `dtmax` > 0 [s]: the longest step while a contact driven by `f` is stuck. A stuck contact does
-      not move, so the solver cannot detect how fast `f` changes. Give the shortest time in which
-      `f` may rise and fall again. Default: 1/200 of the duration of the run.
+    - `dtmax` > 0 [s]: the longest time step while a contact driven by `f` is stuck. A stuck contact
+      does not move, so the solver cannot detect how fast `f` changes. Give the shortest time in
+      which `f` may rise and fall again. Default: 1/200 of the duration of the run.
 
     The engine does not detect a jump inside `f`. A corner at a time that depends on a parameter
     makes derivatives inexact. For jumps and corners use `Step`, `Pulse`, `Trapezoid` or `Sampled`.

@@ -19,9 +19,9 @@ class AbstractSignal(Pickled, eqx.Module):
     """A quantity over time that is smooth on numbered time segments 0, 1, 2, ... Where it jumps, it
     already has the value of the new segment (right-continuous).
 
-    The engine ends a time step at the end of each segment. It evaluates the signal by `on_piece`,
-    which does not test the time. Therefore no switch between two segments is missed, and
-    derivatives with respect to the switching times are exact.
+    The engine ends a time step at the end of each segment. The engine evaluates the signal by
+    `on_piece`, which does not test the time. Therefore no switch between two segments is missed,
+    and derivatives with respect to the switching times are exact.
 
     **Example:** `Function` makes a signal of a user's formula.
     """
@@ -48,7 +48,7 @@ class AbstractSignal(Pickled, eqx.Module):
         """Return whether segment `k` ends at an extremum of a smooth formula, and not at a switch
         to another formula.
 
-        Such ends matter only for a stuck contact, and for a contact whose normal force is this
+        Extrema matter only for a stuck contact, and for a contact whose normal force is this
         signal. Between two extrema the signal crosses a limit at most once. Therefore breakaway is
         found with steps of any length.
         """
@@ -64,8 +64,8 @@ class AbstractSignal(Pickled, eqx.Module):
         return jnp.where(self.turns(k) & (self.end(k) <= t), jnp.maximum(k + 1, self.piece(t)), k)
 
     def staying(self, k: Piece) -> "AbstractSignal":
-        """Return a signal that equals this signal on segment `k`. It contains only those samples of
-        a table that segment `k` uses. Its methods accept any segment number.
+        """Return a signal that equals this signal on segment `k`. The returned signal contains only
+        those samples of a table that segment `k` uses. Its methods accept any segment number.
         """
         return self
 
@@ -86,8 +86,8 @@ class OnePiece(AbstractSignal):
 
 
 def next_piece(signal: AbstractSignal, k: Piece, t: Number, ends: Bool[Array, ""]) -> Piece:
-    """Return the segment number at time `t`, given the previous segment `k`. It increases if
-    segment `k` ends at `t` (`ends`), or if extrema of the signal were passed without an event.
+    """Return the segment number at time `t`, given the previous segment `k`. The number increases
+    if segment `k` ends at `t` (`ends`), or if extrema were passed without an event.
     """
     passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
     return jnp.where(ends, jnp.maximum(k + 1, passed), passed)

@@ -70,8 +70,8 @@ def write_fleet_report(
     """Write a report on a fleet of fits as one self-contained HTML file.
 
     The report contains the population and its outliers (`population`), the notices of the fits, and
-    the records without estimates. It also contains the drift if the table has dates (`drift`), and
-    the verdicts if there are limits (`verdicts`).
+    the records without estimates. The report also contains the drift if the table has dates
+    (`drift`), and the verdicts if there are limits (`verdicts`).
 
     **Arguments:**
 
@@ -427,8 +427,8 @@ def histogram(
 
 def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[str, Any] | None:
     """Return a parallel-coordinates plot, or None for fewer than two parameters or records. Each
-    record is a line over all parameters, in standard deviations of the population. Outliers are in
-    colour.
+    record is a line over all parameters, in standard deviations of the population. Outliers have
+    colours.
     """
     whole = np.isfinite(fleet.values).all(axis=1)
     if len(population.names) < 2 or whole.sum() < 2:

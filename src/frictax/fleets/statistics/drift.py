@@ -114,9 +114,7 @@ class Drift(Summarised):
 
         @functools.cache
         def count(step: float, error: float) -> int:
-            """Return the smallest sufficient number of records. It is found by doubling and
-            bisection.
-            """
+            """Search the smallest sufficient number of records by doubling and bisection."""
             high = FEWEST_DATES
             while not enough(high, step, error):
                 high *= 2
@@ -139,9 +137,7 @@ class Drift(Summarised):
         return pd.DataFrame(rows, columns=["machine", "date", "years", "records"])
 
     def unit(self, name: str) -> tuple[str, float]:
-        """Return the printed unit of changes of this parameter, and its value: ("%", 0.01) if it is
-        in `log`.
-        """
+        """Return the printed unit for changes of this parameter, and the value of that unit."""
         if name in self.log:
             return "%", 0.01
         return self.units[name], 1.0
@@ -178,7 +174,7 @@ class Drift(Summarised):
         return head, rows
 
     def amount(self, name: str, value: float) -> str:
-        """Return a change of a parameter as text, in the unit of `unit`."""
+        """Return a change of a parameter as text: in % if it is in `log`, else in its unit."""
         unit, one = self.unit(name)
         return f"{figures(value / one, 3)} %" if one != 1.0 else amount(value, unit)
 
@@ -243,8 +239,8 @@ def drift(
       if known, `temperature` [degC]. Machines with fewer than three dates are not tested.
     - `names`: names of the parameters; by default all.
     - `own_temperature`: True to fit a separate temperature coefficient c for each machine whose
-      records identify c. This requires six records, and temperatures that vary by 1 K about a line
-      over the date. Otherwise c is common to the fleet.
+      records identify c. A separate c requires six records, and temperatures that vary by 1 K about
+      a line over the date. Otherwise c is common to the fleet.
     - `log`: parameters whose relative change is fitted (relative to the distance from the lower
       bound).
     - `rate`: expected fraction of false alarms among the reported drifts; `level`: confidence level
@@ -331,8 +327,8 @@ def drift(
             " and name their machine."
         )
     slopes: Any = pd.concat(parts, ignore_index=True)
-    # Method of Benjamini and Hochberg: report the k lines with the smallest p values, for the
-    # largest k whose k-th p value is at most k rate / n.
+    # Method of Benjamini and Hochberg: report the k smallest p values, for the largest k whose k-th
+    # smallest p value is at most k rate / n.
     chance = slopes["chance"].to_numpy()
     order, n = np.argsort(chance), chance.size
     below = np.flatnonzero(chance[order] <= rate * np.arange(1, n + 1) / n)
@@ -407,8 +403,9 @@ def _lines_of_parameter(
     T = None if np.isnan(zero) else fleet.temperature[rows] - zero
     own_coefficient = np.zeros(start.size, bool)
     if own and T is not None:
-        # A machine gets its own temperature coefficient with six records whose temperatures deviate
-        # from a line over the date by 1 K and by 30 % of their total variation.
+        # A machine gets its own temperature coefficient if it has six records, and if their
+        # temperatures deviate from a line over the date by 1 K and by 30 % of their total
+        # variation.
         off = T - np.repeat(np.add.reduceat(T, start) / count, count)
         slope = np.add.reduceat(t * T, start) / np.add.reduceat(t * t, start)
         rest = off - np.repeat(slope, count) * t
@@ -439,8 +436,8 @@ def _slopes_and_mean(
     gaps = np.split(lines.t, lines.start[1:])
     typical, scatter = [], fit.white + fit.slow
     for errors in np.split(lines.error, lines.start[1:]):
-        # If each record that is not an outlier had the typical error, the total weight would be the
-        # same.
+        # With the typical error for each record that is not an outlier, the total weight is
+        # unchanged.
         counted = errors[errors < 1e3 * np.median(errors)]
         square = 1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter
         typical.append(float(np.sqrt(max(square, 0.0))))

@@ -78,8 +78,8 @@ def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple
 
 
 def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -> FleetEstimates:
-    """Read the estimates of the parameters `names` (None for all) from a table with one row a
-    record.
+    """Read the estimates of the parameters `names` (None for all) from a table with one row for
+    each record.
 
     **Raises:** `KeyError` for a name that the table lacks; `ValueError` if no record has estimates.
     """
@@ -182,8 +182,7 @@ def _freedom(
     level: float,
 ) -> np.ndarray:
     """Return the degrees of freedom for which Student's t gives the widths of the table's
-    intervals. The longer half of each interval is used, because the shorter half may end at a
-    bound.
+    intervals. The longer half of each interval counts, because the shorter half may end at a bound.
     """
     from scipy.special import stdtrit
 

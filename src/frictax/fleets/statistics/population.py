@@ -38,8 +38,8 @@ class Population(Summarised):
     """Mean and spreads of a fleet, and the distance of each record from the mean. `print` shows a
     table.
 
-    These arrays are on the unconstrained scale: u = log(x - lower) for a parameter with a bound in
-    `lower`, and u = x if its entry in `lower` is None.
+    These arrays are on the unconstrained scale u. A parameter x with a bound in `lower` has u =
+    log(x - lower). A parameter with the entry None in `lower` has u = x.
 
     - `mean` (p,): mean of the population; `mean_covariance` (p, p): covariance of the error of the
       mean. `between` (p, p): covariance between machines; `within` (p, p): covariance between

@@ -1,15 +1,13 @@
 """Restricted maximum likelihood (REML) of the population of machines. The data are estimates with
 known errors.
 
-Estimate i of machine j is y_ij = mu + a_j + b_ij + e_ij. The deviation of the machine is a_j ~ N(0,
-Omega), that of the record is b_ij ~ N(0, Psi), and the error is e_ij ~ N(0, C_ij). C_ij is known.
-The mean mu and the spreads Omega and Psi maximise the restricted likelihood (Patterson and
-Thompson, Biometrika 58, 1971). The search varies Cholesky factors of the spreads, so the spreads
-stay positive semidefinite. The Hessian is the expected information (Fisher scoring). With one
-parameter
-and one record for each machine this is the random-effects model of meta-analysis (DerSimonian and
-Laird, Controlled Clinical Trials 7, 1986; Viechtbauer, Journal of Educational and Behavioral
-Statistics 30, 2005).
+Estimate i of machine j is y_ij = mu + a_j + b_ij + e_ij. The machine deviates by a_j ~ N(0, Omega),
+the record by b_ij ~ N(0, Psi), and the error is e_ij ~ N(0, C_ij). C_ij is known. The mean mu and
+the spreads Omega and Psi maximise the restricted likelihood (Patterson and Thompson, Biometrika 58,
+1971). The search varies Cholesky factors of the spreads, so the spreads stay positive semidefinite.
+The Hessian is the expected information (Fisher scoring). With one parameter and one record for each
+machine this is the random-effects model of meta-analysis (DerSimonian and Laird, Controlled
+Clinical Trials 7, 1986; Viechtbauer, Journal of Educational and Behavioral Statistics 30, 2005).
 """
 
 import dataclasses
@@ -181,8 +179,8 @@ def maximize_likelihood(
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood, bool]:
     """Maximise the restricted likelihood over the spreads, from the start `between` and `within`.
 
-    The search varies the entries of the Cholesky factors, scaled to about one standard error. It
-    starts at a small distance from a spread of 0, because 0 is a saddle point.
+    The search varies the entries of the Cholesky factors, scaled to about one standard error. The
+    start is at a small distance from a spread of 0, because 0 is a saddle point.
 
     **Returns:** both spreads, the likelihood for these spreads, and True if the search converged.
     """

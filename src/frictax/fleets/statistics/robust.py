@@ -8,10 +8,10 @@ would get too large relative errors, and too little weight.
 The search starts from medians, median deviations and rank correlations, so outliers do not mask
 each other. Then estimates whose distance exceeds the 99 % quantile (99.9 % in a small fleet) are
 excluded from the likelihood. The squares of the remaining estimates are multiplied by a consistency
-factor. Fit and exclusion are repeated until the set of excluded estimates does not change. This is
-the reweighting of Rousseeuw and Van Zomeren (JASA 85, 1990) with the factor of Croux and Haesbroeck
-(Journal of Multivariate Analysis 71, 1999). The distances have the distributions of Cerioli (JASA
-105, 2010), with different formulas for counted and for excluded estimates.
+factor. Fit and exclusion are repeated until the set of excluded estimates does not change. The
+repetition is the reweighting of Rousseeuw and Van Zomeren (JASA 85, 1990) with the factor of Croux
+and Haesbroeck (Journal of Multivariate Analysis 71, 1999). The distances have the distributions of
+Cerioli (JASA 105, 2010), with different formulas for counted and for excluded estimates.
 
 Mahalanobis distances use the sum of the spread and the error covariance of each record. Squared
 distances follow a chi-squared distribution in a large fleet of long records. In a small fleet, or
@@ -335,8 +335,8 @@ def chances(
 
 
 def outlier_threshold(machines: int) -> float:
-    """Return the p value below which an estimate is excluded from mean and spread. It is smaller in
-    a small fleet, where losing a good estimate costs more than including an outlier.
+    """Return the p value below which an estimate is excluded from mean and spread. The p value is
+    smaller in a small fleet, where a lost estimate costs more than an outlier that is not excluded.
     """
     return 0.01 if machines >= 100 else 0.001
 

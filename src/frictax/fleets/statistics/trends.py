@@ -229,8 +229,8 @@ def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[
     """Return a function that multiplies a matrix by the inverse covariance of the records, and the
     log determinant of the covariance.
 
-    The inverse covariance of the autocorrelated part is tridiagonal, so one band matrix serves all
-    machines and the computing time is proportional to the number of records (Rue and Held, Gaussian
+    The inverse covariance of the autocorrelated part is tridiagonal, and one band matrix serves all
+    machines. So the computing time is proportional to the number of records (Rue and Held, Gaussian
     Markov Random Fields, 2005).
     """
     variance = lines.error**2 + white
