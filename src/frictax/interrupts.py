@@ -58,12 +58,10 @@ class _Helper(threading.Thread):
 
 
 class Keys(contextlib.ContextDecorator):
-    """A context manager, or decorator of a function, in which no Ctrl-C is lost.
-
-    Python drops an exception that is raised during garbage collection, which is frequent with jax.
-    Compiled code of jax that calls Python converts the exception to another error. This context
-    stores the Ctrl-C. The next check for Ctrl-C raises it again, at the latest the end of the
-    context.
+    """A context manager, or decorator of a function, in which no Ctrl-C is lost. Python drops an
+    exception that is raised during garbage collection, which is frequent with jax. Compiled code of
+    jax that calls Python converts the exception to another error. This context stores the Ctrl-C.
+    The next check for Ctrl-C raises it again, at the latest the end of the context.
     """
 
     pressed = False
@@ -236,11 +234,9 @@ def processors() -> int:
 
 class Workers:
     """Worker threads, by default one for each processor. Most of the time is spent compiling and
-    running compiled code, during which other threads can run Python.
-
-    Use it as a context. Ctrl-C ends the context at once: waiting jobs are cancelled, and running
-    jobs stop before their next compiled call. After any other error the context waits for running
-    jobs.
+    running compiled code, during which other threads can run Python. Use it as a context. Ctrl-C
+    ends the context at once: waiting jobs are cancelled, and running jobs stop before their next
+    compiled call. After any other error the context waits for running jobs.
     """
 
     def __init__(self, most: int | None = None) -> None:

@@ -52,12 +52,10 @@ class Operation(Primitive):
         return rule
 
     def def_linearization(self, rule: _Rule) -> _Rule:
-        """Set the rule for reverse mode.
-
-        The rule maps a list of flags (which arguments have a tangent) and the arguments to four
-        things. These are the values, a list of flags (which values have a tangent), residuals, and
-        a function. The function maps the residuals and the tangents of the arguments to the
-        tangents of the values.
+        """Set the rule for reverse mode. The rule maps a list of flags (which arguments have a
+        tangent) and the arguments to four things. These are the values, a list of flags (which
+        values have a tangent), residuals, and a function. The function maps the residuals and the
+        tangents of the arguments to the tangents of the values.
         """
 
         def linearize(*given, **params) -> Any:

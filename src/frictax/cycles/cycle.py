@@ -358,11 +358,9 @@ def _mirror_modes(machine: Machine, modes: np.ndarray) -> np.ndarray:
 
 def floquet_multipliers(derivatives: Any, scale: Any) -> np.ndarray:
     """Return n-1 eigenvalues of a return map's derivative (n, n), the largest first. The eigenvalue
-    0 in the direction of motion is omitted.
-
-    An event or a phase of sticking makes some eigenvalues exactly 0. For such defective zeros an
-    eigenvalue solver returns a root of the rounding error. Therefore the null space is removed
-    first, by repeated singular value decompositions.
+    0 in the direction of motion is omitted. An event or a phase of sticking makes some eigenvalues
+    exactly 0. For such defective zeros an eigenvalue solver returns a root of the rounding error.
+    Therefore the null space is removed first, by repeated singular value decompositions.
     """
     n = len(scale)
     matrix = np.asarray(derivatives) * scale / np.asarray(scale)[:, None]

@@ -65,7 +65,6 @@ class Neighbourhood(eqx.Module):
 
 def follow_cycle(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
     """Return the numbers of the cycle of `machine` near a known cycle; NaN if no cycle is found.
-
     The derivatives come from the implicit function theorem. The solution of Newton's method is used
     as a constant. One more Newton step, of length 0, adds the derivatives. Therefore the iterations
     are not differentiated.
@@ -90,7 +89,6 @@ def cycle_derivatives(
     values: dict[str, Array], machine: Machine, args: PyTree, near: Neighbourhood
 ) -> dict[str, CycleNumbers]:
     """Return the derivatives of `follow_cycle` with respect to parameters. `values`: path -> value.
-
     The start of the cycle is known, so no equation is solved. One run gives the derivatives of the
     return map with respect to state and parameters. The result is path -> `CycleNumbers` of
     derivatives, whose last axes are those of the parameter's value.
@@ -128,10 +126,9 @@ _compiled_follow = interruptible_jit(follow_cycle)
 
 
 def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
-    """Return the result of `follow_cycle`. If the arguments are numbers, use the programs that
-    `limit_cycle` has already compiled. A separate program takes longer to compile than hundreds of
-    cycles take to compute. The separate program is used only inside other compiled code, or for
-    derivatives.
+    """Return the result of `follow_cycle`, for numbers by programs that `limit_cycle` has compiled.
+    A separate program takes longer to compile than hundreds of cycles take to compute. Therefore it
+    is used only inside other compiled code, or for derivatives.
     """
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
         return _compiled_follow(machine, args, near)

@@ -33,9 +33,8 @@ class ReturnSystem(AbstractHybridSystem):
     `event[2]` is rest, a direct change to the opposite direction also counts, as a rest of length
     0. Then the return map is smooth where a rest becomes a direct reversal.
 
-    The state has one more entry, the elapsed time. The mode has one more entry, the number of
-    remaining events. At the end of a run, state and time are those of the last event, with its
-    derivatives.
+    The state has one more entry, the elapsed time, and the mode one more, the number of remaining
+    events. At the end of a run, state and time are those of the last event.
     """
 
     system: AbstractHybridSystem
@@ -174,11 +173,10 @@ def solve_cycle(
     engine: Adaptive,
     events: int = 0,
 ) -> Solution:
-    """Solve for a fixed point of the return map by damped Newton steps that start at `y`.
-
-    The function is pure, so it can be compiled and batched. The derivative of the return map has a
-    low rank, because a phase of sticking removes disturbances. Except at a fold, 1 is not an
-    eigenvalue of this derivative. Therefore Newton's equations are regular.
+    """Solve for a fixed point of the return map by damped Newton steps that start at `y`. The
+    function is pure, so it can be compiled and batched. The derivative of the return map has a low
+    rank, because a phase of sticking removes disturbances. Except at a fold, 1 is not an eigenvalue
+    of this derivative. Therefore Newton's equations are regular.
     """
 
     def evaluate(y: Any, tried: Any) -> Solution:
@@ -229,7 +227,6 @@ def extremes(
     machine: Machine, args: PyTree, y: Any, section: PoincareSection, ends: Any, engine: Adaptive
 ) -> tuple[Array, Array]:
     """Return the lowest and the highest value of each state over the phases, both differentiable.
-
     The motion is smooth within a phase. Each phase is evaluated at nodes. Between two nodes, a
     cubic through states and rates gives the time of an extremum. A quintic, which also uses the
     second derivatives, gives its value. `ends` (k,): ends of the phases [s] after the start.

@@ -367,10 +367,9 @@ def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
 def mean_cost(
     problem: DesignProblem, machines: Sequence[np.ndarray], u: Any, weight: float
 ) -> tuple[float, np.ndarray, float, bool]:
-    """Average the cost of the drive u over the machines.
-
-    **Returns:** the cost with the full penalty, the gradient with respect to the drive (penalty
-    weight `weight`), the largest excess over a limit, and whether all runs succeeded.
+    """Average the cost of the drive u over the machines. Return the cost with the full penalty, the
+    gradient with respect to the drive (penalty weight `weight`), the largest excess over a limit,
+    and whether all runs succeeded.
     """
     cost, gradient, excess, succeeded = 0.0, np.zeros(np.shape(u)), -np.inf, True
     for x in machines:
@@ -435,11 +434,10 @@ def search_excitation(
 
 
 def _reduced_start(problem: DesignProblem, nominal: np.ndarray, c: np.ndarray) -> np.ndarray | None:
-    """Reduce an excitation until it exceeds the limits by less than a factor of 11.
-
-    Return None if the simulation fails, or if the experiment contains no information: a machine at
-    rest gives no gradient. The excitation is not reduced to the limits, because large motions have
-    many events, and these events remain when the search makes the motions smaller.
+    """Reduce an excitation until it exceeds the limits by less than a factor of 11. Return None if
+    the simulation fails, or if the experiment contains no information: a machine at rest gives no
+    gradient. The excitation is not reduced to the limits, because large motions have many events,
+    and these events remain when the search makes the motions smaller.
     """
     without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
     for _ in range(8):

@@ -32,12 +32,8 @@ _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os,
 @contextlib.contextmanager
 def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
     """Hold a lock in this context: create the file `path`, and remove it at the end of the context.
-
-    **Arguments:** `what`: name of the locked file, such as "fleet.parquet"; `remedy`: what another
-    process can do instead of waiting, such as "name another file".
-
-    **Raises:** `FileExistsError` with one sentence if another process has the lock;
-    `PermissionError` if another user left it and only that user may remove it.
+    Raise an error with one sentence if another process has the lock. This sentence contains `what`,
+    the name of the locked file, and `remedy`, what another process can do instead of waiting.
     """
     while True:
         try:

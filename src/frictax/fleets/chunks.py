@@ -197,10 +197,8 @@ class PartsFolder:
         return self.out.with_name(f"{self.out.name}.parts")
 
     def begin(self, digest: str, chunks: int, *, resume: bool, overwrite: bool) -> set[int]:
-        """Create or reopen the folder, and return the numbers of the finished chunks.
-
-        **Raises:** `FileExistsError` if the table exists, or if the folder exists and `resume` is
-        False (not with `overwrite`); `ValueError` if the folder belongs to another fleet.
+        """Create or reopen the folder, and return the numbers of the finished chunks. Raise an
+        error if the table or the folder may not be replaced.
         """
         if self.out.exists() and not overwrite:
             raise FileExistsError(

@@ -173,12 +173,8 @@ def chunks_of(
     about: Any = None,
     allow_code: Checked[bool] = False,
 ) -> tuple[Task, Sequence[Chunk]]:
-    """Return the task and the chunks, which are the arguments of `fitted_chunk` (one call for each
-    chunk).
-
-    Use this function to run a fleet on a cluster that `fleet` does not support.
-
-    **Arguments:** as for `fleet`.
+    """Return the task and the chunks for calls of `fitted_chunk`, to run a fleet on a cluster that
+    `fleet` does not support. The arguments are those of `fleet`.
     """
     run = RunOptions(about=about, allow_code=allow_code)
     plan = _plan(problem, records, run, {}).plan
@@ -293,12 +289,7 @@ def _plan(problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any])
 
 
 class LiveReport:
-    """The report of a fleet, which is updated while the fleet is fitted.
-
-    `replace`: True to replace an existing file.
-
-    **Raises:** `OSError` if the file cannot be written.
-    """
+    """The report of a fleet, updated during the fits. `replace`: replace an existing file."""
 
     def __init__(self, path: Path, setting: _Setting, *, replace: bool) -> None:
         from frictax.report.page import check_report

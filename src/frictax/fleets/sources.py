@@ -201,10 +201,8 @@ def _row_group(path: Path, stamp: int, number: int) -> Any:
 
 def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, str]) -> Any:
     """Return a `DataFrame` with a row for each record and the columns machine, date, temperature
-    and any others of `about`.
-
-    `about`: a table with a row for each record (or its file), or None; `names`: the column names
-    for "record", "machine", "date" and "temperature" in `about` or in a long table.
+    and any others of `about` (a table or its file). `names`: the column names for "record",
+    "machine", "date" and "temperature" in `about` or in a long table.
     """
     import pandas as pd
 

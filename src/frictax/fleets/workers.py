@@ -38,7 +38,6 @@ def run_chunks(
 
 def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator[tuple[Chunk, Any]]:
     """Fit the chunks in `jobs` processes, and yield each chunk with its rows when it is finished.
-
     The chunk of a process that ends early (out of memory, or killed) is repeated in a pool of one
     process. There the chunk cannot disturb other chunks. After the third failure, the rows of its
     records contain a `reason` instead of estimates.

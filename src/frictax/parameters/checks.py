@@ -17,10 +17,9 @@ from .paths import children
 
 
 def check(model: Any) -> None:
-    """Raise `ValueError` for the first parameter outside its domain, and for inconsistent values.
-
-    A class checks the consistency of its values in a method ``check_rules()``. `eqx.tree_at` makes
-    a changed model without these checks, so `simulate` and `fit` call this function first. Traced
+    """Raise `ValueError` for the first parameter outside its domain, and for inconsistent values. A
+    class checks the consistency of its values in a method ``check_rules()``. `eqx.tree_at` makes a
+    changed model without these checks, so `simulate` and `fit` call this function first. Traced
     values cannot be checked and are skipped.
     """
     for name, child, declaration in children(model):

@@ -214,8 +214,8 @@ class Between(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Increasing(AbstractDomain):
-    """A vector with strictly increasing entries. Its unconstrained form is the first entry and the
-    logarithms of the differences.
+    """A vector with strictly increasing entries. A fit uses the first entry and the logarithms of
+    the differences.
 
     **Example:** at `parameters.parameter`.
     """

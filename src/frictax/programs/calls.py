@@ -169,10 +169,9 @@ def _backward_pass(
     function: Callable, moves, needs: int, zeros: tuple[Any, ...], stamp: bytes
 ) -> Callable:
     """Return a function that computes the cotangents of the differentiated arguments. Its inputs
-    are all arguments, the residuals, and the cotangents of the float values.
-
-    `zeros`: None for each float value whose cotangent is given, else shape and type of a zero
-    cotangent. `needs`: number of residuals.
+    are all arguments, the residuals, and the cotangents of the float values. `zeros`: None for each
+    float value whose cotangent is given, else shape and type of a zero cotangent. `needs`: number
+    of residuals.
     """
 
     def back(*flat) -> Any:

@@ -171,11 +171,10 @@ class CheckedCache:
 
 
 def check_jax_cache(*, keep: bool) -> None:
-    """Make JAX load and write compiled programs only in a folder that no other user can write to,
-    in this process and in processes that it starts.
-
-    The folder is that of ``JAX_COMPILATION_CACHE_DIR``. If this variable is not set and `keep` is
-    true, it is in the folder of ``FRICTAX_CACHE`` or in this user's cache folder.
+    """Make JAX load and write compiled programs only in a folder that no other user can write to.
+    The folder is that of ``JAX_COMPILATION_CACHE_DIR``, also in processes that this process starts.
+    If this variable is not set and `keep` is true, the folder is below that of ``FRICTAX_CACHE`` or
+    in this user's cache folder.
     """
     if not getattr(jax.config, "jax_enable_compilation_cache"):  # noqa: B009
         return

@@ -51,10 +51,9 @@ class Function(OnePiece):
 
 def longest_step(signal: AbstractSignal, span: Number, summed: bool) -> Any:
     """Return the longest time step [s] that resolves the drive `signal` of a stuck contact; None if
-    no limit is needed, because time steps end at the ends of the signal's segments.
-
-    `span`: duration of the run [s]. `summed`: whether other loads are added to the drive; then the
-    extrema of the sum are not those of the drive.
+    no limit is needed, because time steps end at the ends of the signal's segments. `span`:
+    duration of the run [s]. `summed`: whether other loads are added to the drive; then the extrema
+    of the sum are not those of the drive.
     """
     if isinstance(signal, Function):
         return span / 200 if signal.dtmax is None else signal.dtmax

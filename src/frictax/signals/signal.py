@@ -121,11 +121,9 @@ def check_signal(part: Any, name: str) -> None:
 
 
 def with_closed_over(arguments: int) -> Callable[[Any], Any]:
-    """Return a field converter for a user's function of `arguments` numbers.
-
-    A function made inside of `jax.grad` or `jax.vmap` can have traced numbers in its closure. The
-    converter makes these numbers pytree leaves, so that runs can be differentiated with respect to
-    them. Other functions and modules are returned unchanged.
+    """Return a field converter for a user's function of `arguments` numbers. A function made inside
+    of `jax.grad` or `jax.vmap` can have traced numbers in its closure. The converter makes these
+    numbers pytree leaves, so that runs can be differentiated with respect to them.
     """
 
     def convert(f: Any) -> Any:

@@ -55,11 +55,7 @@ class FleetEstimates:
 
 
 def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple[str, ...]:
-    """Return the names of the fitted parameters of a table, or check the given `names`.
-
-    **Raises:** `KeyError` for a name that the table lacks; `ValueError` for a table without
-    estimates.
-    """
+    """Return the names of the fitted parameters of a table, or check the given `names`."""
     known = [c.removesuffix(_ERROR) for c in map(str, table.columns) if c.endswith(_ERROR)]
     about = _about(table).get("names") or known
     known = [name for name in about if name in known and name in table.columns]
@@ -78,11 +74,7 @@ def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple
 
 
 def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -> FleetEstimates:
-    """Read the estimates of the parameters `names` (None for all) from a table with one row for
-    each record.
-
-    **Raises:** `KeyError` for a name that the table lacks; `ValueError` if no record has estimates.
-    """
+    """Read the estimates of the parameters `names` (None for all) from a table of a fleet."""
     import pandas as pd
 
     asked, about = estimate_names(table, names), _about(table)

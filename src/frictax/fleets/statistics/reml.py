@@ -178,11 +178,9 @@ def maximize_likelihood(
     steps: int = 200,
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood, bool]:
     """Maximise the restricted likelihood over the spreads, from the start `between` and `within`.
-
-    The search varies the entries of the Cholesky factors, scaled to about one standard error. The
-    start is at a small distance from a spread of 0, because 0 is a saddle point.
-
-    **Returns:** both spreads, the likelihood for these spreads, and True if the search converged.
+    The variables are the entries of the Cholesky factors, divided by about one standard error. A
+    spread of 0 is a saddle point, so no spread starts at 0. Return both spreads, their likelihood,
+    and True if the search converged.
     """
     from scipy.optimize import minimize
 

@@ -115,7 +115,6 @@ def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> Lines
 
 def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
     """Fit the lines without outliers, and return the lines, their fit, and a mask of outliers (n,).
-
     An outlier is more than four standard deviations from the prediction by the other records of its
     machine. Its error is set to a very large value. Medians give the first set of outliers, because
     outliers would increase a scatter that is estimated from all records.
@@ -227,11 +226,9 @@ def fit_lines(lines: Lines) -> LinesFit:
 
 def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[Any, float]:
     """Return a function that multiplies a matrix by the inverse covariance of the records, and the
-    log determinant of the covariance.
-
-    The inverse covariance of the autocorrelated part is tridiagonal, and one band matrix serves all
-    machines. So the computing time is proportional to the number of records (Rue and Held, Gaussian
-    Markov Random Fields, 2005).
+    log determinant of the covariance. The inverse covariance of the autocorrelated part is
+    tridiagonal, and one band matrix serves all machines. So the computing time is proportional to
+    the number of records (Rue and Held, Gaussian Markov Random Fields, 2005).
     """
     variance = lines.error**2 + white
     if slow == 0:
