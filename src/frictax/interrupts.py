@@ -1,7 +1,7 @@
 """Long computations that Ctrl-C stops at once.
 
 Python raises `KeyboardInterrupt` in the main thread between two of its own operations, but not
-while XLA compiles or runs, which can last a minute. Here the main thread gives such a call to a
+while XLA compiles or runs, which can last a minute. Here the main thread gives a long call to a
 helper thread and waits. Ctrl-C ends the waiting, and the result of the call is lost. Jobs of
 `Workers` stop before their next compiled call.
 """
@@ -46,7 +46,9 @@ class _Stop:
 
 
 class _Helper(threading.Thread):
-    """A thread that does one job after another. The exit of the process does not wait for it."""
+    """A thread that does one job after another. The exit of the process does not wait for this
+    thread.
+    """
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="frictax helper")
@@ -212,7 +214,7 @@ def nested_work() -> Iterator[None]:
 
 def may_keep() -> bool:
     """Return whether the result of interrupted work goes to the user, and not to enclosing work. If
-    so, note that the Ctrl-C is answered, so that it is not raised again.
+    the user gets the result, note that Ctrl-C is answered, so that it is not raised again.
     """
     is_users = _depth.get() <= 1
     if is_users:
@@ -264,7 +266,7 @@ class Workers:
             self.keys.__exit__(kind, why, trace)
 
     def _end(self) -> None:
-        """Ask all workers to stop, without waiting for them."""
+        """Ask all workers to stop, and return at once."""
         self.stop.here.set()
         with self.lock:
             while self.waiting:

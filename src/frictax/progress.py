@@ -59,8 +59,8 @@ Progress = Callable[[ProgressLine], Any]
 
 
 class Work:
-    """Long work that reports its progress to the function `say`. Its truth value is False without
-    `say`. An inner computation, such as a fit, can report as part of this work by calling it with a
+    """Long work that reports its progress to the function `say`. The object is False without `say`.
+    An inner computation, such as a fit, can report as part of this work by calling it with a
     `ProgressLine`.
     """
 

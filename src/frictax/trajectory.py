@@ -30,8 +30,8 @@ OverTime = Float[Array, " T"]
 class Events(eqx.Module):
     """The mode changes of a run in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
 
-    A contact may be at rest at the start with friction below the load. Its first event is then at
-    ts[0], from stuck to sliding.
+    A contact may be at rest at the start with friction below the load. The first event of this
+    contact is at ts[0], from stuck to sliding.
 
     - `time` [s], differentiable; `part`: the index of the contact in `names`; `mode_before`,
       `mode_after`: the `Mode` before and after the event.
@@ -89,9 +89,9 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     ``run.plot()``.
 
     - `ts`: the given times [s]; `ys`, `modes`: state vectors and mode vectors at these times (see
-      `MechanicalSystem`). If an event happens at such a time, they are those after the event.
-      States that the run did not reach are NaN, and so are their derivatives and the variables of
-      all parts.
+      `MechanicalSystem`). If an event happens at such a time, both vectors are those after the
+      event. States that the run did not reach are NaN, and so are their derivatives and the
+      variables of all parts.
     - `result`: a `Result`, the reason why the run ended; `steps`: number of solver steps.
     - `error`: an upper estimate of the sum of the errors of all time steps, divided by the range of
       the state, for the worst state. The amplification of errors by the motion is not included. NaN

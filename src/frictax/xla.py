@@ -36,9 +36,9 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
 
     Python's garbage collection starts after 100 000 new objects instead of 700
     (`gc.set_threshold`). With 700, garbage collection takes a fifth of the time of tracing, because
-    JAX makes many objects. If garbage collection is off, it stays off. Garbage collection also
-    skips all existing objects (`gc.freeze`), mainly modules, which saves up to a quarter of the
-    time of a small fit.
+    JAX makes many objects. Garbage collection that is off stays off. Garbage collection also skips
+    all existing objects (`gc.freeze`), mainly modules, which saves up to a quarter of the time of a
+    small fit.
 
     **Arguments:**
 
@@ -50,8 +50,8 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
       Otherwise requesting memory takes as long as the derivatives. The process may keep all memory
       that it ever used. The option works on Linux with glibc and has no effect elsewhere.
 
-    Call `fast_loops` before jax computes anything. It adds to the environment variable `XLA_FLAGS`
-    ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000``,
+    Call `fast_loops` before jax computes anything. `fast_loops` adds to the environment variable
+    `XLA_FLAGS` ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000``,
     ``--xla_cpu_use_fusion_emitters=false`` and
     ``--xla_disable_hlo_passes=while-loop-invariant-code-motion``, and keeps existing values of
     these flags. Child processes inherit the variable. Importing frictax changes nothing. Results
@@ -95,7 +95,7 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
 def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
     """Let glibc keep up to `size` bytes of freed memory, and with `of_arrays` also the memory of
     large arrays. By default glibc keeps less. Then a fit requests memory from the system for each
-    array, which takes a fifth of its time. Other C libraries are not changed.
+    array, which takes a fifth of the time of the fit. Other C libraries are not changed.
     """
     # Other C libraries do not have mallopt.
     with contextlib.suppress(AttributeError, OSError, TypeError):

@@ -23,8 +23,8 @@ class AbstractBristle(CheckedModule):
 
     In steady sliding, friction equals the law for any bristle. The state variable of a run is the
     force sigma_0*z [N], so its tolerance is a force. The bristles are `LuGre`, `Dahl`,
-    `ElastoPlastic` and `MaxwellSlip` (with several states). Give one of them to the field `bristle`
-    of a `SupportFriction`, `BearingFriction`, `Brake` or `Clutch`.
+    `ElastoPlastic` and `MaxwellSlip` (with several states). Give one of these bristles to the field
+    `bristle` of a `SupportFriction`, `BearingFriction`, `Brake` or `Clutch`.
 
     **Example:** at `LuGre`.
 
@@ -32,8 +32,8 @@ class AbstractBristle(CheckedModule):
     """
 
     sigma_0: eqx.AbstractVar[Scalar]
-    # For these arguments `__new__` raises an error with advice. Problem files report the same
-    # error.
+    # For these arguments `__new__` raises an error with advice. Problem files report this error,
+    # too.
     refused: ClassVar[tuple[str, ...]] = ("sigma_2",)
 
     def __new__(cls, *args: Any, **fields: Any) -> "AbstractBristle":

@@ -42,9 +42,9 @@ class LuGre(Rubbing):
     Therefore `F_prop` of `Coulomb` and `Stribeck` is sigma_2.
 
     If the law falls with speed, a constant sigma_1 makes friction *generate* energy when a bent
-    bristle reaches a high speed. With the parameters of the source this happens above 0.014 m/s.
-    With the default of `v_d`, friction never generates energy. Under an oscillating load below
-    breakaway the contact creeps (with `ElastoPlastic` it does not).
+    bristle reaches a high speed. With the parameters of the source, friction generates energy above
+    0.014 m/s. With the default of `v_d`, friction never generates energy. Under an oscillating load
+    below breakaway the contact creeps (with `ElastoPlastic` it does not).
 
     **Arguments:**
 
@@ -54,8 +54,8 @@ class LuGre(Rubbing):
       machine rather than on the faces.
     - `v_d` > 0: speed [m/s] over which the damping decreases. Default: 1/fexp of a `Stribeck`, or a
       lower speed if 1/fexp would generate energy; constant damping for a law that does not fall.
-      `jnp.inf` means a constant sigma_1. If friction can then generate energy, a warning gives
-      the speed above which it does.
+      `jnp.inf` means a constant sigma_1. If friction can then generate energy, a warning gives the
+      lowest such speed.
     - `z`: deflection at the start [m].
 
     **Raises:** `ValueError` for a value outside its domain; in a contact, for a start beyond

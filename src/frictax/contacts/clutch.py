@@ -51,9 +51,9 @@ class Clutch(AbstractRubbing, AbstractClutch):
     - `f_normalized`: a signal, a function of time or a number, usually between 0 and 1 (values are
       not limited).
     - `mu_neg`: the coefficient for w_rel < 0; default `mu_pos`.
-    - `bristle`: the presliding model, see `BearingFriction`. Its `sigma_0` [1/rad] and `sigma_1`
-      [s/rad] are multiplied by the normal force, like the law. When the normal force becomes 0, the
-      bristle relaxes: it is undeflected when the force returns.
+    - `bristle`: the presliding model, see `BearingFriction`. The bristle's `sigma_0` [1/rad] and
+      `sigma_1` [s/rad] are multiplied by the normal force, like the law. When the normal force
+      becomes 0, the bristle relaxes: it is undeflected when the force returns.
 
     **Raises:** `ValueError` for a value outside its domain.
 

@@ -132,9 +132,7 @@ class AbstractByLaws(AbstractContact):
 
 
 class AbstractPressed(AbstractByLaws):
-    """A contact with the normal force fn = fn_max*f_normalized(t). The contact is free while fn <=
-    0.
-    """
+    """A contact with the normal force fn = fn_max*f_normalized(t), free while fn <= 0."""
 
     # The derived classes declare the fields mu_pos, peak, cgeo, fn_max, f_normalized, mu_neg.
 

@@ -23,7 +23,7 @@ class SupportFriction(AbstractRubbing):
     - `peak` >= 1: ratio of breakaway force to the sliding friction f_pos(0) at rest.
     - `f_neg`: the law of backward motion, also over speed >= 0; default `f_pos`.
     - `support`: name of the `Fixed` or body that carries the reaction force (Modelica's
-      useSupport). `s` is measured relative to it. Default: the housing at position 0.
+      useSupport). `s` is measured relative to this support. Default: the housing at position 0.
     - `bristle`: the presliding model: `LuGre`, `Dahl`, `ElastoPlastic` or `MaxwellSlip`; default:
       none, the contact sticks rigidly. A contact with a bristle has no entries in `run.events`. Its
       `peak` must be 1, and its breakaway force is f_pos(0).

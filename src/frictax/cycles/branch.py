@@ -92,8 +92,8 @@ class Curve:
             at, residual, matrix = self.evaluate(x)
             size = float(np.max(np.abs(residual)))
             worse = size > 0.5 * last
-            # If an iteration does not halve the residual, the residual may be a rounding error.
-            # Above 100 times the tolerance it is not.
+            # If an iteration does not halve the residual, the residual may be a rounding error. A
+            # residual above 100 times the tolerance is not a rounding error.
             if not np.isfinite(size) or (worse and size > 100.0 * good):
                 return None
             full, off = np.vstack([matrix, normal]), float(normal @ (x - start))
@@ -101,8 +101,8 @@ class Curve:
                 tangent = np.linalg.solve(full, np.append(np.zeros(len(residual)), 1.0))
                 return Point(x, at, tangent / np.linalg.norm(tangent))
             step = np.linalg.solve(full, -np.append(residual, off))
-            # If an entry has the same value after every return, it is set to this value directly.
-            # The entry is then free of the rounding error of Newton's method.
+            # If an entry has the same value after every return, the entry is set to this value
+            # directly, without the rounding error of Newton's method.
             set_by_event = np.all(np.asarray(at.y) == 0, axis=1)
             x = x + step
             image = np.asarray(at.image.y) / self.scale[:-1]
@@ -248,7 +248,8 @@ def continued(
     number, and for invalid values of the other arguments; `CycleError` if the state of `cycle` does
     not return to itself.
 
-    A mass on a belt sticks and slips. If the breakaway force is smaller, so is the amplitude:
+    A mass on a belt sticks and slips. With a smaller breakaway force, the amplitude is smaller,
+    too:
 
     >>> import frictax as fx
     >>> belt = fx.Mechanism(

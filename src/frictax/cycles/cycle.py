@@ -28,7 +28,8 @@ from .return_map import (
 
 
 class CycleError(RuntimeError):
-    """The error if no limit cycle was found. Its message gives the reason and a remedy.
+    """The error if no limit cycle was found. The message of the error gives the reason and a
+    remedy.
 
     >>> import frictax as fx
     >>> block = fx.Mechanism(
@@ -149,10 +150,10 @@ class LimitCycle:
 
         The function is pure: JAX can differentiate it (forward mode), compile it and batch it. The
         derivatives are exact through all events, by the implicit function theorem. In the
-        ``found.derived(...)`` of a fit, it gives the standard errors of period and amplitude.
+        ``found.derived(...)`` of a fit, `follow` gives the standard errors of period and amplitude.
 
-        **Arguments:** `machine`: a machine with the structure of this cycle's machine. Its values
-        must be similar, because the search starts at this cycle.
+        **Arguments:** `machine`: a machine with the structure of this cycle's machine. The values
+        of both machines must be similar, because the search starts at this cycle.
 
         **Returns:** `CycleNumbers`. All numbers are NaN if no cycle is found, or if the cycle has
         another sequence of events.

@@ -68,8 +68,9 @@ def limit_cycle(
     """Find a limit cycle, such as hunting or stick-slip, by shooting.
 
     The machine is simulated from its start until the motion has approximately settled. Then
-    Newton's method solves for a state that is the same at two consecutive events of one kind. Its
-    derivatives are exact through all events. The cycle is exact to rounding and may be unstable.
+    Newton's method, with derivatives that are exact through all events, solves for a state that is
+    the same at two consecutive events of one kind. The cycle is exact to rounding and may be
+    unstable.
 
     **Arguments:**
 
@@ -83,13 +84,12 @@ def limit_cycle(
       an index into the mode vector. By default it is the first contact whose mode still changes in
       the second half of the simulation. The default event is "rest" if this contact comes to rest,
       and "change" otherwise. The event "rest" is the best choice: at rest the load is below the
-      breakaway force in both directions, so an iteration of Newton's method does not release the
-      contact too early.
+      breakaway force in both directions, so Newton's method does not release the contact too early.
     - `near`: a cycle of a similar machine. The search begins at its start, with its contact, event,
       `returns` and `symmetric`.
     - `returns`: how many times this event occurs in one period.
     - `symmetric`: whether the second half of the cycle is the first half with the opposite signs of
-      all states. A machine that is symmetric about 0 has such cycles.
+      all states. A machine that is symmetric about 0 can have such cycles.
     - `args`: arguments of a system of your own. `engine`: an `Adaptive`, by default
       Adaptive(rtol=1e-10, atol=1e-13).
 

@@ -29,7 +29,7 @@ def as_system(machine: Machine) -> AbstractHybridSystem:
 class ReturnSystem(AbstractHybridSystem):
     """A system that stops after a given number of events of one kind.
 
-    At such an event, entry `event[0]` of the mode changes from `event[1]` to `event[2]`. If
+    At an event of this kind, entry `event[0]` of the mode changes from `event[1]` to `event[2]`. If
     `event[2]` is rest, a direct change to the opposite direction also counts, as a rest of length
     0. Then the return map is smooth where a rest becomes a direct reversal.
 
@@ -201,8 +201,8 @@ def solve_cycle(
         best = jax.tree.map(lambda a, b: jnp.where(better, a, b), new, best)
         best = eqx.tree_at(lambda s: s.tried, best, new.tried)
         share = jnp.where(better, jnp.minimum(1.0, 4 * share), 0.25 * share)
-        # If an entry has the same value after every return, such as a speed of 0, it is set to this
-        # value directly.
+        # If an entry has the same value after every return, such as a speed of 0, the entry is set
+        # to this value directly.
         set_by_event = jnp.all(best.derivatives.y == 0, axis=1)
         move = share * newton_step(best.derivatives.y, best.image.y - best.y, scale)
         trial = jnp.where(set_by_event, best.image.y, best.y + move)

@@ -393,7 +393,8 @@ def search_excitation(
     work: Work,
 ) -> Candidate:
     """Search in three stages, and return the best excitation. Each start gets a quarter of the
-    iterations, then the better half of the searches a third, then half of those the remaining ones.
+    iterations. Then the better half of the searches gets a third, and the better half of these
+    searches gets the remaining iterations.
     """
     draws = np.random.default_rng(seed)
     with nested_work():
@@ -464,10 +465,10 @@ def design(
 ) -> Design:
     """Design the excitation of `machine` that identifies its parameters best, within `limits`.
 
-    A search minimises the expected errors of the parameters from a record of `outputs`. Its
-    gradients are exact through breakaway, sticking and stops, because the Fisher information is a
-    state of the run (`information`). A sum over samples would jump where an event passes a sample,
-    so its derivative would be wrong.
+    A search minimises the expected errors of the parameters from a record of `outputs`. The
+    gradients of the search are exact through breakaway, sticking and stops, because the Fisher
+    information is a state of the run (`information`). A sum over samples would jump where an event
+    passes a sample, so its derivative would be wrong.
 
     **Arguments:**
 

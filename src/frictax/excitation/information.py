@@ -52,9 +52,9 @@ def information(
     are exact through all events.
 
     The sum over samples ``J' J``, with the derivatives J of a simulation, has nearly the same value
-    for dense samples. But it must not be differentiated, because it jumps where an event passes a
-    sample. Between the jumps its derivative omits the contribution of the events, which is half of
-    the derivative or more.
+    for dense samples. But this sum must not be differentiated, because it jumps where an event
+    passes a sample. Between the jumps its derivative omits the contribution of the events, which is
+    half of the derivative or more.
 
     **Arguments:**
 
@@ -64,7 +64,7 @@ def information(
     - `inputs`: part -> (n,), drives at the times `ts`; `hold`: whether drives are held between
       samples.
     - `windows`: length [s] of the windows of the fit, which start at the true state, or None.
-    - `engine`: by default `OnSamples()` with inputs, and `Adaptive()` without.
+    - `engine`: by default `OnSamples()` with inputs, and `Adaptive()` without inputs.
 
     **Returns:** the information (p, p), with the parameters in the order of
     ``fx.parameters.select(machine, free)`` and one row for each entry of a table. The information

@@ -89,7 +89,7 @@ class DesignProblem:
     - `names`, `units`, `lower` (p,): names, units and lower bounds of the parameters; `size` (p,):
       the error of each parameter that counts as a relative error of 1; `wanted`: indices of the
       parameters whose errors are minimised.
-    - `drive`: the excited part. Its values are `centre` plus `scale` times a curve, which is
+    - `drive`: the excited part. The drive is `centre` plus `scale` times a curve, which is
       saturated if `bounded`. `body`: the body whose motion is limited.
     - `weight` (c,), `restarts`: as in `InformationSystem`; `known` (p, p): relative information
       from an earlier fit and from priors.
@@ -158,9 +158,7 @@ class DesignProblem:
 
     @functools.cached_property
     def pull_back(self) -> Any:
-        """Compiled function that converts a gradient with respect to the drive into one with
-        respect to c.
-        """
+        """Compiled function: gradient with respect to the drive -> gradient with respect to c."""
         return interruptible_jit(lambda c, gradient: jax.vjp(self.excitation, c)[1](gradient)[0])
 
     @functools.cached_property
@@ -286,9 +284,7 @@ class DesignProblem:
         return lambda u, x, weight: program(u, x, jnp.asarray(weight))
 
     def run_once(self, u: Float[Numbers, " n"], x: Float[Numbers, " p"]) -> ExperimentRun:
-        """Return the result of `run`. The compiled program of the search is used, which saves
-        compiling.
-        """
+        """Return `run`, computed by the compiled program of the search."""
         return self.cost_and_gradient(u, x, 1.0)[0][1][0]
 
     @functools.cached_property
@@ -316,7 +312,7 @@ def design_criterion(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[
     if kind == "A":
         return 0.5 * jnp.log(jnp.mean(variance))
     # The mean of the 8th powers replaces the maximum, which is not differentiable. The division by
-    # `largest` only avoids overflow. The result does not depend on it.
+    # `largest` only avoids overflow, and does not change the result.
     largest = constant(jnp.max(variance))
     return 0.5 * (jnp.log(largest) + jnp.log(jnp.sum((variance / largest) ** 8)) / 8)
 

@@ -35,8 +35,8 @@ class AbstractShape(abc.ABC):
     def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
         """Return the curve for the parameters `c`, between about -1 and 1 (exactly if `bounded`).
 
-        The default is linear in `c`. If `c` is a NumPy array, so is the result, because compiling
-        takes longer than evaluating many curves.
+        The default is linear in `c`. For a NumPy array `c` the result is a NumPy array, because
+        compiling takes longer than evaluating many curves.
         """
         return namespace(c).asarray(basis) @ c
 
@@ -281,6 +281,6 @@ def namespace(x: Numbers) -> Any:
 
 
 def _scaled_heights(c: np.ndarray, first: int, factor: float) -> np.ndarray:
-    """Return `c` with scaled heights. Its entries from index `first` on are arctanh(height)."""
+    """Return `c` with scaled heights. Entries of `c` from index `first` on are arctanh(height)."""
     heights = np.clip(factor * np.tanh(c[first:]), -0.999, 0.999)
     return np.concatenate([c[:first], np.arctanh(heights)])

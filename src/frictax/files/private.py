@@ -16,8 +16,8 @@ def unsafe_part(folder: Path) -> tuple[Path, str] | None:
 
     Each folder on a safe path belongs to this user or to root, and other users cannot write to it.
     Above `folder`, folders such as /tmp, in which users cannot change the files of others, are also
-    safe. The rule also applies to the paths of links. Windows does not have these modes, so every
-    folder passes.
+    safe. The rule also applies to the targets of links. Windows does not have such permissions, so
+    every folder passes.
     """
     if not _HAS_OWNERS:
         return None

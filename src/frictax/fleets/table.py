@@ -47,8 +47,9 @@ class Fleet:
       unknown; `reason`: why a record has no estimates, otherwise empty; `notices`: codes of the
       notices. The quick test for missing terms is omitted, because it takes about 15 simulations.
       Call `fit(...).missing()` for conspicuous records;
-    - ``rms.OUTPUT``: root mean square of the residuals; ``lag1.OUTPUT``: their autocorrelation at a
-      lag of one sample; `condition`: condition number of the fit; `samples`, `seconds`, `version`.
+    - ``rms.OUTPUT``: root mean square of the residuals; ``lag1.OUTPUT``: autocorrelation of
+      residuals at a lag of one sample; `condition`: condition number of the fit; `samples`,
+      `seconds`, `version`.
 
     `names`: names of the fitted parameters; `units`: their units; `failed`: the rows without
     estimates.

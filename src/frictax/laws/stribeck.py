@@ -105,8 +105,8 @@ def _power(x: Values, exponent: Checked[float] | Scalar) -> Values:
     if isinstance(exponent, float) and exponent == 2.0:
         return x * x
     moving = x > 0
-    # At x = 0 the derivative with respect to the exponent would be 0*log(0), so log gets another
-    # argument. The slope with respect to x is then 0 at x = 0, or 1 for an exponent of 1.
+    # At x = 0 the derivative with respect to the exponent would be 0*log(0), so log gets the
+    # argument 1. The slope with respect to x is then 0 at x = 0, or 1 for an exponent of 1.
     return jnp.where(
         moving,
         jnp.exp(exponent * jnp.log(jnp.where(moving, x, 1.0))),

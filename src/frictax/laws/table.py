@@ -32,8 +32,8 @@ class Table(CheckedModule, AbstractLaw):
     """A characteristic through given points with linear interpolation, as Modelica's `f_pos`,
     `tau_pos` and `mu_pos`.
 
-    Below the first row the line through the first two rows continues to v = 0. One row is a
-    constant at all speeds.
+    Below the first row the line through the first two rows continues to v = 0. A table of one row
+    is constant at all speeds.
 
     **Arguments:**
 
@@ -135,8 +135,8 @@ class Table(CheckedModule, AbstractLaw):
     @property
     def _end(self) -> Array:
         """The speed at which the segment beyond the table begins. With ``"linear"`` the line
-        through the last two rows reaches 0 there (inf if it never does). With ``"hold"`` and
-        ``"error"`` it is the speed of the last row.
+        through the last two rows reaches 0 there (inf if the line does not fall). With ``"hold"``
+        and ``"error"`` the segment begins at the last row.
         """
         if self.extrapolation == "hold":
             return self.v[-1]

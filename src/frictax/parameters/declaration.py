@@ -16,8 +16,8 @@ from .domains import AbstractDomain, Real
 _KEY = "frictax_parameter"
 
 
-# Types of the fields of parameters. A type checker ignores the converter of a field. With `Any` as
-# the type, it accepts the numbers and lists that the converter accepts.
+# Types of the fields of parameters. A type checker ignores the converter of a field. With the type
+# `Any`, the checker accepts the numbers and lists that the converter accepts.
 if TYPE_CHECKING:
     Scalar = Any
     Vector = Any

@@ -59,7 +59,7 @@ def select(model: Any, free: str | Iterable[str] | None = None) -> list[Paramete
     parameters that are declared with ``fit=True`` (a table's forces, but not its speeds). None
     selects all parameters of the model that are declared with ``fit=True``.
 
-    Raise `KeyError` for a path that does not exist. Its message suggests the nearest path.
+    Raise `KeyError` with the nearest path for a path that does not exist.
 
     >>> import frictax as fx
     >>> contact = fx.SupportFriction("mass", f_pos=[[0, 5.0], [1, 6.0]], peak=1.1)
@@ -102,7 +102,7 @@ def replace(model: Any, values: Mapping[str, Float[Numbers, "..."] | float]) -> 
 
 
 class UnknownName(KeyError):
-    """A `KeyError` for an unknown part or parameter. Its message is printed without quotes."""
+    """A `KeyError` for an unknown part or parameter, printed without quotes."""
 
     def __str__(self) -> str:
         return str(self.args[0])

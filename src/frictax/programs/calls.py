@@ -5,7 +5,7 @@
 although JAX computes numbers at once. Therefore a function here is an operation (primitive) of JAX
 with a rule for each of these transformations. Each transformed function has its own program in the
 cache. There are programs for the values, for values and tangents, for values and residuals of
-reverse mode, and for the backward pass. `jax.vmap` may batch each of them ("lanes" in
+reverse mode, and for the backward pass. `jax.vmap` may batch each program ("lanes" in
 `_TRANSFORMS`).
 """
 
@@ -122,7 +122,7 @@ def _lanes(function: Callable, many: tuple[bool, ...], tangents_alone: bool) -> 
 
 
 def _tangents(function: Callable, moves: tuple[bool, ...]) -> Callable:
-    """Return a function that computes values and tangents. Its inputs are all arguments, followed
+    """Return a function that computes values and tangents. The inputs are all arguments, followed
     by the tangents of the arguments whose flag in `moves` is True. It returns all values, and the
     tangents of the float values.
     """
@@ -168,7 +168,7 @@ class _UnreadableBackwardPass(Exception):
 def _backward_pass(
     function: Callable, moves, needs: int, zeros: tuple[Any, ...], stamp: bytes
 ) -> Callable:
-    """Return a function that computes the cotangents of the differentiated arguments. Its inputs
+    """Return a function that computes the cotangents of the differentiated arguments. The inputs
     are all arguments, the residuals, and the cotangents of the float values. `zeros`: None for each
     float value whose cotangent is given, else shape and type of a zero cotangent. `needs`: number
     of residuals.

@@ -7,8 +7,8 @@ packages. This cache is used for simulations, their derivatives and fits. Progra
 user's class or function use the cache of JAX.
 
 Reading a program takes a tenth of a second, mostly outside Python. An earlier process noted which
-program it read next. Therefore that program is read in advance in a thread. `store` chooses the
-folder of the cache and checks who may have written to it.
+program it read next. Therefore the noted program is read in advance in a thread. `store` chooses
+the folder of the cache and checks who may have written to this folder.
 """
 
 import contextlib
@@ -230,9 +230,8 @@ def _lower(
     and returns it.
     """
     if path is not None:
-        # With a unique name, the program is not taken from JAX's own cache. There are two reasons.
-        # On a CPU, a program from JAX's cache lacks its functions when it is written to a file. In
-        # addition, JAX's cache would store a copy that is never read.
+        # With a unique name, the program is not found in JAX's own cache. On a CPU, a program from
+        # JAX's cache would lack its functions when it is written to a file.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
     begin, least = time.perf_counter(), _LEAST_COMPILE_TIME
     if config_of("jax_compilation_cache_dir"):

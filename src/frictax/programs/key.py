@@ -71,8 +71,8 @@ def surroundings() -> str:
 
 
 def key_text(thing: Any, fixed: bool = False) -> str:
-    """Return a text that contains everything in `thing` that a program may depend on. For an array
-    this is shape and type, and also a hash of its values if the array is `fixed` (a constant).
+    """Return a text that contains everything in `thing` that a program may depend on. The text of
+    an array contains shape and type, and a hash of the values if the array is `fixed` (a constant).
     Raise `Unknown` for classes and functions of packages other than `_KNOWN_PACKAGES`.
     """
     if isinstance(thing, np.ndarray | np.generic | jax.Array):

@@ -83,7 +83,7 @@ def device() -> Any:
 
 
 def is_safe(folder: Path, variable: str = "FRICTAX_CACHE") -> bool:
-    """Return whether programs may be loaded from `folder` and written to it. If not, print the
+    """Return whether programs may be loaded from `folder` and written to it. Otherwise print the
     reason in one line, with the environment `variable` that can name another folder.
     """
     found = unsafe_part(folder)

@@ -93,7 +93,7 @@ class Sampled(CheckedModule, AbstractSignal):
     def passed(self, t: Number, k: Piece) -> Piece:
         end = self.end(k)
         # If values are held, the signal jumps at a sample. A run with time steps on samples cannot
-        # compute the derivative of such a jump with respect to its time.
+        # compute the derivative of a jump with respect to the time of the jump.
         end = nondifferentiable(end, msg=_HELD) if self.hold else end
         return jnp.where(end <= t, k + 1, k)
 

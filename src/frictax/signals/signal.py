@@ -16,8 +16,8 @@ Piece = Integer  # the number of a segment
 
 
 class AbstractSignal(Pickled, eqx.Module):
-    """A quantity over time that is smooth on numbered time segments 0, 1, 2, ... Where it jumps, it
-    already has the value of the new segment (right-continuous).
+    """A quantity over time that is smooth on numbered time segments 0, 1, 2, ... Where the quantity
+    jumps, the signal already has the value of the new segment (right-continuous).
 
     The engine ends a time step at the end of each segment. The engine evaluates the signal by
     `on_piece`, which does not test the time. Therefore no switch between two segments is missed,
@@ -65,7 +65,8 @@ class AbstractSignal(Pickled, eqx.Module):
 
     def staying(self, k: Piece) -> "AbstractSignal":
         """Return a signal that equals this signal on segment `k`. The returned signal contains only
-        those samples of a table that segment `k` uses. Its methods accept any segment number.
+        those samples of a table that segment `k` uses. The methods of the returned signal accept
+        any segment number.
         """
         return self
 

@@ -475,8 +475,8 @@ def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[
 def drift_lines(
     found: Drift, fleet: FleetEstimates, population: Population | None, name: str
 ) -> tuple[dict[str, Any], str]:
-    """Return a figure of one parameter over time, and a caption. The figure shows the machines that
-    drift, or all machines if they are few.
+    """Return a figure of one parameter over time (of machines that drift, or of a few machines),
+    and a caption.
     """
     rows = parameter_rows(found.slopes, name)
     flagged = flagged_rows(rows, "drifts").head(_DRAWN_MACHINES)
@@ -594,9 +594,7 @@ def _day(seconds: float) -> str:
 def _outlier_mask(
     population: Population, fleet: FleetEstimates, name: str | None = None
 ) -> np.ndarray:
-    """Return a mask of the outliers. With `name`, include only outliers that deviate most in this
-    parameter.
-    """
+    """Return a mask of the outliers; with `name`, of those that deviate most in this parameter."""
     rows = population.outliers
     if name is not None:
         rows = rows[rows["farthest"] == name]

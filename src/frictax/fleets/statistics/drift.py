@@ -78,8 +78,8 @@ class Drift(Summarised):
         machine.
 
         Three assumptions are made. Further records have the median time interval and the median
-        error of the existing records. Their temperatures are not correlated with the date. No other
-        machine drifts, so the p value must be below `rate` / (number of lines).
+        error of the existing records. The temperatures of further records are not correlated with
+        the date. No other machine drifts, so the p value must be below `rate` / (number of lines).
 
         **Arguments:** `name`: the parameter; `size`: the drift [SI/yr; 1/yr for a parameter in
         `log`]; `power`: probability of detection at the date.

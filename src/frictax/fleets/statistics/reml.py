@@ -6,7 +6,7 @@ the record by b_ij ~ N(0, Psi), and the error is e_ij ~ N(0, C_ij). C_ij is know
 the spreads Omega and Psi maximise the restricted likelihood (Patterson and Thompson, Biometrika 58,
 1971). The search varies Cholesky factors of the spreads, so the spreads stay positive semidefinite.
 The Hessian is the expected information (Fisher scoring). With one parameter and one record for each
-machine this is the random-effects model of meta-analysis (DerSimonian and Laird, Controlled
+machine, the model is the random-effects model of meta-analysis (DerSimonian and Laird, Controlled
 Clinical Trials 7, 1986; Viechtbauer, Journal of Educational and Behavioral Statistics 30, 2005).
 """
 

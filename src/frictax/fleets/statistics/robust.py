@@ -2,7 +2,7 @@
 
 Estimates are transformed to the unconstrained scale by the delta method. The transformation is
 linearised at the conditional mode of each record and iterated to convergence (Lindstrom and Bates,
-Biometrics 46, 1990). If it were linearised at the estimate itself, values that are low by chance
+Biometrics 46, 1990). With a linearisation at the estimate itself, values that are low by chance
 would get too large relative errors, and too little weight.
 
 The search starts from medians, median deviations and rank correlations, so outliers do not mask
@@ -15,8 +15,9 @@ Cerioli (JASA 105, 2010), with different formulas for counted and for excluded e
 
 Mahalanobis distances use the sum of the spread and the error covariance of each record. Squared
 distances follow a chi-squared distribution in a large fleet of long records. In a small fleet, or
-with errors of few degrees of freedom, they follow Hotelling's T2 with degrees of freedom by
-Satterthwaite. The distance of a counted estimate is that from the mean of the other estimates.
+with errors of few degrees of freedom, squared distances follow Hotelling's T2 with degrees of
+freedom by Satterthwaite. The distance of a counted estimate is that from the mean of the other
+estimates.
 """
 
 import dataclasses
@@ -41,8 +42,8 @@ class RawEstimates:
 
     - `covariance` (n, p, p): covariance of the errors; `freedom` (n,): degrees of freedom of the
       covariances.
-    - `log` (p,): True for a parameter whose logarithm is normally distributed. Then z is the
-      distance from the lower bound.
+    - `log` (p,): True for a parameter whose logarithm is normally distributed. For such a
+      parameter, z is the distance from the lower bound.
     - `start` (m,): index of the first record of each machine.
     """
 
@@ -100,8 +101,8 @@ class RawEstimates:
         self, estimates: Estimates, u: np.ndarray, scale: np.ndarray
     ) -> Estimates:
         """Remove the dependence of the error covariances on the values of parameters in `log`. With
-        equal absolute errors, large values have small relative errors. Without this correction they
-        get large weights in the likelihood, and the mean is biased.
+        equal absolute errors, large values have small relative errors. Without a correction, large
+        values get large weights in the likelihood, and the mean is biased.
         """
         C, out = estimates.C, np.ones(u.shape)
         for k in np.flatnonzero(self.log):
@@ -284,10 +285,10 @@ def outlier_tests(
     spread = between + within
     squared = _squared_distances(spread + estimates.C, estimates.y - at.mean)
     share = _share(spread, spread + estimates.C, known)
-    # One record has little influence on the spreads, so the two are treated as independent.
+    # One record has little influence on the spreads, so record and spreads count as independent.
     chance = chances(squared, known, share, count, np.zeros(len(estimates.y)), freedom)
-    # Test each record against the other records of its machine. The mean of these does not contain
-    # the record, and the record has little influence on the spread of all machines.
+    # Test each record against the other records of its machine. The mean of the other records does
+    # not contain the record, and the record has little influence on the spread of all machines.
     k, eye = estimates.machine, np.eye(len(within))
     others = estimates.machine_sums(estimates.counted)[k] - estimates.counted > 0
     W = np.linalg.inv(at.V)[k] - at.A

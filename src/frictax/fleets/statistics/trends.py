@@ -116,8 +116,8 @@ def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> Lines
 def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
     """Fit the lines without outliers, and return the lines, their fit, and a mask of outliers (n,).
     An outlier is more than four standard deviations from the prediction by the other records of its
-    machine. Its error is set to a very large value. Medians give the first set of outliers, because
-    outliers would increase a scatter that is estimated from all records.
+    machine. The error of an outlier is set to a very large value. Medians give the first set of
+    outliers, because outliers would increase a scatter that is estimated from all records.
     """
     rough = solve_lines(lines, float(np.median(lines.error**2)), 0.0, 1.0)
     z = _residuals(lines, rough) / lines.error
