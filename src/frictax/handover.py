@@ -15,7 +15,6 @@ from typing import Any
 
 from frictax.interrupts import defer_interrupt
 
-
 # jax is imported before all other modules except these, which do not need it. At its import jax
 # reads the metadata of all installed packages to find its plugins. At the end of a long chain of
 # imports, Python takes six times as long for this.
@@ -103,8 +102,8 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {here!r} has no attribute {name!r}")
         home, collects = homes()[name], gc.isenabled()
-        # Imports create almost no garbage. Without this line the collector would search the objects
-        # of jax repeatedly, which takes as long as some of the imports.
+        # Imports create almost no garbage. Without this line, garbage collection would search the
+        # objects of jax repeatedly, which takes as long as some of the imports.
         gc.disable()
         try:
             with defer_interrupt():

@@ -162,7 +162,8 @@ def _refine_run(
     assert tolerance is not None
     if not run.error > 1e-8:  # The estimated error is negligible.
         return run, None
-    # Each further run multiplies the tolerance by `refinement`. Its error is 8 times smaller.
+    # Each further run multiplies the tolerance by `refinement`. The error of the further run is 8
+    # times smaller.
     refinement, runs = 1 / 16, 3
     large = 1e-4  # [range of the state] a larger change gives a notice
     judged, moved = run.system.judged_states(None), None

@@ -7,8 +7,9 @@ import os
 import sys
 
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
-# [bytes] XLA compiles a loop that reads less data as one function. The data include the drives of
-# all runs of a batch, so the limit is high. Loops over large arrays do not become slower.
+# [bytes] XLA compiles a loop that reads less data than this limit as one function. The data include
+# the drives of all runs of a batch, so the limit is high. Loops over large arrays do not become
+# slower.
 _LARGE = 10**9
 _DISABLED = "--xla_disable_hlo_passes"
 # Each flag reduces the compile time of a simulation by a third, and changes its speed by a few per

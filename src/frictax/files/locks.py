@@ -1,10 +1,11 @@
 """Locks for writing, which all processes, users, containers and hosts of a shared disk respect.
 
 A lock of the system on the lock file (flock) shows whether a process of this host is at work. The
-system releases it when the process ends, in any container and for any user. Many shared disks do
-not pass such locks to other hosts, and some systems do not support them. Therefore the process that
-has the lock also changes its file every few seconds. A file that no longer changes belongs to a
-process that was killed. Clocks are not compared, and process numbers are only for the message.
+system releases this lock when the process ends, in any container and for any user. Many shared
+disks do not pass such locks to other hosts, and some systems do not support them. Therefore the
+process that has the lock also changes its file every few seconds. A file that no longer changes
+belongs to a process that was killed. Clocks are not compared, and process numbers are only for the
+message.
 """
 
 import contextlib

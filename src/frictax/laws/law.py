@@ -81,7 +81,7 @@ class AbstractLaw(Pickled, eqx.Module):
     def is_smooth(self) -> bool:
         """True if the slope of the law is also smooth down to v = 0. (The slope of v**1.5 is not.)
 
-        The derivatives of a run then do not need shorter steps than the run itself.
+        The derivatives of a run then do not need shorter time steps than the run itself.
         """
         return False
 

@@ -102,9 +102,9 @@ class Programs:
         self, key: Any, function: Callable, flat: Callable, parts: Any, arrays: Sequence[Any]
     ) -> Any:
         """Return flat(*arrays), computed by a program that is compiled once for each `key` and each
-        set of array shapes. A keyboard interrupt stops it at once. A program in the folder is found
-        by the name of `function` and the `key_text` of `parts`. Raise `TypeError` if `key` cannot
-        be hashed.
+        set of array shapes. A keyboard interrupt stops the call at once. A program in the folder is
+        found by the name of `function` and the `key_text` of `parts`. Raise `TypeError` if `key`
+        cannot be hashed.
         """
         folder = program_folder()
         shapes = [(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays]

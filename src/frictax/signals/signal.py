@@ -50,7 +50,7 @@ class AbstractSignal(Pickled, eqx.Module):
 
         Extrema matter only for a stuck contact, and for a contact whose normal force is this
         signal. Between two extrema the signal crosses a limit at most once. Therefore breakaway is
-        found with steps of any length.
+        found with time steps of any length.
         """
         return jnp.zeros(jnp.shape(k), bool)
 
