@@ -1,5 +1,5 @@
-"""Types of arguments, for type checkers. At run time they are `Any`, because the package checks its
-arguments itself, with helpful messages.
+"""Types of arguments, for type checkers. At run time these types are `Any`, because the package
+checks its arguments itself, with helpful messages.
 """
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar

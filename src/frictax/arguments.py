@@ -52,7 +52,7 @@ def check_names(function: Callable[..., Any], given: Iterable[str]) -> None:
 
 
 def lists_options(options: type, defaults: Mapping[str, Any]) -> Callable[[_Function], _Function]:
-    """Decorate a function that takes `**options`: `help` and `inspect.signature` then list each
+    """Decorate a function that takes `**options`. Then `help` and `inspect.signature` list each
     option of the `TypedDict` with its type and default, in the order of `defaults`.
     """
 

@@ -15,18 +15,18 @@ from typing import Any
 
 from frictax.interrupts import defer_interrupt
 
-# jax is imported before all other modules except these, which do not need it. jax then reads the
-# metadata of all installed packages to find its plugins. Python takes six times as long for this
-# when jax is imported at the end of a long chain of imports.
+# jax is imported before all other modules except these, which do not need it. At its import jax
+# reads the metadata of all installed packages to find its plugins. At the end of a long chain of
+# imports, Python takes six times as long for this.
 _WITHOUT_JAX = tuple(f"frictax.{room}" for room in ("measurements", "notice", "progress", "xla"))
 
 
 class Verb:
     """A method whose code is a function of another package, with the object as first argument.
 
-    The class contains only the name of the function and imports it when the method is used, as
-    pandas does with plotting backends. Therefore packages do not import each other in a circle, and
-    modules that are slow to import are loaded only when they are needed.
+    The class contains only the name of the function and imports it when the method is used.
+    Therefore packages do not import each other in a circle, and slow modules are loaded only when
+    needed.
 
     **Argument:** `target`, module and function, such as
     ``"frictax.report.record_figure:draw_record"``. The method has the docstring and signature of
@@ -102,8 +102,8 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {here!r} has no attribute {name!r}")
         home, collects = homes()[name], gc.isenabled()
-        # Imports create almost no garbage. Without this line the collector would search the objects
-        # of jax repeatedly, which takes as long as some of the imports.
+        # Imports create almost no garbage. Without this line, garbage collection would search the
+        # objects of jax repeatedly, which takes as long as some of the imports.
         gc.disable()
         try:
             with defer_interrupt():

@@ -1,9 +1,9 @@
 """Long computations that Ctrl-C stops at once.
 
-Python raises `KeyboardInterrupt` in the main thread between two of its own steps, but not while XLA
-compiles or runs, which can last a minute. Here the main thread gives such a call to a helper thread
-and waits. Ctrl-C ends the waiting, and the call finishes without effect. Work in `Workers` stops
-before its next call. In this module "key" means Ctrl-C.
+Python raises `KeyboardInterrupt` in the main thread between two of its own operations, but not
+while XLA compiles or runs, which can last a minute. Here the main thread gives a long call to a
+helper thread and waits. Ctrl-C ends the waiting, and the result of the call is lost. Jobs of
+`Workers` stop before their next compiled call.
 """
 
 import atexit
@@ -34,7 +34,9 @@ _asked: contextvars.ContextVar["_Stop | None"] = contextvars.ContextVar("asked",
 
 
 class _Stop:
-    """A request to stop a group of workers. It is also set if an enclosing group must stop."""
+    """A request to stop a group of workers. The request is also set if an enclosing group must
+    stop.
+    """
 
     def __init__(self) -> None:
         self.above, self.here = _asked.get(), threading.Event()
@@ -44,7 +46,9 @@ class _Stop:
 
 
 class _Helper(threading.Thread):
-    """A thread that does one job after the other. The exit of the process does not wait for it."""
+    """A thread that does one job after another. The exit of the process does not wait for this
+    thread.
+    """
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="frictax helper")
@@ -56,12 +60,10 @@ class _Helper(threading.Thread):
 
 
 class Keys(contextlib.ContextDecorator):
-    """A context manager, or decorator of a function, in which no key is lost.
-
-    Python drops an exception that is raised during garbage collection, which is frequent with jax.
-    Compiled code of jax that calls Python converts the exception to another error. This context
-    stores the key. The next call that checks for a key raises it again, at the latest the end of
-    the context.
+    """A context manager, or decorator of a function, in which no Ctrl-C is lost. Python drops an
+    exception that is raised during garbage collection, which is frequent with jax. Compiled code of
+    jax that calls Python converts the exception to another error. This context stores the Ctrl-C.
+    The next check for Ctrl-C raises it again, at the latest the end of the context.
     """
 
     pressed = False
@@ -93,9 +95,8 @@ class Keys(contextlib.ContextDecorator):
 
 @contextlib.contextmanager
 def defer_interrupt() -> Iterator[None]:
-    """Delay a key until this context ends.
-
-    This is for imports: a module that was imported in part cannot be imported again.
+    """Delay a Ctrl-C until this context ends. Use it for imports: a module that was imported in
+    part cannot be imported again.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -122,13 +123,13 @@ def _press(number: int, frame: Any) -> None:
 
 
 def handle_sigterm(number: int, frame: Any) -> None:
-    """Handle SIGTERM like a key, also if keys are ignored."""
+    """Handle SIGTERM like Ctrl-C, also if Ctrl-C is ignored."""
     by_key = signal.getsignal(signal.SIGINT)
     (by_key if callable(by_key) else _press)(number, frame)
 
 
 def stop_here() -> None:
-    """Raise `KeyboardInterrupt` in workers that were asked to stop, or if a key was stored."""
+    """Raise `KeyboardInterrupt` in workers that were asked to stop, or if a Ctrl-C was stored."""
     stop = _asked.get()
     is_main = threading.current_thread() is threading.main_thread()
     if (stop is not None and stop.is_set()) or (is_main and Keys.pressed):
@@ -166,7 +167,7 @@ def _make_idle(helper: _Helper) -> None:
 
 
 def result_of(job: Future) -> Any:
-    """Wait for a job and return or raise its result. A key ends the waiting at once."""
+    """Wait for a job and return its result or raise its error. Ctrl-C ends the waiting at once."""
     _wait(job)
     return job.result()
 
@@ -191,10 +192,8 @@ def _wait(job: Future) -> None:
 
 
 def call_interruptibly(function: Callable[..., Any], *args: Any) -> Any:
-    """Call `function` in a helper thread, so that a key stops the main thread at once.
-
-    This is for long calls outside Python. After a key the call continues to its end, and its result
-    is lost.
+    """Call `function` in a helper thread, so that Ctrl-C stops the main thread at once. Use it for
+    long calls outside Python. After Ctrl-C the call continues to its end, and its result is lost.
     """
     stop_here()
     if threading.current_thread() is not threading.main_thread():
@@ -214,8 +213,8 @@ def nested_work() -> Iterator[None]:
 
 
 def may_keep() -> bool:
-    """Return whether the result of interrupted work goes to the user, not to enclosing work that
-    continues with it. If so, mark the key as answered: it is not raised again.
+    """Return whether the result of interrupted work goes to the user, and not to enclosing work. If
+    the user gets the result, note that Ctrl-C is answered, so that it is not raised again.
     """
     is_users = _depth.get() <= 1
     if is_users:
@@ -224,7 +223,7 @@ def may_keep() -> bool:
 
 
 def note_key_answered() -> None:
-    """Note that the work has stopped as the key requested, so the key is not raised again."""
+    """Note that the work has stopped after Ctrl-C, so that it is not raised again."""
     Keys.pressed = False
 
 
@@ -237,11 +236,9 @@ def processors() -> int:
 
 class Workers:
     """Worker threads, by default one for each processor. Most of the time is spent compiling and
-    running compiled code, during which other threads can run Python.
-
-    Use it as a context. A key ends the context at once: waiting jobs are cancelled, and running
-    jobs stop before their next compiled call. After any other error the context waits for running
-    jobs.
+    running compiled code, during which other threads can run Python. Use it as a context. Ctrl-C
+    ends the context at once: waiting jobs are cancelled, and running jobs stop before their next
+    compiled call. After any other error the context waits for running jobs.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -269,7 +266,7 @@ class Workers:
             self.keys.__exit__(kind, why, trace)
 
     def _end(self) -> None:
-        """Ask all workers to stop, without waiting for them."""
+        """Ask all workers to stop, and return at once."""
         self.stop.here.set()
         with self.lock:
             while self.waiting:
@@ -335,9 +332,8 @@ def _at_exit_once() -> None:
 
 
 def _at_exit() -> None:
-    """At exit, wait for running calls; after an uncaught interrupt wait at most 0.3 s.
-
-    Before Python 3.14 a thread that returns to an interpreter that has ended aborts the process.
+    """At exit, wait for running calls; after an uncaught interrupt wait at most 0.3 s. Before
+    Python 3.14 a thread that returns to an interpreter that has ended aborts the process.
     """
     start = time.monotonic()
     try:
@@ -351,8 +347,8 @@ def _at_exit() -> None:
 
 
 def leave(code: int | None = None) -> NoReturn:
-    """End the process as Python does, without waiting for running calls: call exit functions and
-    flush files, then exit with `code`, or by the signal of a key.
+    """End the process as Python does, without waiting for running calls. Call exit functions and
+    flush files, then exit with `code`, or by the signal of Ctrl-C.
     """
     atexit.unregister(_at_exit)
     atexit._run_exitfuncs()

@@ -1,11 +1,10 @@
-"""The internals of JAX and equinox that frictax uses, which may change with any new version.
+"""The internals of JAX and equinox that frictax uses. No other file imports internals.
 
-JAX changes its internals without notice. No other file imports them, so this is the file to change
-for a new version. tests/test_jax_internals.py lists and tries each of them. Three of them differ
-between JAX 0.7.2 and 0.12. This file hides the differences:
+JAX changes its internals without notice. tests/test_jax_internals.py lists and tries each of them.
+This file hides three differences between JAX 0.7.2 and 0.12:
 
 - From 0.8 on a linearization rule gets `is_vjp` as its first argument. From 0.11.1 on it also
-  returns structured residuals, and its linear function gets them.
+  returns structured residuals, and its linear function gets these residuals.
 - From 0.12 on a rule for dead code gets a flag for each argument.
 - `enable_x64` moved from `jax.experimental` to `jax` in 0.8.
 """
@@ -34,17 +33,15 @@ from jax.interpreters.ad import Zero as Zero, instantiate_zeros as instantiate_z
 JaxLiteral = Literal
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
-# This is the first version of JAX in which linearization rules return structured residuals.
+# first version of JAX in which linearization rules return structured residuals
 _STRUCTURED_RESIDUALS = (0, 11, 1)
 # Names of the JAX traces that apply a rule and then pass the operation to their parent trace.
 _TRANSFORMING = ("JVPTrace", "BatchTrace", "LinearizeTrace")
 
 
 class Operation(Primitive):
-    """An operation of JAX that returns a list of arrays.
-
-    Each method gives the operation a rule for one transformation and works as a decorator. JAX
-    itself has `def_impl` and `def_abstract_eval`.
+    """An operation of JAX that returns a list of arrays. Each method is a decorator that gives the
+    operation a rule for one transformation. JAX itself has `def_impl` and `def_abstract_eval`.
     """
 
     multiple_results = True
@@ -55,11 +52,10 @@ class Operation(Primitive):
         return rule
 
     def def_linearization(self, rule: _Rule) -> _Rule:
-        """Set the rule for reverse mode.
-
-        It maps a list of flags (which arguments have a tangent) and the arguments to four things:
-        the values, a list of flags (which values have a tangent), residuals, and a function. The
-        function maps the residuals and the tangents of the arguments to the tangents of the values.
+        """Set the rule for reverse mode. The rule maps a list of flags (which arguments have a
+        tangent) and the arguments to four things. These are the values, a list of flags (which
+        values have a tangent), residuals, and a function. The function maps the residuals and the
+        tangents of the arguments to the tangents of the values.
         """
 
         def linearize(*given, **params) -> Any:
@@ -83,10 +79,9 @@ class Operation(Primitive):
         return rule
 
     def def_dead_code(self, rule: _Rule) -> _Rule:
-        """Set the rule that removes values which nothing uses.
-
-        Its arguments are a list of flags (which values are used) and the equation. It returns a
-        list of flags (which arguments are used) and the remaining equation, or None.
+        """Set the rule that removes values which nothing uses. Its arguments are a list of flags
+        (which values are used) and the equation. The rule returns a list of flags (which arguments
+        are used) and the remaining equation, or None.
         """
 
         def eliminate(used: list[bool], *rest) -> Any:
@@ -118,7 +113,7 @@ def has_backend() -> bool:
 
 
 def replace_file_cache(cache: Callable[[str], Any]) -> None:
-    """Let JAX keep compiled programs in `cache(folder)`, which has `get` and `put`."""
+    """Let JAX store compiled programs in `cache(folder)`, which has the methods `get` and `put`."""
     _compilation_cache.get_file_cache = lambda folder: (cache(folder), folder)  # pyright: ignore
 
 

@@ -16,13 +16,13 @@ from frictax.signals import AbstractSignal
 
 
 class Linearization(eqx.Module):
-    """The linearisation d(dy)/dt = A dy + B du about a state. It is valid until a contact changes
-    its mode.
+    """The linearisation d(dy)/dt = A dy + B du about a state. The linearisation is valid until a
+    contact changes its mode.
 
-    - `A`, shape (n, n): derivative of the state rates by the states. The relative acceleration of a
-      stuck contact is 0, so two bodies that are stuck together accelerate as one.
-    - `B`, shape (n, k): derivative of the state rates by the drives named in `inputs`, each in the
-      unit of its drive.
+    - `A`, shape (n, n): derivative of the state rates with respect to the states. The relative
+      acceleration of a stuck contact is 0, so two bodies that are stuck together accelerate as one.
+    - `B`, shape (n, k): derivative of the state rates with respect to the drives in `inputs`, each
+      in the unit of its drive.
     - `states`: names of the rows of A and B; `inputs`: names of the columns of B.
 
     **Example:** at `linearize`.
@@ -46,8 +46,8 @@ def linearize(
     run.ys[i], run.modes[i]``.
 
     **Arguments:** `y`, shape (n,), `mode`, shape (m,); `inputs`: names of forces, torques, brakes
-    or clutches of a `Mechanism` whose drive is an input; `args`: arguments of a hybrid system of
-    your own.
+    or clutches of a `Mechanism` whose drives are the inputs; `args`: arguments of a hybrid system
+    of your own.
 
     **Returns:** a `Linearization`. The result can be differentiated, and batched by `jax.vmap`.
 
@@ -111,7 +111,7 @@ def linearize(
     states = system(jnp.zeros(len(names))).states()
     if isinstance(machine, Mechanism):
         accounts = MechanicalSystem(machine, energy=True).accounts
-        # The energies of an energy balance come after the states and are not states.
+        # After the states, `y` may contain the energies of an energy balance.
         y = y[: len(states)] if y.shape[0] == len(states) + accounts else y
     if len(states) != y.shape[0]:
         raise ValueError(

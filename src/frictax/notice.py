@@ -1,4 +1,4 @@
-"""Notices of results: code, subject and numbers. Their sentences are in notices.toml."""
+"""Notices of results: code, subject and numbers. The sentences of notices are in notices.toml."""
 
 import dataclasses
 import tomllib
@@ -48,7 +48,7 @@ class Notice:
         return {**dataclasses.asdict(self), "text": str(self)}
 
 
-# Older versions wrote notices to files without these placeholders. The values fill them in.
+# Notices in files of older versions lack these placeholders. The values below are inserted.
 _ADDED = {
     "record-lone-samples": {"more": ""},
     "remembers": {"allowed": "The intervals allow for such an error."},

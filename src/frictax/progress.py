@@ -17,9 +17,9 @@ from frictax.text import printable
 class ProgressLine(str):
     """A line on the progress of long work: the argument of a function given as `progress`.
 
-    It is a text with three attributes: `what` is being done, the finished `share` (0 to 1), and the
-    remaining time `left` [s]. Share and time are None if they are not known. The share never
-    decreases, and it is 1 in the last line.
+    The line is a text with three attributes: `what` is being done, the finished `share` (0 to 1),
+    and the remaining time `left` [s]. Share and time are None if they are not known. The share
+    never decreases, and it is 1 in the last line.
 
     With `progress=True` the lines go to the error stream. A terminal shows one line that is
     updated. A notebook shows a line below the cell, which disappears at the end. A file gets a line
@@ -59,10 +59,9 @@ Progress = Callable[[ProgressLine], Any]
 
 
 class Work:
-    """Long work that reports its progress to the function `say`; false without `say`.
-
-    It can be called with a `ProgressLine`. Therefore an inner computation, such as a fit, can
-    report as part of the whole.
+    """Long work that reports its progress to the function `say`. The object is False without `say`.
+    An inner computation, such as a fit, can report as part of this work by calling it with a
+    `ProgressLine`.
     """
 
     def __init__(self, say: Progress | None, clock: Callable[[], float] | None = None) -> None:
@@ -96,7 +95,7 @@ class Work:
                 raise
 
     def _left(self, share: float) -> float | None:
-        """Return the remaining time [s]. Time before the first share is not counted."""
+        """Return the remaining time [s]. Time before the first reported share is not counted."""
         now = self.clock()
         if self.share is None:
             self.first = now, share
@@ -108,16 +107,14 @@ class Work:
         self(f"{done} of {of} {what}", done / of)
 
     def break_off(self) -> None:
-        """End the reports of this work and of the work that it is part of, because it was
-        interrupted. No thread reports afterwards.
-        """
+        """End the reports of this work, and of the work that it is part of, after an interrupt."""
         with self.lock:
             self.say = None
         if self.above is not None:
             self.above.break_off()
 
     def end(self) -> None:
-        """Repeat the last line with the share 1, unless it had that share."""
+        """Report the last line again with the share 1, unless its share was 1."""
         if self.share != 1.0 and self.what:
             self(self.what, 1.0)
 
@@ -148,7 +145,7 @@ SILENT = Work(None)
 
 @contextlib.contextmanager
 def show_progress(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
-    """Show or report the progress of the work in this context; no Ctrl-C is lost in it."""
+    """Show or report the progress of the work in this context, in which no Ctrl-C is lost."""
     if not isinstance(progress, bool) and not callable(progress):
         raise ValueError(
             f"`progress` must be True, False or a function of a line of text, got {progress!r}."

@@ -22,10 +22,10 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     """Make a frozen dataclass a pytree of its fields except those that are `static()`. A class with
     only static fields compares by value.
 
-    Use it for values that the functions of a fit exchange. An `equinox.Module` checks every field
-    and wraps every method at its use, which took a third of the time of a small fit.
-    `jax.tree_util.register_dataclass` calls ``__init__``, which checks arguments, but JAX also
-    passes placeholders.
+    Use it for values that the functions of a fit exchange. An `equinox.Module` checks every field,
+    and wraps a method whenever it is used; this took a third of the time of a small fit.
+    `jax.tree_util.register_dataclass` is not usable: it calls ``__init__``, which checks arguments,
+    with placeholders of JAX.
     """
     # Objects can be compared if `static()` declares all of their fields.
     comparable = all(
@@ -58,10 +58,9 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 
 
 class Pickled:
-    """A dataclass whose printed text is the same after `pickle` as before.
-
-    Printing omits a field whose value *is* the default object. `pickle` makes another, equal
-    object. Therefore such a field is not pickled, and gets the default again.
+    """A dataclass whose printed text is the same after `pickle` as before. Printing omits a field
+    whose value *is* the default object. `pickle` makes another, equal object. Therefore a field
+    with its default object is not pickled, and gets the default again.
     """
 
     def __getstate__(self) -> dict[str, Any]:

@@ -61,8 +61,9 @@ def simulate(
 ) -> Trajectory:
     """Simulate `mechanism` from its start values at ts[0] to ts[-1] through all mode changes.
 
-    The run has forward and reverse derivatives by all parameters of the mechanism, start values,
-    switching times of drives, and `ts`. It works under `jax.jit` and `jax.vmap`.
+    The run has forward and reverse derivatives with respect to all parameters of the mechanism,
+    start values, switching times of drives, and `ts`. `simulate` works under `jax.jit` and
+    `jax.vmap`.
 
     **Arguments:**
 
@@ -124,7 +125,7 @@ def simulate(
     most = 256 * EVENTS
     while growing and room < most and _is(run, Result.too_many_events):
         # The limit of events increases by a factor of 2 to 16, according to the time that the run
-        # reached. Each limit needs another compiled program, so only powers of 2 are used.
+        # reached. Only powers of 2 are used, because each limit needs another compiled program.
         reached, t0, t1 = _times_reached(run)
         factor = (t1 - t0) / max(reached - t0, 1e-9 * (t1 - t0))
         room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), most)
@@ -153,17 +154,16 @@ def _refine_run(
     """Return `run` if it is accurate, otherwise a run with a smaller tolerance.
 
     Also return a notice if the smallest tolerance changed a state by over 1e-4 of its range, or if
-    no other run reached its end.
-
-    `run.error` is a sum over all steps, but a motion may damp or amplify errors. Therefore the
-    difference between runs with two tolerances decides. If no run with a smaller tolerance reaches
-    its end, `run` is compared with a run with a larger tolerance.
+    no other run reached its end. `run.error` is a sum over all time steps, but a motion may damp or
+    amplify errors. Therefore the difference between runs with two tolerances decides. If no run
+    with a smaller tolerance reaches its end, `run` is compared with a run with a larger tolerance.
     """
     tolerance = engine.tolerance
     assert tolerance is not None
     if not run.error > 1e-8:  # The estimated error is negligible.
         return run, None
-    # Each further run multiplies the tolerance by `refinement`. Its error is 8 times smaller.
+    # Each further run multiplies the tolerance by `refinement`. The error of the further run is 8
+    # times smaller.
     refinement, runs = 1 / 16, 3
     large = 1e-4  # [range of the state] a larger change gives a notice
     judged, moved = run.system.judged_states(None), None
@@ -173,11 +173,11 @@ def _refine_run(
         return simulate_once(mechanism, ts, other, energy)
 
     def change(before: Trajectory, after: Trajectory) -> float:
-        if int(before.steps) == int(after.steps):  # With equal steps the runs do not differ.
+        if int(before.steps) == int(after.steps):  # With equal time steps the runs are equal.
             return float(after.error)
         x, y = (np.asarray(constant(one.ys))[:, :judged] for one in (before, after))
         ranges, difference = np.ptp(y, axis=0), np.max(np.abs(y - x), axis=0, initial=0.0)
-        # Rounding moves a state at rest differently in each run.
+        # A state at rest changes by rounding only, which differs between runs.
         by_rounding = is_rounding(ranges) | is_at_rest(ranges) & (difference > 0.3 * ranges)
         scales = np.where(by_rounding, scale_at_rest(ranges), ranges)
         return float(np.max(difference / scales, initial=0.0))
@@ -253,9 +253,8 @@ def _is(run: Trajectory, how: PyTree) -> bool:
 
 
 def _default(mechanism: Mechanism, ts: OverTime) -> Engine:
-    """Return `OnSamples` if a drive has as many samples as `ts`, otherwise `Adaptive`.
-
-    The choice depends only on the number of samples, so it is the same under `jit`.
+    """Return `OnSamples` if a drive has as many samples as `ts`, otherwise `Adaptive`. The numbers
+    of samples are known under `jit`, too.
     """
     values = (value for part in mechanism.parts for value in vars(part).values())
     signals = [value for value in values if isinstance(value, Sampled)]

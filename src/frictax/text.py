@@ -65,7 +65,8 @@ def format_estimate(
     numbers, error = [x / size for x in (value, *ends)], error / size
     least, powers = _form(numbers, error)
     at, below, above = _apart(numbers, least, powers)
-    # The error has two figures. It has a power of ten if one of the other numbers has one.
+    # The error has two figures. The error is written with a power of ten if one of the other texts
+    # has a power of ten.
     powers = powers or "e" in at + below + above
     by = _written(error, 1 - _order(error), powers) if math.isfinite(error) else ""
     return Shown(at, name, by, below, above, size)
@@ -105,7 +106,7 @@ def _apart(numbers: Sequence[float], least: int, powers: bool) -> list[str]:
 
 
 def _endless(x: float) -> str:
-    """Return the text for an infinite number or nan. It is empty for nan."""
+    """Return the text for an infinite number or nan (empty for nan)."""
     return "" if math.isnan(x) else "inf" if x > 0 else "-inf"
 
 
@@ -155,8 +156,8 @@ _PREFIXABLE = re.compile(r"(N|m|rad|W|V|A|Hz|J)(?![A-Za-z0-9])|s$|kg$")
 def prefix_unit(
     unit: str, *values: Any, plain: tuple[float, float] = (0.1, 1e4)
 ) -> tuple[str, float]:
-    """Return the SI unit with a suitable prefix, and its value in SI. The unit stays without prefix
-    if it cannot have one, or if the largest value lies between the two numbers of `plain`.
+    """Return the SI unit with a suitable prefix, and its value in SI. There is no prefix if the
+    unit cannot have one, or if the largest value lies between the two numbers of `plain`.
 
     >>> prefix_unit("m", [0.0, 0.004]), prefix_unit("kg", [0.02]), prefix_unit("kg.m2", [2e-4])
     (('mm', 0.001), ('g', 0.001), ('kg.m2', 1.0))
@@ -207,8 +208,7 @@ def printable(text: str) -> str:
 
 
 def nearest(name: Any, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known name that is most similar to `name`, ignoring case; None if no name is
-    similar.
+    """Return the known name that is most similar to `name`, ignoring case; None if none is similar.
 
     >>> nearest("rotor.j", ["rotor.w", "rotor.J"])
     'rotor.J'

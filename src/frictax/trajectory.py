@@ -30,8 +30,8 @@ OverTime = Float[Array, " T"]
 class Events(eqx.Module):
     """The mode changes of a run in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
 
-    A contact may be at rest at the start with friction that is too small to hold it. Its first
-    event is then at ts[0], from stuck to sliding.
+    A contact may be at rest at the start with friction below the load. The first event of this
+    contact is at ts[0], from stuck to sliding.
 
     - `time` [s], differentiable; `part`: the index of the contact in `names`; `mode_before`,
       `mode_after`: the `Mode` before and after the event.
@@ -89,15 +89,15 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     ``run.plot()``.
 
     - `ts`: the given times [s]; `ys`, `modes`: state vectors and mode vectors at these times (see
-      `MechanicalSystem`). If an event happens at such a time, they are those after the event.
-      States that the run did not reach are NaN, and so are their derivatives and the variables of
-      all parts.
+      `MechanicalSystem`). If an event happens at such a time, both vectors are those after the
+      event. States that the run did not reach are NaN, and so are their derivatives and the
+      variables of all parts.
     - `result`: a `Result`, the reason why the run ended; `steps`: number of solver steps.
-    - `error`: an upper estimate of the sum of the errors of all steps, divided by the range of the
-      state, for the worst state. It does not include the amplification of errors by the motion. It
-      is NaN for a solver without error control.
-    - `finest`: largest number of parts into which a step between two samples was divided; 1 for
-      `Adaptive`.
+    - `error`: an upper estimate of the sum of the errors of all time steps, divided by the range of
+      the state, for the worst state. The amplification of errors by the motion is not included. NaN
+      for a solver without error control.
+    - `finest`: largest number of parts into which the time step between two samples was divided; 1
+      for `Adaptive`.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -214,8 +214,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         return f"Trajectory({', '.join(self.names)}: {self._summary()})"
 
     def _summary(self) -> str:
-        """Return the number of times and the first and last time as text. If the run is known to
-        have failed, add its result.
+        """Return as text the number of times, the first and last time, and the result of a failed
+        run.
         """
         ts, result, shape = self.ts, self.result, self.path.ys.shape
         if len(shape) != 2:
@@ -248,11 +248,9 @@ def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str)
 
 @cached_primitive(SECOND, jax.tree.structure((0,)))
 def _law_use(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array]:
-    """Return for each contact and direction four numbers: lowest and highest speed, smallest value
-    of the law, and the speed at which the law has this value.
-
-    Axes: contacts (those with a bristle last), directions 0 (unused), 1 and -1, and the four
-    numbers.
+    """Return for each contact and direction: lowest and highest speed, smallest value of the law,
+    and the speed at which the law has this value. Axes: contacts (those with a bristle last),
+    directions 0 (unused), 1 and -1, and the four numbers.
     """
 
     def at(t: Array, y: Array, mode: Array) -> Array:

@@ -7,8 +7,9 @@ import os
 import sys
 
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
-# [bytes] XLA compiles a loop that reads less data as one function. The data include the drives of
-# all runs of a batch, so the limit is high. Loops over large arrays do not become slower.
+# [bytes] XLA compiles a loop that reads less data than this limit as one function. The data include
+# the drives of all runs of a batch, so the limit is high. Loops over large arrays do not become
+# slower.
 _LARGE = 10**9
 _DISABLED = "--xla_disable_hlo_passes"
 # Each flag reduces the compile time of a simulation by a third, and changes its speed by a few per
@@ -16,11 +17,12 @@ _DISABLED = "--xla_disable_hlo_passes"
 _QUICKER = ("--xla_cpu_use_fusion_emitters=false", f"{_DISABLED}=while-loop-invariant-code-motion")
 _KNOWN_TO = (0, 10)
 _UNOPTIMISED = "--xla_backend_optimization_level=0"
-# This compiler pass takes a sixth of the compile time of a fit and does not make the fit faster.
-# Simulations and their derivatives need the pass, because their programs compute unused results.
+# This pass of the compiler takes a sixth of the compile time of a fit and does not make the fit
+# faster. Simulations and their derivatives need the pass, because their programs compute unused
+# results.
 _IDLE_IN_FITS = "simplify-while-loops"
-# Option numbers of mallopt in glibc (malloc.h): number of free bytes kept at the end of the heap,
-# number of large blocks outside the heap, number of heaps for threads.
+# Option numbers of mallopt in glibc (malloc.h), in order: free bytes that stay at the end of the
+# heap, number of large blocks outside the heap, number of heaps for threads.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
 # [bytes] freed memory that the process keeps: by default, and with large arrays
 _FREE, _FREE_OF_ARRAYS = 32 * 2**20, 256 * 2**20
@@ -30,13 +32,14 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     """Let XLA compile each simulation loop as one function in this process. Small simulations then
     run several times faster on a CPU.
 
-    With jaxlib 0.10 they also compile in half the time: XLA uses its older code for fused
-    operations, and does not search for constant values inside loops.
+    With jaxlib 0.10, small simulations also compile in half the time. XLA uses its older code for
+    fused operations, and does not search for constant values inside loops.
 
     Python's garbage collection starts after 100 000 new objects instead of 700
-    (`gc.set_threshold`). Otherwise it takes a fifth of the time of tracing, because JAX makes many
-    objects. If the collection is off, it stays off. It also skips all existing objects
-    (`gc.freeze`), mainly modules, which saves up to a quarter of the time of a small fit.
+    (`gc.set_threshold`). With 700, garbage collection takes a fifth of the time of tracing, because
+    JAX makes many objects. Garbage collection that is off stays off. Garbage collection also skips
+    all existing objects (`gc.freeze`), mainly modules, which saves up to a quarter of the time of a
+    small fit.
 
     **Arguments:**
 
@@ -46,10 +49,10 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     - `keep_memory`: for repeated results of a hundred megabytes and more, such as those of
       `jax.vmap` over a thousand machines. The memory of one result is reused for the next.
       Otherwise requesting memory takes as long as the derivatives. The process may keep all memory
-      that it ever used. It works on Linux with glibc and has no effect elsewhere.
+      that it ever used. The option works on Linux with glibc and has no effect elsewhere.
 
-    Call `fast_loops` before jax computes anything. It adds to the environment variable `XLA_FLAGS`
-    ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000``,
+    Call `fast_loops` before jax computes anything. `fast_loops` adds to the environment variable
+    `XLA_FLAGS` ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000``,
     ``--xla_cpu_use_fusion_emitters=false`` and
     ``--xla_disable_hlo_passes=while-loop-invariant-code-motion``, and keeps existing values of
     these flags. Child processes inherit the variable. Importing frictax changes nothing. Results
@@ -91,11 +94,9 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
 
 
 def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
-    """Let glibc keep up to `size` bytes of freed memory; with `of_arrays` also the memory of large
-    arrays, which otherwise returns to the system at once.
-
-    By default glibc keeps less. Then a fit requests memory from the system for each array, which
-    takes a fifth of its time. Other C libraries are not changed.
+    """Let glibc keep up to `size` bytes of freed memory, and with `of_arrays` also the memory of
+    large arrays. By default glibc keeps less. Then a fit requests memory from the system for each
+    array, which takes a fifth of the time of the fit. Other C libraries are not changed.
     """
     # Other C libraries do not have mallopt.
     with contextlib.suppress(AttributeError, OSError, TypeError):

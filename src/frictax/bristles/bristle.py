@@ -13,8 +13,8 @@ from frictax.parameters.arrays import larger
 
 
 class AbstractBristle(CheckedModule):
-    """An elastic layer between two faces. It bends before the faces slide, and at its limit it
-    slips.
+    """An elastic layer between two faces, which bends before the faces slide, and slips at its
+    limit.
 
     The relative velocity is v [m/s], and the deflection of the bristle is z [m]. g(abs(v)) [N] is
     the contact's law without its viscous part. The friction is
@@ -23,8 +23,8 @@ class AbstractBristle(CheckedModule):
 
     In steady sliding, friction equals the law for any bristle. The state variable of a run is the
     force sigma_0*z [N], so its tolerance is a force. The bristles are `LuGre`, `Dahl`,
-    `ElastoPlastic` and `MaxwellSlip` (with several states). Give one of them to the field `bristle`
-    of a `SupportFriction`, `BearingFriction`, `Brake` or `Clutch`.
+    `ElastoPlastic` and `MaxwellSlip` (with several states). Give one of these bristles to the field
+    `bristle` of a `SupportFriction`, `BearingFriction`, `Brake` or `Clutch`.
 
     **Example:** at `LuGre`.
 
@@ -32,8 +32,8 @@ class AbstractBristle(CheckedModule):
     """
 
     sigma_0: eqx.AbstractVar[Scalar]
-    # For these arguments `__new__` raises an error with advice. Problem files report the same
-    # error.
+    # For these arguments `__new__` raises an error with advice. Problem files report this error,
+    # too.
     refused: ClassVar[tuple[str, ...]] = ("sigma_2",)
 
     def __new__(cls, *args: Any, **fields: Any) -> "AbstractBristle":
@@ -96,10 +96,10 @@ def fading_damping(sigma_1: Number, v_d: Number | None, speed: Values, law: Abst
 def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) -> Number:
     """Return 1/v_d [s/m], for the given `v_d` or for a default.
 
-    The default v_d is the largest for which the contact never generates energy, or the speed over
-    which the law falls if that is lower. The former is sqrt(2*e)*F_S**2/(sigma_1*(F_S - F_C)),
-    where F_S is the law at rest and F_C is its minimum. For F_S > 2*F_C the term
-    F_S**2/(F_S - F_C) is replaced by 4*F_C.
+    The default v_d is the largest for which the contact never generates energy,
+    sqrt(2*e)*F_S**2/(sigma_1*(F_S - F_C)), where F_S is the law at rest and F_C is its minimum. For
+    F_S > 2*F_C the term F_S**2/(F_S - F_C) is replaced by 4*F_C. If the law falls over a lower
+    speed, that speed is the default.
     """
     if v_d is not None:
         return 1 / v_d
@@ -107,7 +107,7 @@ def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) 
         return jnp.zeros_like(sigma_1)
     least, inverse = law.stribeck_dip
     lost, most = law.f0 - least, law.f0
-    # A law without a dry part falls to 0. The lower bound keeps the quotient below finite.
+    # A law without a dry part falls to 0. The lower bound makes the quotient below finite.
     least = larger(least, 1e-6 * most)
     # The result 1/v_d may be 0, but it must be finite.
     by_law = jnp.where(most > 2 * least, 1 / (4 * least), lost / most**2)

@@ -27,8 +27,8 @@ class Dahl(Rubbing):
     - `sigma_0` > 0: stiffness [N/m]; [N.m/rad] for a contact that turns.
     - `z`: deflection at the start [m].
     - `exponent` > 0, default 1. With a smaller exponent the contact yields later and more suddenly,
-      and slides after a finite distance, like brittle materials. With a larger exponent it creeps
-      from the beginning. In the limit 0 the bristle is a spring in series with a slider: a
+      and slides after a finite distance, like brittle materials. With a larger exponent the contact
+      creeps from the beginning. In the limit 0 the bristle is a spring in series with a slider: a
       `MaxwellSlip` with one element.
 
     **Raises:** `ValueError` for the values named at `LuGre`.
@@ -53,8 +53,8 @@ class Dahl(Rubbing):
 
     sigma_0: Scalar = parameter(Positive(), "N/m")
     z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-    # A Python number is not converted to an array. If it is 1, JAX knows this at compile time and
-    # computes no power.
+    # A Python number is not converted to an array. If the exponent is the number 1, compiled code
+    # does not compute a power.
     exponent: Checked[float] | Scalar = parameter(
         Positive(),
         "1",
@@ -71,8 +71,8 @@ class Dahl(Rubbing):
         if self._is_plain:
             return super().rate(v, force, g, least)
         r = 1 - jnp.where(v < 0, -force, force) / g
-        # The result contains sign(r)*abs(r)**exponent. Below abs(r) = 1e-4 this function is
-        # replaced by a linear one, because its slope at 0 may be infinite.
+        # The result contains sign(r)*abs(r)**exponent, whose slope at 0 may be infinite. Below
+        # abs(r) = 1e-4 a linear function replaces this power.
         size = larger(jnp.abs(r), 1e-4)
         return self.sigma_0 * v * r * jnp.exp((self.exponent - 1) * jnp.log(size))
 

@@ -13,15 +13,15 @@ from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 class ElastoPlastic(AbstractBristle):
     """A bristle that bends as a spring without slip up to a given fraction of its limit.
 
-    As long as the load bends it less, the contact does not creep, even if the load oscillates.
+    As long as the load bends it less, the contact does not creep, even under an oscillating load.
 
     dz/dt = v*(1 - alpha*sigma_0*z*sign(v)/g(abs(v))) and
     f = sigma_0*z + sigma_1(v)*dz/dt + viscous part
 
     The slip alpha depends on the deflection. z_ss = g/sigma_0 is its limit at the present speed,
     and z_e = z_ba*min(g)/sigma_0 is the end of the spring range. alpha is 0 while abs(z) < z_e or
-    while abs(z) decreases. It is 1 for abs(z) > z_ss. In between, alpha is
-    (1 + sin(pi*(abs(z) - (z_ss + z_e)/2)/(z_ss - z_e)))/2.
+    while abs(z) decreases. alpha is 1 for abs(z) > z_ss. In between, alpha is (1 + sin(pi*(abs(z) -
+    (z_ss + z_e)/2)/(z_ss - z_e)))/2.
 
     **Arguments:** `sigma_0`, `sigma_1`, `v_d`, `z`: see `LuGre`; `z_ba`, between 0 and 1: the end
     of the spring range as a fraction of the smallest deflection limit over all speeds.
@@ -73,8 +73,8 @@ class ElastoPlastic(AbstractBristle):
         b = self._spring(g, least)
         straight = smaller(larger(b - r0, 0.0), q)
         r1 = r0 + straight
-        # After sliding by 40 times the deflection at the limit, the force does not depend on the
-        # start any more.
+        # After sliding by 40 times the deflection at the limit, the force no longer depends on the
+        # start.
         left = smaller(q - straight, 40.0)
         begun = smaller(r1, 1 - 1e-9)
 
@@ -107,8 +107,7 @@ class ElastoPlastic(AbstractBristle):
         # `total` is the integral of r over the linear part, plus the integral over the part where r
         # = 1 - exp(-p).
         total = straight * (r0 + r1) / 2 + jnp.where(slips, q - straight - area, 0.0)
-        # The limit may have decreased below the deflection. Then the bristle slips over the whole
-        # motion.
+        # If the limit has decreased below the deflection, the bristle slips over the whole motion.
         over, beyond = r0 > 1, larger(r0 - 1, 0.0)
         end = jnp.where(over, 1 + beyond * jnp.exp(-q), end)
         total = jnp.where(over, q - beyond * jnp.expm1(-q), total)

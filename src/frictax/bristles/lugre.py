@@ -7,16 +7,13 @@ from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, Values, 
 
 from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 
-# [deflection at the limit] below this sliding distance a series is more accurate than the closed
-# form
+# [deflection at the limit] Below this sliding distance a series replaces the less accurate closed
+# form.
 SMALL_WAY = 1e-2
 
 
 class Rubbing(AbstractBristle):
-    """A bristle that slips in proportion to its deflection.
-
-    dz/dt = v - sigma_0*abs(v)*z/g(abs(v))
-    """
+    """A bristle that slips with its deflection: dz/dt = v - sigma_0*abs(v)*z/g(abs(v))."""
 
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
         return self.sigma_0 * (v - absolute_speed(v) * force / g)
@@ -45,9 +42,9 @@ class LuGre(Rubbing):
     Therefore `F_prop` of `Coulomb` and `Stribeck` is sigma_2.
 
     If the law falls with speed, a constant sigma_1 makes friction *generate* energy when a bent
-    bristle reaches a high speed. With the parameters of the source this happens above 0.014 m/s.
-    The default of `v_d` prevents it. Under an oscillating load below breakaway the contact creeps
-    (with `ElastoPlastic` it does not).
+    bristle reaches a high speed. With the parameters of the source, friction generates energy above
+    0.014 m/s. With the default of `v_d`, friction never generates energy. Under an oscillating load
+    below breakaway the contact creeps (with `ElastoPlastic` it does not).
 
     **Arguments:**
 
@@ -57,8 +54,8 @@ class LuGre(Rubbing):
       machine rather than on the faces.
     - `v_d` > 0: speed [m/s] over which the damping decreases. Default: 1/fexp of a `Stribeck`, or a
       lower speed if 1/fexp would generate energy; constant damping for a law that does not fall.
-      `jnp.inf` means a constant sigma_1. If friction can then generate energy, a warning gives
-      the speed above which it does.
+      `jnp.inf` means a constant sigma_1. If friction can then generate energy, a warning gives the
+      lowest such speed.
     - `z`: deflection at the start [m].
 
     **Raises:** `ValueError` for a value outside its domain; in a contact, for a start beyond
@@ -68,8 +65,8 @@ class LuGre(Rubbing):
     Control 40(3), 1995; v_d: H. Olsson, Control Systems with Friction, thesis, Lund, 1996; the
     default of v_d is derived here.
 
-    A block is pulled with half of its breakaway force. It bends the bristle by 1e-5*ln(2) m and
-    then stays at rest:
+    A block is pulled with half of its breakaway force. The block bends the bristle by 1e-5*ln(2) m
+    and then stays at rest:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(

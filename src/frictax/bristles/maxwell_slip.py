@@ -23,18 +23,18 @@ from .bristle import AbstractBristle
 
 class MaxwellSlip(AbstractBristle):
     """Elements in parallel, each a spring in series with a slider. Each element sticks until its
-    force reaches a given fraction of the law. Then it slips until the motion reverses.
+    force reaches a given fraction of the law. Then the element slips until the motion reverses.
 
     While element i sticks, dF_i/dt = k_i*v. g(abs(v)) is the law without its viscous part. The
     element begins to slip when F_i reaches share_i*g(abs(v)) in the direction of motion, which is
-    an event. It sticks again when v changes its sign. While it slips, F_i = share_i*g(abs(v)). If
-    `C` is given, F_i approaches this force: dF_i/dt = C*(share_i - F_i/g(abs(v))) for forward
-    motion. The friction is the sum of all F_i and the viscous part.
+    an event. The element sticks again when v changes its sign. While the element slips, F_i =
+    share_i*g(abs(v)). If `C` is given, F_i approaches this force: dF_i/dt = C*(share_i -
+    F_i/g(abs(v))) for forward motion. The friction is the sum of all F_i and the viscous part.
 
-    The contact therefore has the hysteresis of Masing's rules: a small loop inside a large one
-    closes, and the motion continues as if the small loop had not occurred. Under an oscillating
-    load below breakaway it does not creep. While all elements stick, only `F_prop` of the law
-    damps, and a mass m oscillates at sqrt(sum(k)/m) rad/s.
+    The contact therefore has the hysteresis of Masing's rules: a small loop inside a large loop
+    closes. Then the motion continues as if the small loop had not occurred. Under an oscillating
+    load below breakaway the contact does not creep. While all elements stick, only `F_prop` of the
+    law damps, and a mass m oscillates at sqrt(sum(k)/m) rad/s.
 
     **Arguments:**
 
@@ -157,7 +157,7 @@ class MaxwellSlip(AbstractBristle):
     # sticks. Otherwise it is the direction in which the element slips.
 
     def rates(self, v: Number, force: Vector, g: Number, modes: Modes) -> Vector:
-        """Return the rate of each element's state (n,) [N/s]. Without `C` it is 0 for a
+        """Return the rate of each element's state (n,) [N/s]. Without `C` the rate is 0 for a
         slipping element.
         """
         slips = 0.0 if self.C is None else self.C * (modes * self.share - force / g)

@@ -9,7 +9,7 @@ _INTERRUPTED = b"frictax: Interrupted.\n"
 
 
 def main() -> None:
-    """Run the command line; end with one sentence and code 130 if a key or SIGTERM stops it."""
+    """Run the command line. After Ctrl-C or SIGTERM, print one sentence and exit with code 130."""
     # If a standard stream is closed, a file that is opened later would get its number and receive
     # its output. Therefore closed streams are opened to the null device.
     for number, name in enumerate(("stdin", "stdout", "stderr")):
@@ -37,9 +37,7 @@ def _leave(number: int, frame: Any) -> None:
 
 
 def _unraisable(what: Any) -> None:
-    """Hide the message of Ctrl-C during garbage collection. Ctrl-C is raised again, see
-    `frictax.interrupts`.
-    """
+    """Hide the traceback of Ctrl-C in garbage collection; `frictax.interrupts` raises it again."""
     if not issubclass(what.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(what)
 

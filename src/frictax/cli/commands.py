@@ -26,7 +26,7 @@ from .working import (
     print_error,
 )
 
-# The commands themselves import the slow modules, so that `frictax --help` answers at once.
+# Slow modules are imported inside the commands, so that `frictax --help` is fast.
 
 app = typer.Typer(
     name="frictax",
@@ -145,14 +145,14 @@ def run() -> None:
     except SystemExit as end:
         code = end.code
     except OSError as error:
-        # Only printing can raise this error here. `plain_errors` handles the errors of files.
+        # Only printing raises this error here, because `plain_errors` handles the errors of files.
         _print_lost_output(error)
     try:
         sys.stdout.flush()
     except OSError as error:
         code = code or DATA_FAILED
         _print_lost_output(error)
-        # Python flushes the output again when it ends, so the output now goes to the null device.
+        # Python flushes the output again at its exit, so the output now goes to the null device.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if code == INTERRUPTED:
         leave(INTERRUPTED)
@@ -189,7 +189,7 @@ def _everywhere(
     # function, which is several times faster on a CPU. Numbers have 64 bits.
     from frictax.xla import fast_loops, has_started
 
-    # If XLA has started, a program calls the commands and has chosen its own settings.
+    # If XLA has started, another program calls the commands and has chosen its own settings.
     if not has_started():
         fast_loops()
         keep_compiled()

@@ -103,7 +103,7 @@ def export(options: Export) -> None:
 
 
 def _saved_fit(path: Path) -> Path:
-    """Return the file of a fit: `path`, or the `result.fit` in a folder or beside a problem."""
+    """Return the file of a fit: `path`, or `result.fit` in a folder or next to a problem file."""
     if path.suffix == ".fit":
         return path
     from frictax.problems.problem import find

@@ -36,7 +36,7 @@ def _number(what: str, *names: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """The record, the kind of its machine, and the choice of its samples."""
+    """Options of `init` for the record, the kind of its machine, and the samples that are used."""
 
     record: Path | None = argument(
         "FILE.csv", "A text file of a motion, or of steady speeds.", default=None
@@ -188,7 +188,7 @@ def _draft(record: Path, given: dict[str, Any]) -> "Draft":
 
 
 def _decide(draft: "Draft", yes: bool) -> "Draft":
-    """Settle the open questions of a draft by the user's answers or by its guesses."""
+    """Answer the open questions of a draft by asking the user, or by its guesses."""
     if not yes and _can_ask():
         return _ask(draft)
     lack = draft.lacking()

@@ -65,10 +65,9 @@ DATA, FIT, OUT = "What was measured", "What is fitted", "What comes out"
 def option(
     panel: str, metavar: str, help: str, *names: str, default: Any = None, **more: Any
 ) -> Any:
-    """Return a field of a group: an option below the heading `panel`, with a `default`.
-
-    The option has the name of its field unless `names` are given. If `metavar` is empty, typer
-    chooses the placeholder.
+    """Return a field of a group: an option below the heading `panel`, with a `default`. The option
+    has the name of its field unless `names` are given. If `metavar` is empty, typer chooses the
+    placeholder.
     """
     how = {"help": help, "rich_help_panel": panel, "metavar": metavar or None, **more}
     return dataclasses.field(default=default, metadata={"names": names, "how": how})
@@ -127,7 +126,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
                 typers = f.metadata["argument"]
             else:
                 names = f.metadata["names"]
-                # A bool without names of its own is a flag without a `--no-` form.
+                # A bool field without given names becomes a flag without a `--no-` form.
                 if hints[f.name] is bool and not names:
                     names = (f"--{f.name.replace('_', '-')}",)
                 typers = typer.Option(*names, **f.metadata["how"])

@@ -255,7 +255,7 @@ def _check_usage(data: SweepFile, choice: FitChoice) -> None:
 
 
 def _check_files(data: SweepFile, outputs: Outputs) -> None:
-    """Raise `OSError` before the work if a file cannot be written, or would replace another."""
+    """Check before the work that the files can be written and do not replace other files."""
     asked = {"report": outputs.report, "json": outputs.json}
     files = {name: path for name, path in asked.items() if path is not None and not is_stdout(path)}
     for name, path in files.items():
@@ -291,7 +291,7 @@ def _start(law: Law, sweep: "Sweep", exponent: float) -> Any:
 
 
 def _compare_laws(sweep: "Sweep", choice: FitChoice) -> "list[Comparison]":
-    """Return one comparison, or one for each direction."""
+    """Return a comparison of laws, or one comparison for each direction of motion."""
     from frictax.analysis import compare
     from frictax.fitting import Huber, Squares
 

@@ -16,7 +16,7 @@ from frictax.interrupts import handle_sigterm, note_key_answered
 from frictax.progress import Work, show_progress
 from frictax.text import printable
 
-# Command line as the user typed it, for the report. It is None if a program calls the commands.
+# Command line as the user typed it, for the report; None if a program calls the commands.
 command_line: ContextVar[str | None] = ContextVar("command_line", default=None)
 
 # Exit codes. Shells use 130 for a keyboard interrupt.
@@ -44,9 +44,8 @@ def end(sentence: str, code: int = USAGE) -> NoReturn:
 
 @contextlib.contextmanager
 def plain_errors(options: bool = True) -> Iterator[None]:
-    """End with one sentence for a user's mistake, without a traceback.
-
-    `options`: whether to replace argument names in messages by option names.
+    """End with one sentence for a user's mistake, without a traceback. `options`: whether to
+    replace argument names in messages by option names.
     """
     try:
         yield
@@ -58,7 +57,7 @@ def plain_errors(options: bool = True) -> Iterator[None]:
         end("The memory of this machine is too small. Use a smaller part of the data.", DATA_FAILED)
     except (ValueError, KeyError, OSError, ImportError) as error:
         if isinstance(error, ImportError) and error.name is not None:
-            raise  # This is an error of Python: the installation is incomplete.
+            raise  # The installation of Python is incomplete, which is not a mistake of the user.
         end(as_option_names(_sentence(error)) if options else _sentence(error), DATA_FAILED)
 
 
@@ -109,9 +108,7 @@ def keys_are_raised() -> None:
 
 
 def keep_compiled() -> None:
-    """Store compiled programs for the next run, in a folder to which only this user can write; see
-    `frictax.programs.store`.
-    """
+    """Store compiled programs for the next run, in a folder to which only this user can write."""
     import jax
 
     from frictax.programs import store
@@ -140,7 +137,7 @@ def conditions(texts: list[str]) -> dict[str, str]:
 
 
 def is_stdout(path: Path | None) -> bool:
-    """Return whether the path is "-": only JSON goes to the standard output."""
+    """Return whether the path is "-", which means the standard output."""
     return path is not None and str(path) == "-"
 
 
@@ -155,8 +152,8 @@ def write_json(path: Path, text: str, overwrite: bool) -> None:
 
 
 def show(*parts: Any) -> None:
-    """Print tables and texts on the standard output, with an empty line between them. If the output
-    is not a terminal, lines have up to 160 characters.
+    """Print tables and texts on the standard output, separated by empty lines. Without a terminal,
+    lines have up to 160 characters.
     """
     from rich.console import Console
     from rich.text import Text
@@ -174,7 +171,7 @@ def show(*parts: Any) -> None:
     for i, part in enumerate(parts):
         if i:
             console.print()
-        # Texts to copy, and paths, must not be wrapped at the edge of the terminal.
+        # Texts to copy, and paths, must not be wrapped at the width of the terminal.
         console.print(
             Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str)
         )

@@ -22,7 +22,7 @@ class BearingFriction(AbstractRubbing):
     - `peak` >= 1: ratio of breakaway torque to the sliding friction tau_pos(0) at rest.
     - `tau_neg`: the law of backward motion, also over speed >= 0; default `tau_pos`.
     - `support`: name of the `Fixed` or body that carries the reaction torque. `phi` is measured
-      relative to it. Default: the housing at angle 0.
+      relative to this support. Default: the housing at angle 0.
     - `bristle`: the presliding model: `LuGre`, `Dahl`, `ElastoPlastic` or `MaxwellSlip`; default:
       none, the contact sticks rigidly. A contact with a bristle has no entries in `run.events`. Its
       `peak` must be 1, and its breakaway torque is tau_pos(0).

@@ -15,8 +15,8 @@ class Brake(AbstractRubbing, AbstractPressed):
     """A brake between a sliding or turning body and its support, with a normal force over time.
 
     The normal force is fn = fn_max*f_normalized(t). Sliding: f = cgeo*mu_pos(v)*fn. The body stays
-    stuck up to the breakaway force f0_max = peak*cgeo*mu_pos(0)*fn. It is free while fn <= 0. On a
-    turning body, f is a torque [N.m], called `tau` in results, and v is an angular velocity
+    stuck up to the breakaway force f0_max = peak*cgeo*mu_pos(0)*fn. The body is free while fn <= 0.
+    On a turning body, f is a torque [N.m], called `tau` in results, and v is an angular velocity
     [rad/s].
 
     **Arguments:**
@@ -27,15 +27,15 @@ class Brake(AbstractRubbing, AbstractPressed):
       default [[0, 0.5]]. Typical values are 0.1 to 0.3 for dry linings on metal and 0.05 to 0.15
       for wet linings.
     - `peak` >= 1: ratio of breakaway force to sliding friction at rest.
-    - `cgeo` >= 0: geometry constant. For a sliding body it is the number of pairs of faces [1]. For
-      a turning body it is a length [m], see `clutch_geometry`.
+    - `cgeo` >= 0: geometry constant. For a sliding body `cgeo` is the number of pairs of faces [1].
+      For a turning body `cgeo` is a length [m], see `clutch_geometry`.
     - `fn_max` >= 0 [N]: normal force at f_normalized = 1.
     - `f_normalized`: a signal, a function of time or a number, usually between 0 and 1 (values are
       not limited). For a normal force that depends on the motion, give a `MotionDependent`.
     - `mu_neg`: the coefficient of backward motion; default `mu_pos`. `support`: see
       `SupportFriction`.
-    - `bristle`: the presliding model, see `SupportFriction`. Its `sigma_0` [1/m or 1/rad] and
-      `sigma_1` [s/m or s/rad] are multiplied by the normal force, like the law. When the normal
+    - `bristle`: the presliding model, see `SupportFriction`. The bristle's `sigma_0` [1/m or 1/rad]
+      and `sigma_1` [s/m or s/rad] are multiplied by the normal force, like the law. When the normal
       force becomes 0, the bristle relaxes: it is undeflected when the force returns.
 
     **Raises:** `ValueError` for a value outside its domain.

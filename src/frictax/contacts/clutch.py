@@ -36,7 +36,7 @@ class Clutch(AbstractRubbing, AbstractClutch):
 
     The relative speed is w_rel = w_b - w_a, and the normal force is fn = fn_max*f_normalized(t).
     Sliding: tau = cgeo*mu_pos(w_rel)*fn, mirrored for w_rel < 0. The bodies stay stuck up to
-    tau0_max = peak*cgeo*mu_pos(0)*fn. They are free while fn <= 0. A positive tau acts on b
+    tau0_max = peak*cgeo*mu_pos(0)*fn. The bodies are free while fn <= 0. A positive tau acts on b
     backward and on a forward.
 
     **Arguments:**
@@ -51,9 +51,9 @@ class Clutch(AbstractRubbing, AbstractClutch):
     - `f_normalized`: a signal, a function of time or a number, usually between 0 and 1 (values are
       not limited).
     - `mu_neg`: the coefficient for w_rel < 0; default `mu_pos`.
-    - `bristle`: the presliding model, see `BearingFriction`. Its `sigma_0` [1/rad] and `sigma_1`
-      [s/rad] are multiplied by the normal force, like the law. When the normal force becomes 0, the
-      bristle relaxes: it is undeflected when the force returns.
+    - `bristle`: the presliding model, see `BearingFriction`. The bristle's `sigma_0` [1/rad] and
+      `sigma_1` [s/rad] are multiplied by the normal force, like the law. When the normal force
+      becomes 0, the bristle relaxes: it is undeflected when the force returns.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -86,9 +86,9 @@ Length = TypeVar("Length", float, np.ndarray, Array)
 def clutch_geometry(N: int, r0: Length, ri: Length) -> Length:
     """Return the geometry constant cgeo = N*(r0 + ri)/2 [m] of a clutch or brake.
 
-    It has N friction faces between the radii ri and r0 [m]. A plate that is pressed on both sides
-    has two faces. The formula is exact for uniform wear. For narrow rings, the formula for uniform
-    pressure gives nearly the same value.
+    The clutch has N friction faces between the radii ri and r0 [m]. A plate that is pressed on both
+    sides has two faces. The formula is exact for uniform wear. For narrow rings, the formula for
+    uniform pressure gives nearly the same value.
 
     **Source:** Modelica.Mechanics.Rotational.Components.Clutch.
 

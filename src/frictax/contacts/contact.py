@@ -24,9 +24,9 @@ class AbstractContact(CheckedModule):
     """
 
     rotational: ClassVar[bool]
-    # Whether the contact is a freewheel, which never slides backward.
+    # True for a freewheel, which never slides backward.
     blocks_backward: ClassVar[bool] = False
-    # Whether the friction is the greater of two linear functions of the torque that the first body
+    # True if the friction is the greater of two linear functions of the torque that the first body
     # transmits, as in a `LossyGear`.
     depends_on_torque: ClassVar[bool] = False
 
@@ -40,8 +40,8 @@ class AbstractContact(CheckedModule):
 
     @abc.abstractmethod
     def between(self) -> tuple[str, str | None]:
-        """Return the names of the first and the second body; None stands for the housing. The
-        contact's s and v are those of the first body relative to the second.
+        """Return the names of the first and the second body; None for the housing. The contact's s
+        and v are those of the first body relative to the second.
         """
 
     @abc.abstractmethod
@@ -93,9 +93,8 @@ def check_laws(contact: AbstractContact, name: str) -> None:
 def law_value(
     contact: AbstractContact, direction: Integer, v: Number, piece: Integer | None
 ) -> Number:
-    """Return the value of the law of `direction` at speed v >= 0, on segment `piece`.
-
-    The forward law is used for the directions 1 and 0, the backward law for -1.
+    """Return the value of the law of `direction` at speed v >= 0, on segment `piece`. The forward
+    law is used for the directions 1 and 0, the backward law for -1.
     """
     forward, backward = contact.law(1), contact.law(-1)
     value = _evaluate(forward, v, piece)
@@ -115,8 +114,8 @@ def _never_driving(law: AbstractLaw, value: Number) -> Number:
 
 
 class AbstractByLaws(AbstractContact):
-    """A contact with the field `peak` and two laws, for example ``f_pos`` and ``f_neg``. Without
-    ``f_neg``, ``f_pos`` is also used for backward motion.
+    """A contact with the field `peak` and two laws, for example ``f_pos`` and ``f_neg``. The
+    default of ``f_neg`` is ``f_pos``.
     """
 
     forward: ClassVar[str]  # name of the field with the law for forward motion
@@ -133,7 +132,7 @@ class AbstractByLaws(AbstractContact):
 
 
 class AbstractPressed(AbstractByLaws):
-    """A contact with the normal force fn = fn_max*f_normalized(t). It is free while fn <= 0."""
+    """A contact with the normal force fn = fn_max*f_normalized(t), free while fn <= 0."""
 
     # The derived classes declare the fields mu_pos, peak, cgeo, fn_max, f_normalized, mu_neg.
 
@@ -177,8 +176,9 @@ def piece_limits(
 
 
 def _edges(contact: AbstractContact, direction: Integer) -> Float[Array, " n"]:
-    """Return the segment limits of the law of `direction`: -inf, its breaks, and inf. If the law of
-    the opposite direction has more breaks, inf is repeated, so that both arrays have one length.
+    """Return the segment limits of the law of `direction`: -inf, its breaks, and inf. If the
+    opposite law has more breaks, inf is repeated, so that the arrays of both laws have the same
+    length.
     """
     laws = [contact.law(1), contact.law(-1)]
     most = max(law.breaks.shape[0] for law in laws)

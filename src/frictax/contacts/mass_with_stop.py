@@ -15,9 +15,9 @@ class MassWithStopAndFriction(AbstractContact):
     """A sliding mass with Stribeck friction between two hard stops.
 
     m*dv/dt is the sum of the forces at the flanges minus the friction f. While the mass slides, f =
-    F_Coulomb + F_prop*v + F_Stribeck*exp(-fexp*v), mirrored for v < 0. It stays stuck up to f0_max
-    = 1.001*(F_Coulomb + F_Stribeck). At a stop the velocity drops to 0 and the momentum is lost.
-    While the mass rests at a stop, `f` includes the reaction of the stop.
+    F_Coulomb + F_prop*v + F_Stribeck*exp(-fexp*v), mirrored for v < 0. The mass stays stuck up to
+    f0_max = 1.001*(F_Coulomb + F_Stribeck). At a stop the velocity drops to 0 and the momentum is
+    lost. While the mass rests at a stop, `f` includes the reaction of the stop.
 
     **Arguments:**
 

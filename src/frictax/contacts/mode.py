@@ -12,8 +12,8 @@ class Mode(enum.IntEnum):
     """The state of a friction element, with the numbers of Modelica's PartialFriction.
 
     BACKWARD and FORWARD: sliding with negative or positive relative velocity. STUCK: at rest, held
-    by friction. FREE: no normal force and no friction. UNKNOWN: the first mode is not yet chosen;
-    a run never returns it.
+    by friction. FREE: no normal force and no friction. UNKNOWN: the first mode is not yet chosen; a
+    run never returns UNKNOWN.
 
     >>> import frictax as fx
     >>> [mode.name.lower() for mode in map(fx.Mode, (-1, 0, 1, 2))]

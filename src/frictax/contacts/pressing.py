@@ -15,9 +15,9 @@ class MotionDependent(OnePiece):
     """The normal force of a brake or a clutch as a function of time, position and velocity of the
     contact: f_normalized = f(t, s, v).
 
-    s [m or rad] and v [m/s or rad/s] are relative: position and velocity of the body relative to
-    its support, or of body b relative to body a. Examples are a guide under a moving load, a cam,
-    and a self-tightening belt brake. The contact is free while fn <= 0.
+    s [m or rad] and v [m/s or rad/s] are position and velocity of the body relative to its support,
+    or of body b relative to body a. Examples are a guide under a moving load, a cam, and a
+    self-tightening belt brake. The contact is free while fn <= 0.
 
     With ``either_side=True`` the normal force is fn_max*|f|, and the kink at f = 0 is an event. Use
     it for a guide that can be pressed on either of two sides.
@@ -25,7 +25,7 @@ class MotionDependent(OnePiece):
     **Arguments:**
 
     - `f`: a function written with jax.numpy, or an equinox module whose arrays are then parameters.
-      It must be smooth in t, s and v, because the engine does not detect a switch inside it.
+      `f` must be smooth in t, s and v, because the engine does not detect a switch inside `f`.
     - `either_side`: see above; default False.
 
     **Raises:** `ValueError` for an `f` that is not a function of three numbers. A `Mechanism`

@@ -32,7 +32,8 @@ class _PeakOfBristle(AtLeast):
         return f"{super().suggestion()} and without a bristle"
 
 
-_LEAST_LIMIT = 1e-6  # [friction at rest] smallest limit by which the equation of a bristle divides
+# [friction at rest] lower limit of g, by which the equation of a bristle divides
+_LEAST_LIMIT = 1e-6
 _PEAK_HELD = Declaration(_PeakOfBristle(1.0), "1", fit=False)
 
 
@@ -41,7 +42,7 @@ class AbstractRubbing(AbstractByLaws):
 
     def parameter_children(self: Any) -> Iterator[tuple[str, Any, Any]]:
         """Yield name, value and declaration of each field. With a bristle, `peak` must be 1, so a
-        fit of the whole contact does not change it.
+        fit of the whole contact must not change it.
         """
         for name, child, declaration in field_children(self):
             held = name == "peak" and self.bristle is not None
@@ -107,9 +108,8 @@ class AbstractRubbing(AbstractByLaws):
 
 
 def _vanishes_at(law: AbstractLaw) -> float | None:
-    """Return the lowest of the `breaks` [m/s or rad/s] of a law at which its friction is 0.
-
-    Return None if friction is > 0 at all breaks, and for a law whose numbers are traced.
+    """Return the lowest of the `breaks` [m/s or rad/s] of a law at which its friction is 0. Return
+    None if friction is > 0 at all breaks, or if numbers of the law are traced.
     """
     if any(map(is_traced, jax.tree.leaves(law))):
         return None
@@ -135,8 +135,8 @@ def no_bristle(machine: object, name: str, contact: object) -> None:
 
 
 def bristle_law(contact: Any, v: Number) -> tuple[Number, Number | float, Number]:
-    """Return three numbers of a contact's bristle: its force limit g > 0 at velocity v, the viscous
-    slope of the law, and the smallest g over all speeds.
+    """Return the bristle's force limit g > 0 at velocity v, the viscous slope of the law, and the
+    smallest g over all speeds.
     """
     parts = [_parts(law, absolute_speed(v)) for law in _laws(contact)]
     return tuple(_by_direction(v, list(part)) for part in zip(*parts, strict=True))
@@ -153,8 +153,8 @@ def element_law(contact: Any, v: Number, s: Integer) -> tuple[Number, Number | f
 
 
 def element_limits(contact: Any, v: Number) -> tuple[Number, Number]:
-    """Return the force limits of a bristle for forward and for backward motion at velocity `v`. For
-    the direction opposite to `v`, the limit is the law at rest.
+    """Return the force limits of a bristle for forward and for backward motion at velocity `v`. The
+    limit opposite to `v` is the law at rest.
     """
     forward, backward = (
         _parts(contact.law(m), jnp.where(m * v > 0, m * v, 0.0))[0] for m in (1, -1)
@@ -190,11 +190,10 @@ def _by_direction(v: Number | Integer, values: list[Any]) -> Any:
 
 
 def gives_energy_from(contact: Any) -> float | None:
-    """Return the lowest speed at which the bristle of a contact may generate energy. Return None if
-    such a speed does not exist, and if values of the contact are traced.
-
-    The criterion is the dissipated power f*v - dW/dt at the deflection, in the direction of motion,
-    for which this power is smallest.
+    """Return the lowest speed at which the bristle of a contact may generate energy; None if there
+    is no such speed, or if values of the contact are traced. Energy is generated if the dissipated
+    power f*v - dW/dt is negative at the deflection, in the direction of motion, for which this
+    power is smallest.
     """
     bristle = contact.bristle
     known = jax.tree.leaves((bristle, contact.law(1), contact.law(-1)))

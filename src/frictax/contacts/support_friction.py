@@ -17,13 +17,13 @@ class SupportFriction(AbstractRubbing):
 
     **Arguments:**
 
-    - `body`: name of the body that the friction acts on. It acts at flange_b, or at flange_a if
-      ``.flange_a`` is added to the name.
+    - `body`: name of the body that the friction acts on. Friction acts at flange_b, or at flange_a
+      if ``.flange_a`` is added to the name.
     - `f_pos`: law or M x 2 table of force [N] over speed v >= 0 [m/s]; default [[0, 1]].
     - `peak` >= 1: ratio of breakaway force to the sliding friction f_pos(0) at rest.
     - `f_neg`: the law of backward motion, also over speed >= 0; default `f_pos`.
     - `support`: name of the `Fixed` or body that carries the reaction force (Modelica's
-      useSupport). `s` is measured relative to it. Default: the housing at position 0.
+      useSupport). `s` is measured relative to this support. Default: the housing at position 0.
     - `bristle`: the presliding model: `LuGre`, `Dahl`, `ElastoPlastic` or `MaxwellSlip`; default:
       none, the contact sticks rigidly. A contact with a bristle has no entries in `run.events`. Its
       `peak` must be 1, and its breakaway force is f_pos(0).

@@ -1,6 +1,4 @@
-"""Follow a limit cycle while one parameter changes (`continued`, `Branch`), also around folds,
-until the cycle no longer exists.
-"""
+"""Follow a limit cycle while one parameter changes, also around folds (`continued`, `Branch`)."""
 
 import dataclasses
 from typing import Any
@@ -25,8 +23,8 @@ from .return_map import CONVERGED, PoincareSection, ReturnMap, Solution, return_
 
 
 class ReturnByParameter(eqx.Module):
-    """The image of a state under the return map, and the derivatives of the image. `y`, `after`:
-    derivatives by the state, and in the last column by the parameter.
+    """The image of a state under the return map. `y`, `after`: derivatives of the image with
+    respect to the state and, in the last column, to the parameter.
     """
 
     image: ReturnMap
@@ -59,25 +57,21 @@ class Point:
     tangent: np.ndarray
 
     def orient(self, tangent: np.ndarray) -> "Point":
-        """Return this point with the sign of its tangent chosen so that its scalar product with
-        `tangent` is positive.
-        """
+        """Return this point with a tangent whose scalar product with `tangent` is positive."""
         sign = np.copysign(1.0, self.tangent @ tangent)
         return dataclasses.replace(self, tangent=sign * self.tangent)
 
 
 class Curve:
-    """The curve of fixed points x = (state, parameter) of the return map. Each entry of x is
-    divided by its size, `scale`.
-    """
+    """The curve of fixed points x = (state, parameter) of the return map, divided by `scale`."""
 
     def __init__(self, cycle: LimitCycle, path: str, size: float) -> None:
         self.cycle, self.path = cycle, path
         self.scale = np.append(cycle.scale, size)
 
     def evaluate(self, x: np.ndarray) -> tuple[ReturnByParameter, np.ndarray, np.ndarray]:
-        """Return the return map at x, the residual (n,), and the derivatives of the residual by x
-        (n, n+1). The residual is image minus state, relative to the size of the state.
+        """Return the return map at x, the residual (n,), and the derivatives of the residual with
+        respect to x (n, n+1). The residual is image minus state, relative to the size of the state.
         """
         c = self.cycle
         at = _return_by_parameter(
@@ -98,8 +92,8 @@ class Curve:
             at, residual, matrix = self.evaluate(x)
             size = float(np.max(np.abs(residual)))
             worse = size > 0.5 * last
-            # If the steps no longer reduce the residual, the residual may be a rounding error. This
-            # is not so above 100 times the tolerance.
+            # If an iteration does not halve the residual, the residual may be a rounding error. A
+            # residual above 100 times the tolerance is not a rounding error.
             if not np.isfinite(size) or (worse and size > 100.0 * good):
                 return None
             full, off = np.vstack([matrix, normal]), float(normal @ (x - start))
@@ -107,8 +101,8 @@ class Curve:
                 tangent = np.linalg.solve(full, np.append(np.zeros(len(residual)), 1.0))
                 return Point(x, at, tangent / np.linalg.norm(tangent))
             step = np.linalg.solve(full, -np.append(residual, off))
-            # If an entry has the same value after every return, it is set to this value directly.
-            # The entry is then free of the rounding error of Newton's method.
+            # If an entry has the same value after every return, the entry is set to this value
+            # directly, without the rounding error of Newton's method.
             set_by_event = np.all(np.asarray(at.y) == 0, axis=1)
             x = x + step
             image = np.asarray(at.image.y) / self.scale[:-1]
@@ -147,7 +141,7 @@ class Curve:
             margin = 0.1 * (right - left)
             share = min(max(share, left + margin), right - margin)
             found = self.correct(before.x + share * before.tangent, before.tangent)
-            # Beyond a kink of the curve, Newton's method may fail to converge from either side.
+            # Beyond a kink of the curve, Newton's method may not converge from either side.
             slope = g1 if found is None else found.orient(before.tangent).tangent[-1]
             low, high = (low, (share, slope)) if slope * g1 > 0 else ((share, slope), high)
             if found is not None and way * found.x[-1] > way * best.x[-1]:
@@ -158,8 +152,8 @@ class Curve:
 
 
 def _growth(x: np.ndarray) -> float:
-    """Return the largest ratio of a state to its size, at least 1. The tolerance of the residual is
-    multiplied by this ratio.
+    """Return the largest ratio of a state to its size, at least 1: a factor on the residual's
+    tolerance.
     """
     return max(1.0, float(np.max(np.abs(x[:-1]))))
 
@@ -233,8 +227,8 @@ def continued(
     longest_step: ScalarLike = 0.05,
     past_folds: Checked[bool] = True,
 ) -> Branch:
-    """Follow a limit cycle while one parameter changes, by pseudo-arclength steps. These steps also
-    follow the branch around folds.
+    """Follow a limit cycle while one parameter changes, also around folds, by pseudo-arclength
+    continuation.
 
     Newton's method with exact derivatives finds each cycle, stable or unstable. If the branch turns
     back, the fold is located, and the branch continues back to the first value of the parameter. If
@@ -254,7 +248,8 @@ def continued(
     number, and for invalid values of the other arguments; `CycleError` if the state of `cycle` does
     not return to itself.
 
-    A mass on a belt sticks and slips. If the breakaway force is smaller, so is the amplitude:
+    A mass on a belt sticks and slips. With a smaller breakaway force, the amplitude is smaller,
+    too:
 
     >>> import frictax as fx
     >>> belt = fx.Mechanism(
@@ -340,8 +335,8 @@ def _follow_curve(
             step *= 0.25
             if step >= 1e-9:
                 continue
-            # Near the end the points are very close to each other. A point that is too close to the
-            # point before it is left out.
+            # Near the end of the branch the points are very close to each other. A point that is
+            # too close to the point before is left out.
             kept = [points[0]]
             for near_end in points[1:-1]:
                 if np.linalg.norm(near_end.x - kept[-1].x) > 0.01 * longest:

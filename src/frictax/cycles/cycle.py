@@ -1,6 +1,4 @@
-"""`LimitCycle`: a limit cycle with its events and multipliers, built from a fixed point of the
-return map.
-"""
+"""`LimitCycle`: a cycle with events and multipliers, built from a fixed point of the return map."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -30,7 +28,8 @@ from .return_map import (
 
 
 class CycleError(RuntimeError):
-    """The error if no limit cycle was found. Its message gives the reason and a remedy.
+    """The error if no limit cycle was found. The message of the error gives the reason and a
+    remedy.
 
     >>> import frictax as fx
     >>> block = fx.Mechanism(
@@ -83,9 +82,9 @@ class LimitCycle:
     - `multipliers` (n-1,): Floquet multipliers, the largest first: factors by which small
       disturbances grow in a period. A multiplier is 0 if a phase of sticking removes the
       disturbance. `stable`: whether all multipliers have an absolute value below 1.
-    - `return_map` (n, n): derivative of the state at the event by the state at this event one
-      period before; `monodromy` (n, n): derivative of the state after one period. It has an
-      additional multiplier 1, along the cycle.
+    - `return_map` (n, n): derivative of the state at the event with respect to the state at this
+      event one period before; `monodromy` (n, n): derivative of the state after one period with
+      respect to the start. The monodromy has an additional multiplier 1, along the cycle.
     - `residual`: largest difference of a state before and after a period, relative to its
       amplitude.
 
@@ -151,13 +150,13 @@ class LimitCycle:
 
         The function is pure: JAX can differentiate it (forward mode), compile it and batch it. The
         derivatives are exact through all events, by the implicit function theorem. In the
-        ``found.derived(...)`` of a fit, it gives the standard errors of period and amplitude.
+        ``found.derived(...)`` of a fit, `follow` gives the standard errors of period and amplitude.
 
-        **Arguments:** `machine`: a machine with the structure of this cycle's machine. Its values
-        must be similar, because the search starts at this cycle.
+        **Arguments:** `machine`: a machine with the structure of this cycle's machine. The values
+        of both machines must be similar, because the search starts at this cycle.
 
-        **Returns:** `CycleNumbers`. They are NaN if no cycle is found, or if the cycle has another
-        sequence of events.
+        **Returns:** `CycleNumbers`. All numbers are NaN if no cycle is found, or if the cycle has
+        another sequence of events.
         """
         return follow_compiled(machine, self.args, self._neighbourhood)
 
@@ -168,11 +167,12 @@ class LimitCycle:
         )
 
     def derivatives(self, paths: str | Iterable[str]) -> dict[str, CycleNumbers]:
-        """Return the derivatives of the cycle's numbers by the parameters at `paths`. They are
+        """Return the derivatives of the cycle's numbers with respect to the parameters at `paths`,
         exact through all events.
 
         **Returns:** a dict from path to `CycleNumbers`, whose fields are derivatives: of period,
-        extremes, amplitude and start. For a vector parameter they have one more axis, the last.
+        extremes, amplitude and start. For a vector parameter, the derivatives have one more axis at
+        the end.
         """
         names = [p.path for p in select(self.machine, paths)]
         values = {name: jnp.asarray(get(self.machine, name), float) for name in names}
@@ -253,8 +253,8 @@ class PhaseLog:
 
 
 def lasting_phases(ends: Float[np.ndarray, " k"]) -> Int[np.ndarray, " p"]:
-    """Return the indices of the phases that are longer than 1e-9 of the last end. `ends`: end of
-    each phase [s].
+    """Return the indices of the phases longer than 1e-9 of the last end. `ends`: end of each phase
+    [s].
     """
     return np.flatnonzero(np.diff(ends, prepend=0.0) > 1e-9 * ends[-1])
 
@@ -298,7 +298,7 @@ def build_cycle(
     y, half = np.asarray(found.y), float(found.image.after)
     path = compiled_run_to_section(machine, args, y, section, engine)
     log = PhaseLog.from_path(path, float(section.time))
-    # From the same state, a return must take the same time at another start time.
+    # The machine must not depend on time: a later return from the same state must last as long.
     later = dataclasses.replace(section, time=section.time + 0.37 * found.image.after)
     later_half = float(compiled_run_to_section(machine, args, found.y, later, engine).ys[-1, -1])
     if not abs(later_half - half) <= 1e-6 * half:
@@ -359,11 +359,9 @@ def _mirror_modes(machine: Machine, modes: np.ndarray) -> np.ndarray:
 
 def floquet_multipliers(derivatives: Any, scale: Any) -> np.ndarray:
     """Return n-1 eigenvalues of a return map's derivative (n, n), the largest first. The eigenvalue
-    0 in the direction of motion is left out.
-
-    An event or a phase of sticking makes some eigenvalues exactly 0. For such defective zeros an
-    eigenvalue solver returns a root of the rounding error. Therefore the null space is removed
-    first, step by step.
+    0 in the direction of motion is omitted. An event or a phase of sticking makes some eigenvalues
+    exactly 0. For such defective zeros an eigenvalue solver returns a root of the rounding error.
+    Therefore the null space is removed first, by repeated singular value decompositions.
     """
     n = len(scale)
     matrix = np.asarray(derivatives) * scale / np.asarray(scale)[:, None]

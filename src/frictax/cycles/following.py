@@ -1,6 +1,4 @@
-"""The limit cycle as a pure function of the machine, which JAX can differentiate, compile and
-batch.
-"""
+"""The limit cycle as a pure function of the machine, which JAX can differentiate and batch."""
 
 from typing import Any
 
@@ -52,10 +50,9 @@ class CycleNumbers(eqx.Module):
 
 
 class Neighbourhood(eqx.Module):
-    """The start and the options of a search for a cycle near a known cycle.
-
-    `y` (n,): state of the known cycle at its event; `scale` (n,): sizes of the states; `phases`:
-    number of phases in a return; `ends`: indices of the cycle's phases of nonzero length.
+    """The start and the options of a search for a cycle near a known cycle. `y` (n,): state of the
+    known cycle at its event; `scale` (n,): sizes of the states; `phases`: number of phases in a
+    return; `ends`: indices of the cycle's phases of nonzero length.
     """
 
     y: Any
@@ -68,7 +65,6 @@ class Neighbourhood(eqx.Module):
 
 def follow_cycle(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
     """Return the numbers of the cycle of `machine` near a known cycle; NaN if no cycle is found.
-
     The derivatives come from the implicit function theorem. The solution of Newton's method is used
     as a constant. One more Newton step, of length 0, adds the derivatives. Therefore the iterations
     are not differentiated.
@@ -92,11 +88,10 @@ def follow_cycle(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNu
 def cycle_derivatives(
     values: dict[str, Array], machine: Machine, args: PyTree, near: Neighbourhood
 ) -> dict[str, CycleNumbers]:
-    """Return the derivatives of `follow_cycle` by parameters. `values`: a dict from path to value.
-
+    """Return the derivatives of `follow_cycle` with respect to parameters. `values`: path -> value.
     The start of the cycle is known, so no equation is solved. One run gives the derivatives of the
-    return map by state and parameters. The result is a dict from path to `CycleNumbers`, which
-    contain derivatives. Their last axes are those of the parameter's value.
+    return map with respect to state and parameters. The result is path -> `CycleNumbers` of
+    derivatives, whose last axes are those of the parameter's value.
     """
     y, scale, n = jnp.asarray(near.y), jnp.asarray(near.scale), len(near.scale)
     section, engine = near.section, near.engine
@@ -131,18 +126,16 @@ _compiled_follow = interruptible_jit(follow_cycle)
 
 
 def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
-    """Return the result of `follow_cycle`. Use the programs already compiled by `limit_cycle`, if
-    the arguments are numbers.
-
-    A separate program takes longer to compile than hundreds of cycles take to compute. It is used
-    only inside other compiled code, or for derivatives.
+    """Return the result of `follow_cycle`, for numbers by programs that `limit_cycle` has compiled.
+    A separate program takes longer to compile than hundreds of cycles take to compute. Therefore it
+    is used only inside other compiled code, or for derivatives.
     """
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
         return _compiled_follow(machine, args, near)
     section, engine = near.section, near.engine
     start, scale = jnp.asarray(near.y), jnp.asarray(near.scale)
     found = compiled_solve_cycle(machine, args, start, section, scale, engine)
-    # If the result is a tracer, the machine is a constant of other code that JAX is tracing.
+    # If the result is a tracer, the machine is a constant of the code that JAX is tracing.
     if isinstance(found.y, Tracer):
         return _compiled_follow(machine, args, near)
     path = compiled_run_to_section(machine, args, np.asarray(found.y), section, engine)

@@ -68,8 +68,9 @@ def limit_cycle(
     """Find a limit cycle, such as hunting or stick-slip, by shooting.
 
     The machine is simulated from its start until the motion has approximately settled. Then
-    Newton's method solves for a state that is the same at two consecutive events of one kind. Its
-    derivatives are exact through all events. The cycle is exact to rounding and may be unstable.
+    Newton's method, with derivatives that are exact through all events, solves for a state that is
+    the same at two consecutive events of one kind. The cycle is exact to rounding and may be
+    unstable.
 
     **Arguments:**
 
@@ -82,13 +83,13 @@ def limit_cycle(
       "change" (any change of the contact's mode). `contact` is a name in a mechanism, and otherwise
       an index into the mode vector. By default it is the first contact whose mode still changes in
       the second half of the simulation. The default event is "rest" if this contact comes to rest,
-      and "change" otherwise. "rest" is the best choice: at rest the load is below the breakaway
-      force in both directions, so a Newton step does not release the contact too early.
+      and "change" otherwise. The event "rest" is the best choice: at rest the load is below the
+      breakaway force in both directions, so Newton's method does not release the contact too early.
     - `near`: a cycle of a similar machine. The search begins at its start, with its contact, event,
       `returns` and `symmetric`.
     - `returns`: how many times this event occurs in one period.
     - `symmetric`: whether the second half of the cycle is the first half with the opposite signs of
-      all states. This is so in a machine that is symmetric about 0.
+      all states. A machine that is symmetric about 0 can have such cycles.
     - `args`: arguments of a system of your own. `engine`: an `Adaptive`, by default
       Adaptive(rtol=1e-10, atol=1e-13).
 
@@ -169,8 +170,8 @@ def _settle(
     returns, symmetric = options["returns"], options["symmetric"]
     args, engine = options["args"], options["engine"]
     y, mode = as_system(machine).start(jnp.asarray(0.0))
-    # No event has the kind of this section, so the run does not end early. The types are the same
-    # in all calls, so that JAX traces each program only once.
+    # No event matches this section, so the run does not end early. The types are the same in all
+    # calls, so that JAX traces each program only once.
     section = PoincareSection(
         _int32([0, 0, 0]), _int32(2**30), _int32(mode), _float64(0.0), _float64(within)
     )

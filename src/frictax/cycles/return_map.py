@@ -17,7 +17,7 @@ from frictax.parameters import Integer, Modes, Number, State, Values
 from frictax.parameters.arrays import constant, least
 from frictax.programs import interruptible_jit
 
-CONVERGED = 1e-10  # [amplitudes of the states] residual at which Newton's method ends
+CONVERGED = 1e-10  # [amplitudes of the states] Newton's method ends at this residual
 ACCEPTED = 1e-7  # [amplitudes of the states] largest residual of an accepted limit cycle
 
 
@@ -29,13 +29,12 @@ def as_system(machine: Machine) -> AbstractHybridSystem:
 class ReturnSystem(AbstractHybridSystem):
     """A system that stops after a given number of events of one kind.
 
-    At such an event, entry `event[0]` of the mode changes from `event[1]` to `event[2]`. If
+    At an event of this kind, entry `event[0]` of the mode changes from `event[1]` to `event[2]`. If
     `event[2]` is rest, a direct change to the opposite direction also counts, as a rest of length
-    0. The return map is then smooth there.
+    0. Then the return map is smooth where a rest becomes a direct reversal.
 
-    The state has one more entry, the elapsed time. The mode has one more entry, the number of
-    remaining events. At the end of a run, state and time are those of the last event, with its
-    derivatives.
+    The state has one more entry, the elapsed time, and the mode one more, the number of remaining
+    events. At the end of a run, state and time are those of the last event.
     """
 
     system: AbstractHybridSystem
@@ -89,10 +88,9 @@ class PoincareSection(eqx.Module):
 
 
 class ReturnMap(eqx.Module):
-    """The result of one return, or the derivatives of this result.
-
-    `y` (n,): state at the event; `after` [s]: duration of the return; `events` (k,) [s]: times of
-    the first k events during the return; `arrived`: whether the event of the section occurred.
+    """The result of one return, or the derivatives of this result. `y` (n,): state at the event;
+    `after` [s]: duration of the return; `events` (k,) [s]: times of the first k events during the
+    return; `arrived`: whether the event of the section occurred.
     """
 
     y: Values
@@ -143,7 +141,7 @@ def return_with_derivatives(
     engine: Adaptive,
     events: int = 0,
 ) -> tuple[ReturnMap, ReturnMap]:
-    """Return the image of `y` under the return map, and the derivatives of the image by `y`."""
+    """Return the image of `y` under the return map, and its derivatives with respect to `y`."""
 
     def image_of(y: Any) -> Any:
         image = return_to_section(machine, args, y, section, engine, events)
@@ -154,10 +152,9 @@ def return_with_derivatives(
 
 
 class Solution(eqx.Module):
-    """A state `y` (n,), its `image` under the return map, and the `derivatives` of the image by y.
-
-    `residual`: the largest difference between `image` and `y`, relative to the size of the state;
-    `tried`: number of returns that were computed.
+    """A state `y` (n,), its `image` under the return map, and the `derivatives` of the image with
+    respect to y. `residual`: the largest difference between `image` and `y`, relative to the size
+    of the state; `tried`: number of returns that were computed.
     """
 
     y: Float[Array, " n"]
@@ -176,11 +173,10 @@ def solve_cycle(
     engine: Adaptive,
     events: int = 0,
 ) -> Solution:
-    """Solve for a fixed point of the return map by damped Newton steps that start at `y`.
-
-    The function is pure, so it can be compiled and batched. The derivative of the return map has a
-    low rank, because a phase of sticking removes disturbances. Except at a fold, 1 is not an
-    eigenvalue of this derivative. Therefore Newton's equations are regular.
+    """Solve for a fixed point of the return map by damped Newton steps that start at `y`. The
+    function is pure, so it can be compiled and batched. The derivative of the return map has a low
+    rank, because a phase of sticking removes disturbances. Except at a fold, 1 is not an eigenvalue
+    of this derivative. Therefore Newton's equations are regular.
     """
 
     def evaluate(y: Any, tried: Any) -> Solution:
@@ -205,8 +201,8 @@ def solve_cycle(
         best = jax.tree.map(lambda a, b: jnp.where(better, a, b), new, best)
         best = eqx.tree_at(lambda s: s.tried, best, new.tried)
         share = jnp.where(better, jnp.minimum(1.0, 4 * share), 0.25 * share)
-        # If an entry has the same value after every return, such as a speed of 0, it is set to this
-        # value directly.
+        # If an entry has the same value after every return, such as a speed of 0, the entry is set
+        # to this value directly.
         set_by_event = jnp.all(best.derivatives.y == 0, axis=1)
         move = share * newton_step(best.derivatives.y, best.image.y - best.y, scale)
         trial = jnp.where(set_by_event, best.image.y, best.y + move)
@@ -220,7 +216,6 @@ def solve_cycle(
 
 def newton_step(by_state: Array, residual: Array, scale: Any) -> Array:
     """Return the Newton step (n,) for a return map with the derivative `by_state` (n, n).
-
     `residual` is image minus state (n,), or (n, k) for k steps at once. The unknowns are divided by
     `scale` (n,) before the equations are solved.
     """
@@ -231,17 +226,13 @@ def newton_step(by_state: Array, residual: Array, scale: Any) -> Array:
 def extremes(
     machine: Machine, args: PyTree, y: Any, section: PoincareSection, ends: Any, engine: Adaptive
 ) -> tuple[Array, Array]:
-    """Return the lowest and the highest value of each state over the phases. Both can be
-    differentiated.
-
+    """Return the lowest and the highest value of each state over the phases, both differentiable.
     The motion is smooth within a phase. Each phase is evaluated at nodes. Between two nodes, a
     cubic through states and rates gives the time of an extremum. A quintic, which also uses the
-    second derivatives, gives its value.
-
-    **Arguments:** `ends` (k,): ends of the phases [s] after the start.
+    second derivatives, gives its value. `ends` (k,): ends of the phases [s] after the start.
     """
     begins = jnp.append(0.0, ends[:-1])
-    # `positions` are the nodes in a phase, from 0 to 1. They are denser at both ends.
+    # `positions` are the nodes in a phase, from 0 to 1. The nodes are denser at both ends.
     count, edge = 32, 1e-6
     inside = 0.5 * (1.0 - np.cos(np.pi * (np.arange(count) + 0.5) / count))
     positions = np.concatenate([[edge], inside, [1.0 - edge]])
@@ -267,8 +258,8 @@ def extremes(
 
 def _extrema_between(y: Array, f: Array, a: Array, t: Array) -> Array:
     """Return for each interval between two nodes the value at its extremum, or the value at its
-    first node if it has no extremum. The nodes are the second axis of the states `y`, the rates
-    `f`, the second derivatives `a` and the times `t`.
+    first node if it has no extremum. The nodes are the second axis of all arguments: states `y`,
+    rates `f`, second derivatives `a`, times `t`.
     """
     (y0, y1), (f0, f1), (a0, a1), (t0, t1) = ((x[:, :-1], x[:, 1:]) for x in (y, f, a, t))
     h = t1 - t0

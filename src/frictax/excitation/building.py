@@ -141,7 +141,7 @@ class DesignRequest(DesignSettings):
 
     @property
     def band(self) -> tuple[float, float]:
-        """The given frequency band [Hz], or five octaves upwards from 1/duration."""
+        """The given frequency band [Hz], or 1/duration to 32/duration (at most 0.2 rate)."""
         low = 1.0 / self.duration
         band = self.limits.band or (low, min(2**5 * low, 0.2 * self.rate))
         if band[1] > 0.5 * self.rate:
@@ -268,10 +268,9 @@ def _machine_under_test(
 
 
 def _drive_and_body(machine: Any, request: DesignRequest) -> tuple[str, str]:
-    """Return the names of the excited part and of the body whose motion is limited.
-
-    The excited part is by default the only controller or the only force. The body "" is the first
-    body of a system of the user's own.
+    """Return the names of the excited part and of the body whose motion is limited. The excited
+    part is by default the only controller or the only force. The body "" is the first body of a
+    system of the user's own.
     """
     drive, limits = request.drive, request.limits
     if not isinstance(machine, Mechanism):
@@ -386,8 +385,9 @@ def _wanted_indices(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
 def _output_weights(request: DesignRequest) -> np.ndarray:
     """Return the information per second of each output about a parameter with derivative 1.
 
-    Autocorrelated noise multiplies the information by the fraction of samples that are independent.
-    This factor is exact for motions that are slow compared with the correlation time `memory` [s].
+    Autocorrelated noise multiplies rate/sd**2 by (1 - rho)/(1 + rho), the fraction of independent
+    samples. This factor is exact for motions that are slow compared with the correlation time
+    `memory` [s].
     """
     memory, weights = request.memory or {}, []
     for name, sd in request.outputs.items():
@@ -444,7 +444,7 @@ def draw_machines(
 def prior_information(
     names: tuple[str, ...], size: np.ndarray, after: FitResult | None, priors: Any, x: np.ndarray
 ) -> Float[np.ndarray, "p p"]:
-    """Return the information of an earlier fit and priors on parameters divided by `size`."""
+    """Return the information of an earlier fit and priors about parameters divided by `size`."""
     known = np.zeros((len(names), len(names)))
     if after is not None:
         mine, theirs = _common_indices(names, after.names)

@@ -25,7 +25,7 @@ class Check(Summarised):
       that converged to the right minimum; `covered` (p,): fraction of these fits whose 95 %
       interval, by the default noise model, contains the true value.
     - `converged`: fraction of the fits that converged; `astray`: fraction that converged to another
-      minimum, where the cost is higher than noise causes in one of a million records.
+      minimum, whose cost is higher than noise causes in one of a million records.
 
     **Example:** at `Design.check`.
     """
@@ -76,7 +76,7 @@ def check_design(
     estimates with the predicted errors.
 
     Each record is fitted from two starts, and the better fit counts, because one start may lead to
-    another minimum. Two more starts follow if the cost is larger than noise causes in 39 of 40
+    another minimum. Two more fits follow if the cost is larger than noise causes in 39 of 40
     records, or if an estimate is at its bound.
 
     **Arguments:** `off`: relative standard deviation of the starts from the truth; `seed`;

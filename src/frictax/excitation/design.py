@@ -1,6 +1,4 @@
-"""Design an experiment (`design`): the search within limits, by Adam from several starts with
-successive halving, and the designed experiment with its errors (`Design`).
-"""
+"""Search for the excitation that identifies parameters best within limits (`design`, `Design`)."""
 
 import dataclasses
 import functools
@@ -52,7 +50,7 @@ class Design(Summarised, DesignVerbs):
     - `beside`: conventional experiment within the same limits -> its relative errors (p,).
     - `asked`: limited quantity -> (largest value in the run, limit); `events`: number of events.
     - `drawn` (k): parameter values (p,) of each machine drawn from `over`; `kept`: fraction of
-      these machines that keep all limits, 1 without machines.
+      these machines that stay within all limits, 1 without machines.
     - `slip`: duration of the shortest slip [samples]; `miss`: distance from an event that does not
       happen, as in `Margins`.
 
@@ -293,13 +291,13 @@ class Design(Summarised, DesignVerbs):
         return replace(self.problem.machine, dict(zip(self.names, x, strict=True)))
 
 
-# [criterion] weight of the penalty for limits and margins at the end of a search
+# [criterion] weight of the penalty for limits and margins in the last iteration of a search
 _PENALTY_WEIGHT = 5.0
 
 
 @dataclasses.dataclass
 class Candidate:
-    """Parameters `c` of an excitation, `cost` with full penalty, and largest relative `excess`."""
+    """Parameters `c` of an excitation, `cost` with full penalty, largest `excess` over a limit."""
 
     c: Float[np.ndarray, " k"]
     cost: float
@@ -315,9 +313,8 @@ class Candidate:
 
 
 class Descent:
-    """A search from one start by Adam.
-
-    The cost has kinks where events appear and disappear, so second-order methods fail.
+    """A search from one start by Adam. The cost has kinks where events appear and disappear, so
+    second-order methods fail.
     """
 
     def __init__(
@@ -331,7 +328,7 @@ class Descent:
         self.done, self.steps = 0, steps
 
     def step(self) -> None:
-        """Evaluate the current excitation, and make a step of Adam."""
+        """Evaluate the current excitation, and make one iteration of Adam."""
         # The weight of the penalty increases during the search, from a hundredth to its full value.
         weight = _PENALTY_WEIGHT * 0.01 ** (1.0 - self.done / self.steps)
         u = self.problem.compiled_excitation(self.c)
@@ -353,7 +350,9 @@ class Descent:
 
 @functools.lru_cache(maxsize=8)
 def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the compiled initialisation and step of Adam for this number of steps."""
+    """Return two compiled functions of Adam: initialisation, and update in one of `steps`
+    iterations.
+    """
     # The parameters of an excitation are about 1 in size. Therefore the first learning rate is 0.1.
     schedule = optax.cosine_decay_schedule(0.1, steps, 0.05)
     adam = optax.chain(optax.clip_by_global_norm(5.0), optax.adam(schedule))
@@ -368,10 +367,9 @@ def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
 def mean_cost(
     problem: DesignProblem, machines: Sequence[np.ndarray], u: Any, weight: float
 ) -> tuple[float, np.ndarray, float, bool]:
-    """Average the cost of the drive u over the machines.
-
-    **Returns:** the cost with the full penalty, the gradient by the drive with the penalty weight
-    `weight`, the largest excess over a limit, and whether all runs succeeded.
+    """Average the cost of the drive u over the machines. Return the cost with the full penalty, the
+    gradient with respect to the drive (penalty weight `weight`), the largest excess over a limit,
+    and whether all runs succeeded.
     """
     cost, gradient, excess, succeeded = 0.0, np.zeros(np.shape(u)), -np.inf, True
     for x in machines:
@@ -394,9 +392,9 @@ def search_excitation(
     seed: int,
     work: Work,
 ) -> Candidate:
-    """Search in three stages, and return the best excitation. The first stage gives each start a
-    quarter of the steps. The second stage gives the better half of the starts a third of the steps.
-    The last stage gives half of these the remaining steps.
+    """Search in three stages, and return the best excitation. Each start gets a quarter of the
+    iterations. Then the better half of the searches gets a third, and the better half of these
+    searches gets the remaining iterations.
     """
     draws = np.random.default_rng(seed)
     with nested_work():
@@ -415,7 +413,8 @@ def search_excitation(
                 "`design` found no excitation under which the machine can be simulated: see whether"
                 " `Limits` and the machine's values fit each other."
             )
-        # Each stage is a pair: the number of searches that continue, and the number of their steps.
+        # Each stage is a pair: the number of searches that continue, and the number of their
+        # iterations.
         first, second, half = steps // 4, steps // 3, (len(descents) + 1) // 2
         schedule = [(half, second), ((half + 1) // 2, steps - first - second)]
         schedule = [(len(descents), first), *schedule] if len(descents) > 1 else [(1, steps)]
@@ -436,11 +435,10 @@ def search_excitation(
 
 
 def _reduced_start(problem: DesignProblem, nominal: np.ndarray, c: np.ndarray) -> np.ndarray | None:
-    """Reduce an excitation until it exceeds the limits by less than a factor of 11.
-
-    Return None if the simulation fails, or if the experiment contains no information: a machine at
-    rest gives no gradient. The excitation is not reduced to the limits. Large motions have many
-    events, and these events remain when the search makes the motions smaller.
+    """Reduce an excitation until it exceeds the limits by less than a factor of 11. Return None if
+    the simulation fails, or if the experiment contains no information: a machine at rest gives no
+    gradient. The excitation is not reduced to the limits, because large motions have many events,
+    and these events remain when the search makes the motions smaller.
     """
     without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
     for _ in range(8):
@@ -467,10 +465,10 @@ def design(
 ) -> Design:
     """Design the excitation of `machine` that identifies its parameters best, within `limits`.
 
-    A search minimises the expected errors of the parameters from a record of `outputs`. Its
-    gradients are exact through breakaway, sticking and stops, because the Fisher information is a
-    state of the run (`information`). A sum over samples jumps where an event passes a sample, so
-    its derivative is wrong.
+    A search minimises the expected errors of the parameters from a record of `outputs`. The
+    gradients of the search are exact through breakaway, sticking and stops, because the Fisher
+    information is a state of the run (`information`). A sum over samples would jump where an event
+    passes a sample, so its derivative would be wrong.
 
     **Arguments:**
 
@@ -492,18 +490,18 @@ def design(
     - `inputs`: other driven part -> its samples. `instruments`: as for `fit`. If a gain is unknown,
       add for example ``"outputs.mass.v.gain"`` to `free`.
     - `memory`: output -> correlation time of its noise [s]. One sample then counts as (1 - r)/(1 +
-      r) independent samples with r = exp(-1/(rate*memory)). This is accurate for motions that are
-      slow compared with the correlation time.
+      r) independent samples with r = exp(-1/(rate*memory)). The number is accurate for motions that
+      are slow compared with the correlation time.
     - `over`: distribution of the machines if parameter values are uncertain: a relative scatter, a
       dict path -> scatter, a fit (its covariance), or a `Posterior`. The criterion is then the mean
       over the given machine and `machines` drawn machines. All experiments are reduced until 97 %
-      of 200 drawn machines keep the limits.
+      of 200 drawn machines stay within the limits.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
     - `beside`: an existing record under the same drive, for comparison.
     - `size`: name -> error that counts as a relative error of 1, by default the value. `margins`: a
       `Margins`. `hold`: whether the drive is held between samples.
-    - `engine`: an `OnSamples`. `starts`, `steps`: number of searches and of steps; `seed`: of the
-      random starts. `progress`: as in `fit`.
+    - `engine`: an `OnSamples`. `starts`, `steps`: number of searches, and of their iterations;
+      `seed` of the random starts. `progress`: as in `fit`.
 
     **Returns:** a `Design`.
 
@@ -592,17 +590,18 @@ def design(
 def _reduce_for_machines(
     problem: DesignProblem, u: np.ndarray, drawn: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, tuple[ExperimentRun, ...]]:
-    """Reduce the excitation until nearly all of the machines `drawn` keep the limits.
+    """Reduce the excitation until nearly all of the machines `drawn` stay within the limits.
 
     **Returns:** the excitation, and its run on each machine.
     """
-    wanted = 0.97  # fraction of the machines that must keep the limits
+    wanted = 0.97  # fraction of the machines that must stay within the limits
     trials = 8  # number of bisection steps; the scale is then accurate to 1 %
     runs = _runs(problem, u, drawn)
     if share_within_limits(runs) >= wanted:
         return u, runs
-    # A machine that keeps the limits usually also keeps them under a smaller excitation. Therefore
-    # the bisection simulates only the other machines. At its end all machines are simulated.
+    # A machine within the limits is usually also within the limits under a smaller excitation.
+    # Therefore the bisection simulates only machines that exceed a limit. After it all machines are
+    # simulated.
     allowed = len(drawn) - round(wanted * len(drawn))
     beyond = [x for x, run in zip(drawn, runs, strict=True) if not run.within_limits]
     scaled = lambda scale: problem.centre + scale * (u - problem.centre)  # noqa: E731

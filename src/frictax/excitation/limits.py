@@ -54,8 +54,8 @@ class Limits:
 class Margins:
     """Distances of an experiment from changes of the event sequence.
 
-    Near such a change the cost of a later fit has jumps or kinks. A search may stop there, and then
-    the errors differ from the predicted errors.
+    Near a change of the event sequence, the cost of a later fit has jumps or kinks. A search may
+    stop there, and then the errors differ from the predicted errors.
 
     **Arguments:**
 

@@ -89,7 +89,7 @@ class DesignProblem:
     - `names`, `units`, `lower` (p,): names, units and lower bounds of the parameters; `size` (p,):
       the error of each parameter that counts as a relative error of 1; `wanted`: indices of the
       parameters whose errors are minimised.
-    - `drive`: the excited part. Its values are `centre` plus `scale` times a curve, which is
+    - `drive`: the excited part. The drive is `centre` plus `scale` times a curve, which is
       saturated if `bounded`. `body`: the body whose motion is limited.
     - `weight` (c,), `restarts`: as in `InformationSystem`; `known` (p, p): relative information
       from an earlier fit and from priors.
@@ -143,8 +143,8 @@ class DesignProblem:
         return np.asarray(self.under_test.t)
 
     def excitation(self, c: Float[Numbers, " k"]) -> Float[Numbers, " n"]:
-        """Return the drive (n,) for the parameters c of the excitation. It is a NumPy array if c is
-        one, otherwise a JAX array.
+        """Return the drive (n,) for the parameters c of the excitation. The array is of NumPy if c
+        is of NumPy, and otherwise of JAX.
         """
         raw = self.shape.curve(self.basis, c)
         if self.bounded and not self.shape.bounded:
@@ -158,7 +158,7 @@ class DesignProblem:
 
     @functools.cached_property
     def pull_back(self) -> Any:
-        """Compiled function that converts the gradient by the drive to the gradient by c."""
+        """Compiled function: gradient with respect to the drive -> gradient with respect to c."""
         return interruptible_jit(lambda c, gradient: jax.vjp(self.excitation, c)[1](gradient)[0])
 
     @functools.cached_property
@@ -209,7 +209,7 @@ class DesignProblem:
             lambda t, y, m: sensitive.guard(t, state(y), m, None)
         )(t, path.ys, modes)
         slip, miss = _slip_and_miss(guards, own, path, count, t)
-        # The sum over samples gets no derivatives, because they would be wrong.
+        # The sum over samples is not differentiated, because its derivatives would be wrong.
         fixed, ys = constant((system, path.ys))
         rates = jax.vmap(lambda t, y, m: fixed.information_rates(t, state(y), m))(t, ys, own)
         step = self.t[1] - self.t[0]
@@ -219,7 +219,7 @@ class DesignProblem:
         machine, loads = sensitive.family.system(x), []
 
         def value(name: str, t: Array, y: Array, mode: Array) -> Array:
-            if name.startswith("der("):  # The limit is on the rate of a state.
+            if name.startswith("der("):  # Here the limit is on the rate of a state.
                 return machine.flow(t, y, mode, None)[machine.states().index(name[4:-1])]
             return variable_at(machine, name, t, y, mode)
 
@@ -241,7 +241,7 @@ class DesignProblem:
         )
 
     def drive_exceeds_limit(self, u: Float[np.ndarray, " n"]) -> bool:
-        """Return whether the drive itself exceeds a limit. This check needs no simulation."""
+        """Return whether the drive itself exceeds a limit, which needs no simulation."""
         most = [limit.limit for limit in self.limits if limit.variable == self.drive]
         return bool(np.max(np.abs(u - self.centre)) > (1.0 + ROUNDING) * min(most, default=np.inf))
 
@@ -249,7 +249,7 @@ class DesignProblem:
         """Return the covariance of the relative errors, including the known information."""
         size = jnp.asarray(self.size)
         relative = information * jnp.outer(size, size) + self.known
-        bound = 1e-4  # added information; it limits the relative error of a parameter to 100
+        bound = 1e-4  # added information, which limits the relative error of a parameter to 100
         return jnp.linalg.inv(relative + bound * jnp.eye(size.size))
 
     def criterion_at(self, information: Float[Array, "p p"]) -> Float[Array, ""]:
@@ -266,10 +266,10 @@ class DesignProblem:
         self, u: Float[Array, " n"], x: Float[Array, " p"], penalty_weight: Any
     ) -> tuple[Float[Array, ""], tuple[ExperimentRun, Array]]:
         """Return the cost, and the pair of run and penalty. The cost is the criterion plus the
-        weighted penalty for violated limits and margins.
+        penalty for violated limits and margins, times `penalty_weight`.
         """
         run = self.run(u, x)
-        aim = 0.99  # The search aims at 99 % of each limit, so that its result keeps the limit.
+        aim = 0.99  # The search aims at 99 % of each limit, so that its result is within the limit.
         excess = jax.nn.relu(run.loads / aim - 1.0)
         penalty = 20.0 * jnp.sum(excess + excess**2)
         for value, margin in ((run.slip, self.margins.slip), (run.miss, self.margins.miss)):
@@ -279,17 +279,17 @@ class DesignProblem:
 
     @functools.cached_property
     def cost_and_gradient(self) -> Any:
-        """Compiled, interruptible function that returns `cost` and its gradient by the drive."""
+        """Compiled, interruptible function of `cost` and its gradient with respect to the drive."""
         program = interruptible_jit(jax.value_and_grad(self.cost, has_aux=True))
         return lambda u, x, weight: program(u, x, jnp.asarray(weight))
 
     def run_once(self, u: Float[Numbers, " n"], x: Float[Numbers, " p"]) -> ExperimentRun:
-        """Return `run` by the compiled program of the search, which saves a compilation."""
+        """Return `run`, computed by the compiled program of the search."""
         return self.cost_and_gradient(u, x, 1.0)[0][1][0]
 
     @functools.cached_property
     def run_repeatedly(self) -> Any:
-        """The function `run`, compiled by itself for many runs; it can be interrupted."""
+        """Compiled, interruptible function `run`, for many simulations."""
         return interruptible_jit(lambda u, x: self.run(u, x))
 
     def _contact_modes(self, modes: int) -> int:
@@ -300,9 +300,8 @@ class DesignProblem:
 
 
 def design_criterion(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[Array, ""]:
-    """Return the logarithm of the criterion `kind` for relative errors with this covariance.
-
-    E: error of the worst combination of parameters; minimax: error of the worst parameter; A: root
+    """Return the logarithm of the criterion `kind` for relative errors with this covariance. E:
+    error of the worst combination of parameters; minimax: error of the worst parameter; A: root
     mean square error; D: geometric mean of the errors along the principal axes.
     """
     if kind == "D":
@@ -313,7 +312,7 @@ def design_criterion(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[
     if kind == "A":
         return 0.5 * jnp.log(jnp.mean(variance))
     # The mean of the 8th powers replaces the maximum, which is not differentiable. The division by
-    # `largest` only avoids overflow. The result does not depend on it.
+    # `largest` only avoids overflow, and does not change the result.
     largest = constant(jnp.max(variance))
     return 0.5 * (jnp.log(largest) + jnp.log(jnp.sum((variance / largest) ** 8)) / 8)
 
@@ -328,13 +327,12 @@ def is_position_controller(machine: Any, drive: str) -> bool:
 def _slip_and_miss(
     guards: Callable[[Array], Array], modes: Array, path: Any, count: int, t: Array
 ) -> tuple[Array, Array]:
-    """Return the duration of the shortest slip [samples], and the distance from an absent event.
+    """Return the duration of the shortest slip [samples], and the distance from an event that does
+    not happen.
 
-    This distance is the smallest local minimum of an event function, divided by its largest value.
-    It also includes `_standstill_reserve`.
-
-    **Arguments:** `guards`: function from modes at the samples to the event functions there;
-    `modes` and `path` of the run; `count`: number of contacts.
+    The distance is the smallest local minimum of an event function, divided by its largest value,
+    or `_standstill_reserve` if that is smaller. `guards`: function from modes at the samples to the
+    event functions there; `modes` and `path` of the run; `count`: number of contacts.
     """
     step, margins = t[1] - t[0], guards(modes)
     big = jnp.asarray(1e3)
@@ -378,20 +376,19 @@ def _standstill_reserve(
     """Return how far a contact is from the boundary between standstill and reversal at `times`.
 
     The reserve is the smallest absolute value of the event functions of breakaway, relative to half
-    of their largest value while the contact sticks.
-
-    **Arguments:** `rests`: event functions at the samples for a stuck contact; `margins`: event
-    functions in the actual modes; `stuck`: at which samples the contact sticks.
+    of their largest value while the contact sticks. `rests`: event functions at the samples for a
+    stuck contact; `margins`: event functions in the actual modes; `stuck`: True where the contact
+    sticks.
     """
     finite = jnp.isfinite(rests)
     g = jnp.where(finite, rests, 0.0)
-    own = finite & (rests != margins)  # Event functions of other contacts are left out.
+    own = finite & (rests != margins)  # Event functions of other contacts are excluded.
     k = jnp.clip(jnp.searchsorted(t, times) - 1, 0, t.shape[0] - 2)
     w = jnp.clip((times - t[k]) / (t[k + 1] - t[k]), 0.0, 1.0)[:, None]
     between = (1 - w) * g[k] + w * g[k + 1]
     own = jnp.any(own & ~stuck[:, None], axis=0)
-    # Halfway between both directions, the two event functions of breakaway are equal. Each is then
-    # half of its largest value.
+    # If the load is halfway between breakaway in both directions, the two event functions of
+    # breakaway are equal. Each is then half of its largest value.
     at_rest = jnp.max(jnp.where(stuck[:, None], g, 0.0), axis=0)
     most = constant(jnp.where(at_rest > 0, at_rest, jnp.max(g, axis=0))) / 2
     counts = own & (most > 0) & finite[k] & finite[k + 1]

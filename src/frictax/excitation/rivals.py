@@ -48,15 +48,14 @@ def _criterion(problem: DesignProblem, run: ExperimentRun) -> float:
 
 
 def _best_staircase(problem: DesignProblem) -> Rival | None:
-    """Return the best staircase of speeds; None if the machine cannot follow one.
-
-    If the excitation is a force, a stiff position controller follows the staircase.
+    """Return the best staircase of speeds; None if the machine cannot follow one. If the excitation
+    is a force, a stiff position controller follows the staircase.
     """
     drive_of = motion_to_drive(problem)
     if drive_of is None:
         return None
     draws, best, lowest = np.random.default_rng(0), None, np.inf
-    count = 15  # number of random staircases, and of variations of the best staircase after them
+    count = 15  # number of random staircases, and then of variations of the best staircase
     for k in range(2 * count):
         if k < count:
             shape = Staircase(speeds=2 + k % 5, turn=(0.1, 0.3, 0.6)[k % 3])
@@ -77,8 +76,8 @@ def _best_staircase(problem: DesignProblem) -> Rival | None:
 
 
 def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray | None] | None:
-    """Return a function that converts a motion between -1 and 1 to the drive which produces it, or
-    None if such a function does not exist.
+    """Return a function from a motion between -1 and 1 to the drive that produces it; None if there
+    is none.
     """
     machine = problem.under_test.setup.machine
     if problem.excites_reference:
@@ -91,7 +90,7 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
     if travel is None or not (isinstance(body, AbstractBody) and isinstance(drive, Force | Torque)):
         return None
     if drive.body.partition(".")[0] != problem.body:
-        return None  # With a gear in between, the controller would hold another body.
+        return None  # With a gear in between, the controller would act on another body.
     frequency = 20.0  # [Hz] bandwidth of the controller, which is high compared with the motion
     kp, kv = 0.5 * np.pi * frequency, 2 * np.pi * frequency * float(body.inertia())
     x0 = float(problem.under_test.system(problem.under_test.values()).start(jnp.zeros(()))[0][0])
@@ -116,9 +115,8 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
 def largest_within_limits(
     problem: DesignProblem, drive_of: Callable[[float], np.ndarray | None], least: float = 1e-3
 ) -> tuple[np.ndarray, ExperimentRun] | None:
-    """Return the largest drive within all limits, and its run.
-
-    Bisection finds the scale of the drive, at most 1. If it is below `least`, return None.
+    """Return the largest drive within all limits, and its run. Bisection finds the scale of the
+    drive, at most 1. Return None if it is below `least`.
     """
     x, best, low, high = problem.under_test.values(), None, 0.0, 1.0
     for k in range(8):  # Eight steps of bisection give the scale within 1 %.

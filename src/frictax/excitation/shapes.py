@@ -14,7 +14,7 @@ from frictax.parameters import Numbers
 Band = tuple[float, float]
 Times = Float[np.ndarray, " n"]
 Basis = Float[np.ndarray, "n b"]
-_REST = 0.05  # fraction of the duration in which a curve rises from 0, and falls to 0 at the end
+_REST = 0.05  # fraction of the duration during which a curve rises from 0, or falls to 0 at its end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,8 +35,8 @@ class AbstractShape(abc.ABC):
     def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
         """Return the curve for the parameters `c`, between about -1 and 1 (exactly if `bounded`).
 
-        The default is linear in `c`. If `c` is a NumPy array, so is the result, because compiling
-        takes longer than evaluating many curves.
+        The default is linear in `c`. For a NumPy array `c` the result is a NumPy array, because
+        compiling takes longer than evaluating many curves.
         """
         return namespace(c).asarray(basis) @ c
 
@@ -258,7 +258,7 @@ def _smoothing(t: Times, corner: float) -> np.ndarray:
 
 
 def _smooth_polyline(basis: Basis, times: Numbers, heights: Numbers) -> Numbers:
-    """Return a smoothed polyline that starts at 0 and has the `heights` at `times`. Times are
+    """Return a smoothed polyline that starts at 0 and has the `heights` at `times`. The `times` are
     fractions of the time between the rests at both ends.
     """
     share, xp = (basis[:, 0] - _REST) / (1.0 - 2.0 * _REST), namespace(times)
@@ -281,6 +281,6 @@ def namespace(x: Numbers) -> Any:
 
 
 def _scaled_heights(c: np.ndarray, first: int, factor: float) -> np.ndarray:
-    """Return `c` with scaled heights, which its entries from index `first` on describe."""
+    """Return `c` with scaled heights. Entries of `c` from index `first` on are arctanh(height)."""
     heights = np.clip(factor * np.tanh(c[first:]), -0.999, 0.999)
     return np.concatenate([c[:first], np.arctanh(heights)])

@@ -1,10 +1,11 @@
 """Locks for writing, which all processes, users, containers and hosts of a shared disk respect.
 
-A lock of the system on the lock file (flock) shows whether a process of this host is at work. It
-ends with its process, in any container and for any user. Many shared disks do not pass such locks
-to other hosts, and some systems do not support them. Therefore the process that has the lock also
-changes its file every few seconds. A file that no longer changes belongs to a process that was
-killed. Clocks are not compared, and process numbers are only for the message.
+A lock of the system on the lock file (flock) shows whether a process of this host is at work. The
+system releases this lock when the process ends, in any container and for any user. Many shared
+disks do not pass such locks to other hosts, and some systems do not support them. Therefore the
+process that has the lock also changes its file every few seconds. A file that no longer changes
+belongs to a process that was killed. Clocks are not compared, and process numbers are only for the
+message.
 """
 
 import contextlib
@@ -23,21 +24,17 @@ from frictax.text import printable
 from .replacing import is_at, lock_file
 
 _BEAT = 3.0  # [s] interval at which the process with a lock changes its lock file
-_SILENCE = 20.0  # [s] time without a change after which this process counts as ended
-_LOOK = 0.5  # [s] interval at which the lock file of another host is read
+_SILENCE = 20.0  # [s] a process whose lock file does not change for this time counts as ended
+_LOOK = 0.5  # [s] interval at which the lock file of a process on another host is read
 _LARGEST = 4096  # [bytes] largest part of a lock file that is read
 _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @contextlib.contextmanager
 def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
-    """Hold a lock in this context: create the file `path`, and remove it at the end.
-
-    **Arguments:** `what`: name of the locked file, such as "fleet.parquet"; `remedy`: what another
-    process can do instead of waiting, such as "name another file".
-
-    **Raises:** `FileExistsError` with one sentence if another process has the lock;
-    `PermissionError` if another user left it and only that user may remove it.
+    """Hold a lock in this context: create the file `path`, and remove it at the end of the context.
+    Raise an error with one sentence if another process has the lock. This sentence contains `what`,
+    the name of the locked file, and `remedy`, what another process can do instead of waiting.
     """
     while True:
         try:
@@ -128,7 +125,7 @@ def _beat(file: int, ended: threading.Event) -> None:
     count = 0
     while not ended.wait(_BEAT):
         count += 1
-        # A full disk is ignored here, because the writer of the results reports it.
+        # The error of a full disk is ignored here, because the writer of the results reports it.
         with contextlib.suppress(OSError):
             _write(file, count)
 
@@ -143,9 +140,7 @@ def _write(file: int, beat: int) -> None:
 
 
 def _content(path: Path) -> bytes:
-    """Return the content of a file. The file is opened again, because a shared disk updates it only
-    then.
-    """
+    """Open and read a file. A shared disk updates a file only when it is opened again."""
     try:
         file = os.open(path, os.O_RDONLY | _FLAGS)
     except OSError:

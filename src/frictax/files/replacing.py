@@ -25,13 +25,9 @@ def write_whole(
     sync: bool = True,
     mode: int | None = None,
 ) -> None:
-    """Write one file. If this fails or is killed, the old file remains.
-
-    **Arguments:** `sync`: whether the content must survive a power failure; `mode`: permissions of
-    the file, by default those of the old file.
-
-    **Raises:** `FileExistsError` if the file exists and `replace` is false; `OSError` with one
-    sentence if the file cannot be written.
+    """Write one file. If writing fails or the process is killed, the old file remains. `sync`:
+    whether the content must survive a power failure; `mode`: permissions of the file, by default
+    those of the old file.
     """
     with _one_sentence([target]):
         finish_interrupted(target.parent)
@@ -55,11 +51,7 @@ def write_whole(
 
 
 def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
-    """Write several files of one folder, all or none, also if the process is killed.
-
-    **Raises:** `FileExistsError` if one of them exists and `replace` is false; `OSError` with one
-    sentence if they cannot be written.
-    """
+    """Write several files of one folder: all or none of them, even if the process is killed."""
     targets = list(files)
     if len(targets) < 2:
         for target in targets:
@@ -117,11 +109,8 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
 
 def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
     """Complete or undo the writing of a killed process in `folder`, and remove its temporary files.
-
-    **Arguments:** `reading`: whether the caller only reads. Then a folder that cannot be written
-    raises no error, and the function waits for a process that is renaming files at this moment.
-
-    **Raises:** `OSError` if files of the user cannot be put in place.
+    If the caller is only `reading`, a folder that cannot be written raises no error, and the
+    function waits for a process that is renaming files at this moment.
     """
     try:
         found = [match for name in os.listdir(folder) if (match := _OURS.fullmatch(name))]
@@ -152,7 +141,7 @@ def _create_locked(folder: Path, ending: str) -> tuple[Path, int]:
     while True:
         path = folder / f".frictax-{secrets.token_hex(8)}.{ending}"
         file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
-        # Another process may have removed the new file as an abandoned one. Then try again.
+        # Another process may have removed the new file before it was locked. Then try again.
         if lock_file(file) is not False and is_at(path, file):
             return path, file
         os.close(file)
@@ -202,7 +191,7 @@ def _go_back(folder: Path, token: str, names: list[list]) -> None:
 
 
 def _finish(folder: Path, token: str, reading: bool) -> None:
-    """Complete or undo the work of a journal whose process is gone."""
+    """Complete or undo the work of a journal whose process has ended."""
     path = _journal(folder, token)
     try:
         journal = _open(path)
@@ -210,7 +199,7 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
         return
     is_finished = False
     try:
-        # [s] time limit for waiting; a process between two renames ends sooner
+        # [s] longest waiting time; a process that is renaming files needs less
         until = time.monotonic() + 10.0
         while not _is_abandoned(journal):
             if not reading or _FORWARD not in _lines(journal) or time.monotonic() > until:
@@ -280,7 +269,7 @@ def _open(path: Path) -> int:
 
 
 def is_at(path: Path, file: int) -> bool:
-    """Return whether the open file still has this name."""
+    """Return whether the open file `file` is still the file at `path`."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(file))
     except OSError:
@@ -311,10 +300,10 @@ def lock_file(file: int) -> bool | None:
 
 
 def _is_abandoned(file: int) -> bool:
-    """Return whether the process that wrote an open file is gone."""
+    """Return whether the process that wrote an open file has ended."""
     is_free = lock_file(file)
     if is_free is None:
-        # [s] An older file counts as abandoned.
+        # [s] Without locks, an older file counts as abandoned.
         return time.time() - os.fstat(file).st_mtime > 3600.0
     return is_free
 
@@ -350,12 +339,8 @@ def _one_sentence(current: list[Path]) -> Iterator[None]:
 
 
 def check_target(path: str | Path, what: str) -> Path:
-    """Return the file to write, with links followed, or raise the reason in one sentence.
-
-    **Arguments:** `what`: the thing to be written, such as "the report", for messages.
-
-    **Raises:** `IsADirectoryError`, `FileNotFoundError`, `NotADirectoryError`, `FileExistsError` or
-    `PermissionError`.
+    """Return the file to write, with links followed, or raise an error with one sentence. `what`:
+    the thing to be written, such as "the report".
     """
     asked, target = Path(path), Path(path).resolve()
     folder = target.parent
@@ -404,8 +389,6 @@ def check_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None
 def made_folder(folder: Path) -> Iterator[None]:
     """Create a folder and those above it for the work in this context. If the work fails, remove
     created folders that are empty.
-
-    **Raises:** `NotADirectoryError` with one sentence if `folder` is a file.
     """
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file. Name another folder with --out.")

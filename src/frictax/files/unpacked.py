@@ -41,7 +41,7 @@ def check_mat(path: Path) -> None:
 
 def _mat_parts(path: Path) -> Iterator[bytes]:
     """Yield the unpacked content of a MAT-file of version 5, in parts aligned to 8 bytes."""
-    step = 1 << 20  # [bytes] unpacked in one step
+    step = 1 << 20  # [bytes] unpacked at once
     with path.open("rb") as file:
         head = file.read(128)
         order = "big" if head[126:128] == b"MI" else "little"

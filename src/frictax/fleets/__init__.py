@@ -5,7 +5,7 @@ Read the code in this order:
 - `sources`: the records;
 - `chunks`: the plan, the fit of a list of records, and finished parts on disk;
 - `table`: the rows; `workers`: processes and clusters; `fleet`: the public function;
-- `statistics`: population, drift and verdicts; `page`: the report on them.
+- `statistics`: population, drift and verdicts; `page`: the report of a fleet.
 """
 
 from .chunks import Chunk as Chunk, Task as Task, fitted_chunk as fitted_chunk

@@ -1,9 +1,4 @@
-"""The work of a fleet in chunks of records: the plan, the fit of one chunk, and finished chunks on
-disk.
-
-`plan_chunks` groups the records. `fitted_chunk` turns one chunk into rows of the table, in any
-process. `PartsFolder` stores the rows of finished chunks until the table is complete.
-"""
+"""Divide the records of a fleet into chunks, fit one chunk, and store finished chunks on disk."""
 
 import contextlib
 import dataclasses
@@ -38,8 +33,7 @@ _PLAN_FILE = "plan.json"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
-    """The machine of a fleet and the options of its fits. They are read from a problem file, or
-    given as objects.
+    """The machine of a fleet and the options of its fits, from a problem file or as objects.
 
     - `problem`: the problem file; `label`: the record in that file whose table defines how each
       data file is read.
@@ -64,8 +58,8 @@ class Task:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chunk:
-    """Records that are fitted together. `sources`: one for each record; `about`: a `DataFrame` with
-    one row for each record; `values`: parameter path -> one number for each record.
+    """Records that are fitted together. `about`: a `DataFrame` with one row for each record;
+    `values`: parameter path -> one number for each record.
     """
 
     number: int
@@ -76,8 +70,8 @@ class Chunk:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Plan:
-    """The plan of a fleet: its chunks, the names of all records in their `order`, and `digest`, a
-    checksum of machine, options and data.
+    """The plan of a fleet. `order`: names of all records; `digest`: checksum of machine, options,
+    data.
     """
 
     task: Task
@@ -108,7 +102,7 @@ def plan_chunks(
         try:
             digest.update(key_text(fits, fixed=True).encode())
         except Unknown:
-            # The machine contains a class or function of the user, which has no key text.
+            # `key_text` does not support a class or function of the user, so the fits are pickled.
             digest.update(pickle.dumps(fits))
     for source in sources:
         digest.update(repr((source.name, *source.fingerprint())).encode())
@@ -119,11 +113,11 @@ def plan_chunks(
 
 
 def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the lengths to which records of these sizes are padded, so that few compiled programs
-    suffice. Return an empty tuple if the records have only few different lengths.
+    """Return a few lengths to which records of these sizes are padded, so that few programs are
+    compiled. Return () if the records have at most 8 different lengths.
     """
     sizes = [n for n in sizes if n > 0]
-    if len(set(sizes)) <= 8:  # Up to 8 lengths get a program each, without padding.
+    if len(set(sizes)) <= 8:  # Each of up to 8 lengths gets its own program.
         return ()
     out = [max(sizes)]
     while out[-1] > min(sizes) and len(out) < 100:
@@ -133,11 +127,9 @@ def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def fitted_chunk(task: Task, chunk: Chunk) -> Any:
-    """Fit the records of `chunk` and return a `DataFrame` with a row for each, in order.
-
-    `Fleet.table` lists the columns. The function reads the sources of the chunk and does not write
-    files. Every process with the same files returns the same numbers. For a record that cannot be
-    read or fitted, the row contains the `reason`.
+    """Fit the records of `chunk` and return a `DataFrame` with one row for each (columns: see
+    `Fleet`). The numbers do not depend on the process. The row of a record that cannot be read or
+    fitted contains the `reason`.
     """
     began = time.perf_counter()
     machine, options, read = task.machine, FitOptions(**task.settings), None
@@ -169,7 +161,7 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
                 rows[i] = row_of(record, found)
                 continue
             except (*MISTAKES, np.linalg.LinAlgError) as error:
-                # The record does not have standard errors.
+                # The standard errors of this record cannot be computed.
                 why = error
         rows[i] = failed_row(record.name, _sentence(why), record.n)
     seconds = (time.perf_counter() - began) / max(len(rows), 1)
@@ -205,10 +197,8 @@ class PartsFolder:
         return self.out.with_name(f"{self.out.name}.parts")
 
     def begin(self, digest: str, chunks: int, *, resume: bool, overwrite: bool) -> set[int]:
-        """Create or reopen the folder, and return the numbers of the finished chunks.
-
-        **Raises:** `FileExistsError` if the table exists, or if the folder exists and `resume` is
-        False (not with `overwrite`); `ValueError` if the folder belongs to another fleet.
+        """Create or reopen the folder, and return the numbers of the finished chunks. Raise an
+        error if the table or the folder may not be replaced.
         """
         if self.out.exists() and not overwrite:
             raise FileExistsError(
@@ -244,7 +234,7 @@ class PartsFolder:
         return set()
 
     def write(self, number: int, frame: Any) -> None:
-        """Write the rows of one chunk, completely or not at all."""
+        """Write the rows of one chunk. The file is written completely or not at all."""
         write_whole(self._file(number), frame.to_parquet(), replace=True)
 
     def read(self, number: int) -> Any:

@@ -87,13 +87,13 @@ def fleet(
 
     Estimates and intervals are the same as those of `fit` for each record. A process fits 64
     records at a time. If the lengths of the records differ much, records are padded to a few
-    lengths with samples of weight 0. For a record that cannot be read or fitted, the row contains
-    the reason.
+    lengths with samples of weight 0. The row of a record that cannot be read or fitted contains the
+    reason.
 
     **Arguments:**
 
-    - `problem`: a machine; or a problem file (or its folder). The first fitted record in the
-      problem file defines how data files are read. The table [fit] defines how they are fitted.
+    - `problem`: a machine; or a problem file (or its folder). In the problem file, the first fitted
+      record defines how data files are read, and the table [fit] defines the options of the fits.
     - `records`: a list of records. With a problem file: a folder with a file for each record, or
       one long Parquet table. A column of that table names the record of each row.
     - `out`: the Parquet file to which the table is written. The rows of finished chunks are stored
@@ -173,12 +173,8 @@ def chunks_of(
     about: Any = None,
     allow_code: Checked[bool] = False,
 ) -> tuple[Task, Sequence[Chunk]]:
-    """Return the arguments of `fitted_chunk`: the task, and a list of chunks. Call `fitted_chunk`
-    once for each chunk.
-
-    Use this function to run a fleet on a cluster that `fleet` does not support.
-
-    **Arguments:** as for `fleet`.
+    """Return the task and the chunks for calls of `fitted_chunk`, to run a fleet on a cluster that
+    `fleet` does not support. The arguments are those of `fleet`.
     """
     run = RunOptions(about=about, allow_code=allow_code)
     plan = _plan(problem, records, run, {}).plan
@@ -204,7 +200,8 @@ def _run(
 ) -> Fleet:
     """Fit the chunks whose numbers are not in `done`, and join all rows to the table."""
     plan = setting.plan
-    frames: dict[int, Any] = dict.fromkeys(done)  # None if the rows are in the folder of parts
+    # Rows of each chunk; None if the rows are stored in `parts`
+    frames: dict[int, Any] = dict.fromkeys(done)
     todo = [chunk for chunk in plan.chunks if chunk.number not in done]
 
     def rows_of(number: int) -> Any:
@@ -292,13 +289,7 @@ def _plan(problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any])
 
 
 class LiveReport:
-    """The report of a fleet, which is updated while the fleet is fitted.
-
-    **Arguments:** `path`: the HTML file; `setting`: the planned fleet; `replace`: True to replace
-    an existing file.
-
-    **Raises:** `OSError` if the file cannot be written.
-    """
+    """The report of a fleet, updated during the fits. `replace`: replace an existing file."""
 
     def __init__(self, path: Path, setting: _Setting, *, replace: bool) -> None:
         from frictax.report.page import check_report
@@ -315,7 +306,7 @@ class LiveReport:
         plan = self.setting.plan
         table = join_chunks(frames(), plan.order, self.setting.title, plan.digest)
         note = f"{len(table)} of {len(plan.order)} records so far."
-        # This line makes the browser reload the page every 10 s.
+        # This HTML tag makes the browser reload the page every 10 s.
         reload = '<head><meta http-equiv="refresh" content="10">'
         self._write(table, [note], lambda text: text.replace("<head>", reload, 1))
         took = time.monotonic() - began

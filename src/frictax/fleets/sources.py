@@ -62,9 +62,7 @@ class FileSource:
 @dataclasses.dataclass(frozen=True)
 class TableSource:
     """A record in a long Parquet table with the samples of many records: `size` rows from row
-    `first`.
-
-    The column `key` of the table contains the name of the record in each row.
+    `first`. The column `key` contains the name of the record in each row.
     """
 
     name: str
@@ -81,7 +79,9 @@ Source = MemorySource | FileSource | TableSource
 
 
 def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
-    """Return the sources of records in memory. A record without a unique name gets a number."""
+    """Return the sources of records in memory. A record whose name is missing or not unique gets a
+    number.
+    """
     strangers = [type(r).__name__ for r in records if not isinstance(r, Record)]
     if strangers or not records:
         raise ValueError(
@@ -100,7 +100,6 @@ def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
 def sources_in_folder(folder: Path) -> list[FileSource]:
     """Return the sources of the files in a folder, sorted by name (run2 before run10)."""
     paths = [p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file()]
-    # Numbers in file names are compared as numbers, so ``run2`` comes before ``run10``.
     paths.sort(
         key=lambda p: [(int(x), "") if x.isdigit() else (0, x) for x in re.split(r"(\d+)", p.name)]
     )
@@ -117,10 +116,10 @@ def sources_in_folder(folder: Path) -> list[FileSource]:
         )
     out = []
     for path in paths:
-        suffix, size = path.suffix.lower(), 0  # 0 if unknown before the file is read
+        suffix, size = path.suffix.lower(), 0  # The size 0 means: unknown before the file is read.
         if suffix == ".parquet":
             check_pyarrow()
-            with contextlib.suppress(Exception):  # The reading reports the error later.
+            with contextlib.suppress(Exception):  # The error is reported when the record is read.
                 size = _open_parquet(path).metadata.num_rows
         elif suffix != ".mat":
             with path.open("rb") as file:
@@ -130,8 +129,8 @@ def sources_in_folder(folder: Path) -> list[FileSource]:
 
 
 def sources_in_table(path: Path, column: str) -> list[TableSource]:
-    """Return the sources of the records in a long Parquet table; `column`: the column with the name
-    of the record in each row.
+    """Return the sources of the records in a long Parquet table. `column`: the column with their
+    names.
     """
     file = _open_parquet(path)
     names = file.schema_arrow.names
@@ -142,7 +141,7 @@ def sources_in_table(path: Path, column: str) -> list[TableSource]:
             f" are: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}."
         )
     begins, keys, rows = list[int](), list[str](), 0
-    # Names are read as integer codes, because all names may not fit into memory.
+    # Names are read as integer codes, because the names of all rows may not fit into memory.
     for group in range(file.num_row_groups):
         coded = file.read_row_group(group, [column]).column(0).combine_chunks().dictionary_encode()
         codes, values = coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
@@ -175,7 +174,7 @@ def _open_parquet(path: Path) -> Any:
 
 
 def read_rows(source: TableSource) -> Any:
-    """Read the rows of one record of a long table, from only the necessary row groups."""
+    """Read the rows of one record of a long table. Only the row groups with these rows are read."""
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 
     stamp = source.path.stat().st_mtime_ns
@@ -196,16 +195,14 @@ def _group_sizes(path: Path, stamp: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=2)
 def _row_group(path: Path, stamp: int, number: int) -> Any:
-    """Read a row group, and cache it, because the next records are often in the same group."""
+    """Read a row group, and cache it, because the next records are often in this group."""
     return _open_parquet(path).read_row_group(number)
 
 
 def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, str]) -> Any:
     """Return a `DataFrame` with a row for each record and the columns machine, date, temperature
-    and any others of `about`.
-
-    **Arguments:** `about`: a table with a row for each record (or its file), or None; `names`: the
-    column names for "record", "machine", "date" and "temperature" in `about` or in a long table.
+    and any others of `about` (a table or its file). `names`: the column names for "record",
+    "machine", "date" and "temperature" in `about` or in a long table.
     """
     import pandas as pd
 
@@ -258,7 +255,7 @@ def _standardize_columns(frame: Any) -> Any:
     out["machine"] = frame["machine"].astype(str) if "machine" in frame else ""
     try:
         dates: Any = frame["date"] if "date" in frame else np.full(len(frame), None)
-        # Parquet stores dates with this resolution.
+        # Parquet stores dates in microseconds.
         out["date"] = pd.to_datetime(dates).astype("datetime64[us]")
     except (ValueError, TypeError):
         raise ValueError(
@@ -277,7 +274,7 @@ def _standardize_columns(frame: Any) -> Any:
 
 
 def _first_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any:
-    """Return the first row of each record of a long table: existing columns of `ABOUT`."""
+    """Return the first row of each record of a long table, with the existing columns of `ABOUT`."""
     import pandas as pd
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 
@@ -297,5 +294,5 @@ def _first_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any
 
 
 def _first_duplicate(names: Sequence[str]) -> str | None:
-    """Return the first name that occurs more than once in the list, or None."""
+    """Return the first name that occurs more than once, or None."""
     return next((n for n, count in Counter(names).items() if count > 1), None)

@@ -18,8 +18,8 @@ from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.units import rms_units
 from frictax.measurements import Record
 
-FORMAT = 2  # version of the table format; it increases by 1 with each added column or attribute
-META = "frictax"  # key in the attributes of a table; its value describes the columns
+FORMAT = 2  # version of the table format; increase it when a column or an attribute is added
+META = "frictax"  # key in the attributes of a table for the description of its columns
 FIRST_COLUMNS = ("record", "machine", "date", "temperature")
 LAST_COLUMNS = ("samples", "seconds", "version")
 
@@ -47,8 +47,9 @@ class Fleet:
       unknown; `reason`: why a record has no estimates, otherwise empty; `notices`: codes of the
       notices. The quick test for missing terms is omitted, because it takes about 15 simulations.
       Call `fit(...).missing()` for conspicuous records;
-    - ``rms.OUTPUT``: root mean square of the residuals; ``lag1.OUTPUT``: their autocorrelation at a
-      lag of one sample; `condition`: condition number of the fit; `samples`, `seconds`, `version`.
+    - ``rms.OUTPUT``: root mean square of the residuals; ``lag1.OUTPUT``: autocorrelation of
+      residuals at a lag of one sample; `condition`: condition number of the fit; `samples`,
+      `seconds`, `version`.
 
     `names`: names of the fitted parameters; `units`: their units; `failed`: the rows without
     estimates.
@@ -84,7 +85,7 @@ class Fleet:
         try:
             table = pd.read_parquet(path)
             table.attrs[META]["names"]
-        except Exception:  # pyarrow raises many types of errors.
+        except Exception:  # The package pyarrow raises many types of errors.
             raise ValueError(
                 f"{path.name} is not the table of a fleet. Name the file that `fleet` has written."
             ) from None
@@ -107,7 +108,7 @@ class Fleet:
 
 
 def row_of(record: Record, found: FitResult) -> dict[str, Any]:
-    """Return the row of a fit as a dict; the entry `META` describes its columns."""
+    """Return the row of a fit as a dict. Its entry `META` describes the columns."""
     row: dict[str, Any] = {"record": record.name, "converged": found.converged, "reason": ""}
     row["at_noise"] = found.at_noise
     for e in found.estimates:
@@ -187,9 +188,10 @@ def join_chunks(
     import pandas as pd
 
     description = {"names": [], "units": {}}
-    for frame in reversed(frames):  # If frames differ, the description of the first frame is used.
+    # If descriptions differ, the description of the first frame is used.
+    for frame in reversed(frames):
         description |= frame.attrs.get(META, {})
-    # A chunk without a successful fit lacks columns, so the widest frame gives their order.
+    # A chunk in which no fit succeeded lacks columns, so the widest frame defines their order.
     by_width = sorted(frames, key=lambda frame: -len(frame.columns))
     columns = list(dict.fromkeys(c for f in by_width for c in f.columns))
     with_all = [f.reindex(columns=columns) for f in frames]

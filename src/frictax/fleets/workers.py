@@ -17,7 +17,7 @@ from frictax.programs.store import is_safe, program_folder
 from .chunks import Chunk, Task, fitted_chunk
 from .table import failed_row, table_of_rows
 
-TRIES = 3  # how often a chunk is tried if its process or worker ends early
+TRIES = 3  # number of attempts for a chunk whose process or worker ends early
 
 
 def run_chunks(
@@ -38,10 +38,9 @@ def run_chunks(
 
 def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator[tuple[Chunk, Any]]:
     """Fit the chunks in `jobs` processes, and yield each chunk with its rows when it is finished.
-
-    If a process ends early (out of memory, or killed), its chunk is repeated in a pool of one
-    process. So the chunk cannot disturb other chunks. If the third attempt fails too, the rows of
-    its records contain a `reason` instead of estimates.
+    The chunk of a process that ends early (out of memory, or killed) is repeated in a pool of one
+    process. There the chunk cannot disturb other chunks. After the third failure, the rows of its
+    records contain a `reason` instead of estimates.
     """
     tries = {chunk.number: 0 for chunk in chunks}
     remaining = {chunk.number: chunk for chunk in chunks}
@@ -58,7 +57,6 @@ def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator
                     pool, task, suspects or remaining.values(), remaining, tries, count
                 )
             finally:
-                # Terminate the processes. The results of unfinished chunks are lost.
                 running = list((pool._processes or {}).values())
                 pool.shutdown(wait=False, cancel_futures=True)
                 for process in running:
@@ -75,19 +73,20 @@ def _run_until_broken(
     tries: dict[int, int],
     jobs: int,
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Yield the chunks that a pool finishes with their rows; remove them from `remaining`."""
+    """Yield each chunk that the pool finishes, with its rows. Remove it from `remaining`."""
     waiting, running = iter(list(chunks)), dict[Future, Chunk]()
 
     def submit_more() -> None:
-        # Submit one chunk more than processes, so no process waits. A suspect chunk runs alone.
+        # One chunk more than processes is submitted, so no process waits. A suspect chunk runs
+        # alone.
         for chunk in itertools.islice(waiting, jobs + (jobs > 1) - len(running)):
             running[pool.submit(fitted_chunk, task, chunk)] = chunk
 
     try:
         submit_more()
         while running:
-            stop_here()  # Python may have dropped the exception of Ctrl-C.
-            # The timeout is needed so that this process notices an interrupt.
+            stop_here()  # Python may have lost the exception of Ctrl-C.
+            # The timeout lets this process react to an interrupt.
             done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
             for job in done:
                 rows = job.result()
@@ -113,7 +112,7 @@ def _lost_rows(chunk: Chunk) -> Any:
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")  # Threads of JAX do not survive a fork.
+    context = multiprocessing.get_context("spawn")  # JAX uses threads, which do not survive a fork.
     places = context.SimpleQueue()
     for i in range(jobs):
         places.put(i)
@@ -122,9 +121,8 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
 
 @contextlib.contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Set environment variables, within this context, so that new processes use one thread for
-    linear algebra and one arena of malloc. Each further arena keeps freed memory instead of
-    returning it.
+    """Set environment variables so that new processes use one thread for linear algebra and one
+    arena of malloc. Further arenas would not return freed memory to the system.
     """
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
     before = {name: os.environ.get(name) for name in threads}
@@ -150,7 +148,7 @@ def initialize_process(places: Any = None) -> None:
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
-        if parent is not None:  # end this process if the parent process is killed
+        if parent is not None:  # End this process if the parent process is killed.
             parent.join()
             os._exit(1)
 
@@ -160,7 +158,7 @@ def initialize_process(places: Any = None) -> None:
     from frictax.programs import store
     from frictax.programs.store import check_jax_cache
 
-    store.report_line = lambda sentence: None  # the parent process has printed this line
+    store.report_line = lambda sentence: None  # The parent process has already printed this text.
     check_jax_cache(keep=False)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
@@ -213,7 +211,7 @@ def run_on_cluster(
                 out.append(job)
             return out
 
-        queue = as_completed(submit_more(3 * threads))  # 3 per thread, so that no thread waits
+        queue = as_completed(submit_more(3 * threads))  # With 3 chunks per thread, no thread waits.
         for job in queue:
             stop_here()
             chunk = running.pop(job)

@@ -7,8 +7,8 @@ from .table import Table
 
 
 def as_law(value: Any) -> Any:
-    """Return `value` unchanged if it is a law or None. Convert an M x 2 table of speeds and forces,
-    such as Modelica's `f_pos`, to a `Table`.
+    """Convert an M x 2 table of speeds and forces, such as Modelica's `f_pos`, to a `Table`. Return
+    a law or None unchanged.
     """
     if value is None or isinstance(value, AbstractLaw):
         return value

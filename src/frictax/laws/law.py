@@ -63,9 +63,9 @@ class AbstractLaw(Pickled, eqx.Module):
 
     @property
     def stribeck_dip(self) -> tuple[Number, Number | float] | None:
-        """For a law that may fall with speed, two numbers: its smallest force [N] without the
-        viscous part, and 1/v_s [s/m], where v_s is the speed over which it falls. 1/v_s is 0 if
-        v_s is not defined. None for a law that does not fall, or if this is not known.
+        """Two numbers for a law that may fall with speed: the smallest force [N] without the
+        viscous part, and 1/v_s [s/m]. The law falls over the speed v_s; 1/v_s is 0 if v_s is not
+        defined. None for a law that does not fall, or if this is not known.
         """
         return None
 
@@ -81,7 +81,7 @@ class AbstractLaw(Pickled, eqx.Module):
     def is_smooth(self) -> bool:
         """True if the slope of the law is also smooth down to v = 0. (The slope of v**1.5 is not.)
 
-        The derivatives of a run then do not need shorter steps than the run itself.
+        The derivatives of a run then do not need shorter time steps than the run itself.
         """
         return False
 
@@ -100,8 +100,8 @@ class AbstractLaw(Pickled, eqx.Module):
         return self(v)
 
     def at_temperature(self, T: Number) -> "AbstractLaw":
-        """Return the law at the temperature `T` [K] of its element. The number of breaks is the
-        same. A law that does not depend on temperature returns itself.
+        """Return the law at the temperature `T` [K] of its element, with the same number of breaks.
+        A law that does not depend on temperature returns itself.
         """
         return self
 
@@ -114,7 +114,7 @@ else:
 
 
 def entry(x: Any, k: Int[Array, "..."] | int) -> Array:
-    """Return x[k] for an index k in the range 0 ... n - 1. Without support for negative indices the
-    compiled program is half as long.
+    """Return x[k] for an index k from 0 to n - 1. Without support for negative indices the compiled
+    program is half as long.
     """
     return jnp.asarray(x).at[k].get(mode="promise_in_bounds", wrap_negative_indices=False)

@@ -49,8 +49,8 @@ class Stribeck(CheckedModule, AbstractLaw):
     F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
     F_Stribeck: Scalar = parameter(AtLeast(0.0), "N")
     fexp: Scalar = parameter(AtLeast(0.0), "s/m")
-    # A Python number is not converted to an array. Compiled code then knows the exponent, and the
-    # exponents 1 and 2 do not need a logarithm.
+    # A Python number is not converted to an array. Compiled code then knows the exponent, and needs
+    # no logarithm if the exponent is 1 or 2.
     exponent: Checked[float] | Scalar = eqx.field(
         converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
         default=1.0,
@@ -91,8 +91,8 @@ class Stribeck(CheckedModule, AbstractLaw):
 
     @property
     def f0(self) -> Number:
-        # This is not written as self(0), because the event functions use f0 in every step. An
-        # exponential would be half of the cost of an event function.
+        # self(0) would contain an exponential. The event functions use f0 in every time step, and
+        # an exponential would be half of their cost.
         return self.F_Coulomb + self.F_Stribeck
 
 
@@ -105,8 +105,8 @@ def _power(x: Values, exponent: Checked[float] | Scalar) -> Values:
     if isinstance(exponent, float) and exponent == 2.0:
         return x * x
     moving = x > 0
-    # At x = 0 the derivative with respect to the exponent would be 0*log(0), so log gets another
-    # argument. The slope with respect to x is then 0 at x = 0, or 1 for an exponent of 1.
+    # At x = 0 the derivative with respect to the exponent would be 0*log(0), so log gets the
+    # argument 1. The slope with respect to x is then 0 at x = 0, or 1 for an exponent of 1.
     return jnp.where(
         moving,
         jnp.exp(exponent * jnp.log(jnp.where(moving, x, 1.0))),

@@ -32,8 +32,8 @@ class Table(CheckedModule, AbstractLaw):
     """A characteristic through given points with linear interpolation, as Modelica's `f_pos`,
     `tau_pos` and `mu_pos`.
 
-    Below the first row the line through the first two rows continues to v = 0. One row is a
-    constant at all speeds.
+    Below the first row the line through the first two rows continues to v = 0. A table of one row
+    is constant at all speeds.
 
     **Arguments:**
 
@@ -101,7 +101,7 @@ class Table(CheckedModule, AbstractLaw):
 
     def __call__(self, v: Values | float) -> Values:
         v = jnp.asarray(v)
-        # Without extrapolation the speed of the last row belongs to the table.
+        # With "error", the speed of the last row still belongs to the table.
         side = "left" if self.extrapolation == "error" else "right"
         if self.breaks.shape[0]:
             piece = jnp.searchsorted(self.breaks, v, side=side)
@@ -135,13 +135,12 @@ class Table(CheckedModule, AbstractLaw):
     @property
     def _end(self) -> Array:
         """The speed at which the segment beyond the table begins. With ``"linear"`` the line
-        through the last two rows reaches 0 there (inf if it never does). With ``"hold"`` and
-        ``"error"`` it is the speed of the last row.
+        through the last two rows reaches 0 there (inf if the line does not fall). With ``"hold"``
+        and ``"error"`` the segment begins at the last row.
         """
         if self.extrapolation == "hold":
             return self.v[-1]
-        # Without extrapolation, a run may still begin at the last row, or exceed it by a rounding
-        # error.
+        # With "error", a run may still begin at the last row, or exceed it by a rounding error.
         if self.extrapolation == "error":
             return self.v[-1] * (1 + 500 * jnp.finfo(self.v.dtype).eps)
         fall = (self.f[-2] - self.f[-1]) / (self.v[-1] - self.v[-2])

@@ -21,7 +21,7 @@ from .law import AbstractLaw, Characteristic
 
 
 class _Around(AbstractLaw):
-    """A law built on another law, `law`, whose `breaks` and other properties it takes over."""
+    """A law built on another law, `law`, with the same `breaks` and other properties."""
 
     law: eqx.AbstractVar[AbstractLaw]
 

@@ -1,6 +1,6 @@
 """Domains and units of parameters, declared at the field.
 
-A model contains physical values. A fit transforms them to unconstrained values by
+A model contains physical values. A fit transforms these values to unconstrained values by
 `to_unconstrained` and back by `from_unconstrained`. Paths such as ``"friction.peak"`` name the
 parameters of a fit.
 """

@@ -17,11 +17,9 @@ from .paths import children
 
 
 def check(model: Any) -> None:
-    """Raise `ValueError` for the first parameter outside its domain, and for values that are
-    inconsistent with each other.
-
-    A class checks the consistency of its values in a method ``check_rules()``. `eqx.tree_at` makes
-    a changed model without these checks, so `simulate` and `fit` call this function first. Traced
+    """Raise `ValueError` for the first parameter outside its domain, and for inconsistent values. A
+    class checks the consistency of its values in a method ``check_rules()``. `eqx.tree_at` makes a
+    changed model without these checks, so `simulate` and `fit` call this function first. Traced
     values cannot be checked and are skipped.
     """
     for name, child, declaration in children(model):
@@ -66,9 +64,7 @@ class CheckedModule(Pickled, eqx.Module):
 
 
 def check_value(name: str, value: Any, declaration: Declaration) -> None:
-    """Raise `ValueError` if `value` is not a number (or a vector of numbers, as declared), or if it
-    is outside its domain.
-    """
+    """Raise `ValueError` if `value` is outside its domain, or not as declared (number, vector)."""
     if is_traced(value) or (value is None and declaration.optional):
         return
     kind = "a number" if declaration.ndim == 0 else "a list of numbers"

@@ -16,8 +16,8 @@ from .domains import AbstractDomain, Real
 _KEY = "frictax_parameter"
 
 
-# Types of the fields of parameters. A type checker ignores the converter of a field. With `Any` as
-# the type, it accepts the numbers and lists that the converter accepts.
+# Types of the fields of parameters. A type checker ignores the converter of a field. With the type
+# `Any`, the checker accepts the numbers and lists that the converter accepts.
 if TYPE_CHECKING:
     Scalar = Any
     Vector = Any
@@ -81,8 +81,8 @@ def declaration_of(field: Any) -> Declaration | None:
 
 
 def as_array(value: Any) -> Any:
-    """Convert a number or a nested list to a float array. Return a traced value, a float array of
-    JAX, None, and a value that cannot be converted unchanged.
+    """Convert a number or a nested list to a float array. Return other values unchanged: traced
+    values, float arrays of JAX, None, and values that cannot be converted.
     """
     if value is None or is_traced(value) or isinstance(value, str | bool):
         return value
@@ -99,9 +99,7 @@ def as_array(value: Any) -> Any:
 
 
 def is_traced(value: Any) -> bool:
-    """Return whether `value` is a tracer of JAX, whose number is not known and cannot be
-    checked.
-    """
+    """Return whether `value` is a tracer of JAX, whose number is unknown and cannot be checked."""
     return isinstance(value, Tracer)
 
 

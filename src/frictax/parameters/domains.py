@@ -14,9 +14,7 @@ Numbers = Array | np.ndarray
 
 
 class AbstractDomain(abc.ABC):
-    """The set of allowed values of a parameter, with a smooth map from the real line to this
-    set.
-    """
+    """The allowed values of a parameter, with a smooth map from the real line to these values."""
 
     # Whether the map acts on each entry of an array independently.
     entry_by_entry: ClassVar[bool] = True
@@ -26,8 +24,8 @@ class AbstractDomain(abc.ABC):
         """Return the rule in words, as in ``">= 1"``, for an error message "must be >= 1"."""
 
     def remedy(self) -> str:
-        """Return the sentence of an error message that explains what to write instead of a value
-        that breaks the rule; empty if the rule itself is clear enough.
+        """Return the sentence of an error message that explains what to write instead; empty if the
+        rule itself is clear enough.
         """
         return ""
 
@@ -134,8 +132,8 @@ class LogScale(Positive):
     def interval(self, value: float, half: float) -> tuple[float, float]:
         if not (value > 0 and half >= 0):
             return np.nan, np.nan
-        # Above this bound the factor `exp(half/value)` exceeds exp(20) = 4.9e8. The record then
-        # does not identify the value.
+        # Above this bound the factor `exp(half/value)` exceeds exp(20) = 4.9e8, so the record does
+        # not identify the value.
         if half > 20.0 * value:
             return 0.0, np.inf
         factor = float(np.exp(half / value))
@@ -216,8 +214,8 @@ class Between(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Increasing(AbstractDomain):
-    """A vector with strictly increasing entries. Its unconstrained form is the first entry and the
-    logarithms of the differences.
+    """A vector with strictly increasing entries. A fit uses the first entry and the logarithms of
+    the differences.
 
     **Example:** at `parameters.parameter`.
     """

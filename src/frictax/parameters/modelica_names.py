@@ -1,6 +1,4 @@
-"""Advice for parameter names of the Modelica Standard Library that frictax does not have: the name
-in frictax, or the reason why the parameter is not needed.
-"""
+"""Advice for parameter names of the Modelica Standard Library that frictax does not have."""
 
 from collections.abc import Iterable
 
@@ -124,8 +122,8 @@ _NAMES: dict[str, tuple[str, str]] = {
 
 
 def modelica_advice(name: str, known: Iterable[str]) -> str:
-    """Return a sentence that explains what to write instead of the Modelica parameter `name`.
-    Return an empty string for any other name. `known`: the parameter names that exist.
+    """Return a sentence that explains what to write instead of the Modelica parameter `name`; empty
+    for any other name. `known`: the parameter names that exist.
 
     >>> modelica_advice("mue_pos", ["body", "mu_pos", "peak"])
     " Did you mean 'mu_pos'? It is called so since version 4.0 of the Modelica Standard Library."

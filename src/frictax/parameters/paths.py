@@ -59,7 +59,7 @@ def select(model: Any, free: str | Iterable[str] | None = None) -> list[Paramete
     parameters that are declared with ``fit=True`` (a table's forces, but not its speeds). None
     selects all parameters of the model that are declared with ``fit=True``.
 
-    Raise `KeyError` for a path that does not exist. Its message suggests the nearest path.
+    Raise `KeyError` with the nearest path for a path that does not exist.
 
     >>> import frictax as fx
     >>> contact = fx.SupportFriction("mass", f_pos=[[0, 5.0], [1, 6.0]], peak=1.1)
@@ -102,7 +102,7 @@ def replace(model: Any, values: Mapping[str, Float[Numbers, "..."] | float]) -> 
 
 
 class UnknownName(KeyError):
-    """A `KeyError` for an unknown part or parameter. Its message is printed without quotes."""
+    """A `KeyError` for an unknown part or parameter, printed without quotes."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -110,13 +110,13 @@ class UnknownName(KeyError):
 
 def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
     """Yield (name, value, declaration) of each field of a module, or of each entry of a tuple, that
-    may contain parameters. The declaration is None for a field that is not a parameter.
+    may contain parameters. A field that is not a parameter has the declaration None.
     """
     if isinstance(model, tuple):
         yield from ((str(i), child, None) for i, child in enumerate(model))
         return
-    # The methods are taken from the class. Equinox makes a new module of each method that is bound
-    # to a module. This costs time, because this function is called often.
+    # The methods are taken from the class, because equinox makes a new module of each bound method.
+    # This function is called often, so that would cost time.
     own = getattr(type(model), "parameter_children", None)
     named = getattr(type(model), "named_parts", None)
     if own is not None:

@@ -1,11 +1,12 @@
 """Functions whose compiled programs are cached, together with the programs of their derivatives.
 
-`cached_jit` finds a compiled program without tracing if its arguments are numbers. Under
-`jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, the arguments are tracers, but JAX
-computes numbers at once. Therefore a function here is an operation (primitive) of JAX with a rule
-for each of these transformations. Each transformed function has its own program in the cache.
-There are programs for the values, for values and tangents, for values and residuals of reverse
-mode, and for the backward pass. Each may be batched by `jax.vmap`; a batch entry is called lane.
+`cached_jit` finds a compiled program without tracing only if its arguments are numbers. Under
+`jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, the arguments are tracers,
+although JAX computes numbers at once. Therefore a function here is an operation (primitive) of JAX
+with a rule for each of these transformations. Each transformed function has its own program in the
+cache. There are programs for the values, for values and tangents, for values and residuals of
+reverse mode, and for the backward pass. `jax.vmap` may batch each program ("lanes" in
+`_TRANSFORMS`).
 """
 
 import dataclasses
@@ -34,10 +35,9 @@ _NUMBERS = (jax.Array, np.ndarray, np.generic, Tracer)
 
 @dataclasses.dataclass(frozen=True)
 class _Call:
-    """A function with its static arguments and the transformations applied to it.
-
-    `made`: the transformations in their order. Each is a tuple of a key of `_TRANSFORMS`, such as
-    "lanes" or "tangents", and further arguments of the function that this key maps to.
+    """A function with its static arguments and the transformations applied to it. `made`: the
+    transformations in their order. Each is a tuple of a key of `_TRANSFORMS`, such as "tangents",
+    and further arguments of the function of this key.
     """
 
     function: Callable
@@ -45,7 +45,7 @@ class _Call:
     outputs: int
     structure: Any
     fixed: tuple[Any, ...]
-    types: tuple[type, ...]  # types of `fixed`; they are compared too, because 1 == True in Python
+    types: tuple[type, ...]  # types of `fixed`, which are compared too, because 1 == True in Python
     made: tuple[tuple[Any, ...], ...] = ()
 
     def then(self, *what: Any) -> "_Call":
@@ -60,9 +60,7 @@ class _Call:
         return tuple(self.function(*self.arguments(arrays)))
 
     def transformed_function(self) -> Callable[..., Any]:
-        """Return `function` with all transformations in `made` applied. It takes arrays and returns
-        a tree of arrays.
-        """
+        """Return `function` with all transformations in `made`, from arrays to a tree of arrays."""
         function: Callable[..., Any] = self.evaluate
         for what, *how in self.made:
             function = _TRANSFORMS[what](function, *how)
@@ -74,15 +72,12 @@ class _Call:
 
 
 def cached_primitive(second: str, structure: Any) -> Callable[[Callable], Callable[..., Any]]:
-    """Return a decorator for a function that returns a tree of arrays. The programs of the function
-    and of its derivatives are then stored in the cache.
+    """Return a decorator that caches the programs of a function and of its derivatives.
 
-    - `second`: the error message for second derivatives.
-    - `structure`: the structure of the tree, or a function from the arguments to this structure. It
-      is given, because tracing would take longer than finding a program in the cache.
-
-    Under `jax.jit`, and for arguments that cannot be hashed, `eqx.filter_jit` of the function is
-    called instead.
+    The function returns a tree of arrays. `second`: the error message for second derivatives.
+    `structure`: the structure of this tree, or a function from the arguments to the structure;
+    tracing would take longer than finding a program in the cache. Under `jax.jit`, and for
+    arguments that cannot be hashed, `eqx.filter_jit` of the function is called instead.
     """
 
     def decorate(function: Callable) -> Callable[..., Any]:
@@ -118,7 +113,7 @@ def _is_eager() -> bool:
     return computes_at_once()
 
 
-# The following functions return transformations of a function of arrays.
+# Each of the following functions transforms a function of arrays.
 
 
 def _lanes(function: Callable, many: tuple[bool, ...], tangents_alone: bool) -> Callable:
@@ -127,7 +122,7 @@ def _lanes(function: Callable, many: tuple[bool, ...], tangents_alone: bool) -> 
 
 
 def _tangents(function: Callable, moves: tuple[bool, ...]) -> Callable:
-    """Return a function that computes values and tangents. Its inputs are all arguments, followed
+    """Return a function that computes values and tangents. The inputs are all arguments, followed
     by the tangents of the arguments whose flag in `moves` is True. It returns all values, and the
     tangents of the float values.
     """
@@ -173,11 +168,10 @@ class _UnreadableBackwardPass(Exception):
 def _backward_pass(
     function: Callable, moves, needs: int, zeros: tuple[Any, ...], stamp: bytes
 ) -> Callable:
-    """Return a function that computes the cotangents of the differentiated arguments. Its inputs
-    are all arguments, the residuals, and the cotangents of the float values.
-
-    `zeros`: None for each float value whose cotangent is given, else shape and type of a zero
-    cotangent. `needs`: number of residuals.
+    """Return a function that computes the cotangents of the differentiated arguments. The inputs
+    are all arguments, the residuals, and the cotangents of the float values. `zeros`: None for each
+    float value whose cotangent is given, else shape and type of a zero cotangent. `needs`: number
+    of residuals.
     """
 
     def back(*flat) -> Any:
@@ -193,9 +187,7 @@ def _backward_pass(
 def _backward_from_arguments(
     function: Callable, moves, needs: int, zeros: tuple[Any, ...]
 ) -> Callable:
-    """Return a function like that of `_backward_pass`, which computes the residuals again instead
-    of reading them.
-    """
+    """Return a function like that of `_backward_pass` that computes the residuals again."""
 
     def back(*flat) -> Any:
         at, given = flat[: len(moves)], flat[len(moves) + needs :]
@@ -300,9 +292,7 @@ def _moving(arrays, has_tangent: Sequence[bool]) -> tuple[bool, ...]:
 
 
 def _as_arrays(arrays) -> list[Any]:
-    """Return `arrays` with each Python number converted to an array, so that it can be
-    differentiated.
-    """
+    """Return `arrays` with Python numbers converted to arrays, which can be differentiated."""
     return [x if isinstance(x, _NUMBERS) else jnp.asarray(x) for x in arrays]
 
 

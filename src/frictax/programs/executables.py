@@ -7,8 +7,8 @@ packages. This cache is used for simulations, their derivatives and fits. Progra
 user's class or function use the cache of JAX.
 
 Reading a program takes a tenth of a second, mostly outside Python. An earlier process noted which
-program it read next. Therefore that program is read in advance in a thread. `store` chooses the
-folder of the cache and checks who may have written to it.
+program it read next. Therefore the noted program is read in advance in a thread. `store` chooses
+the folder of the cache and checks who may have written to this folder.
 """
 
 import contextlib
@@ -44,8 +44,8 @@ _this_thread = threading.local()
 
 
 def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
-    """Return read(path), and start to read the programs that an earlier process read after this
-    one. Note this program as the successor of the program that this thread read before.
+    """Return read(path), and start to read the programs that an earlier process read after it. Note
+    that this program follows the program that this thread read before.
     """
     before, _this_thread.last = getattr(_this_thread, "last", None), path
     if before is not None and before.parent == path.parent and _follower(before) != path:
@@ -102,10 +102,9 @@ class Programs:
         self, key: Any, function: Callable, flat: Callable, parts: Any, arrays: Sequence[Any]
     ) -> Any:
         """Return flat(*arrays), computed by a program that is compiled once for each `key` and each
-        set of array shapes. A keyboard interrupt stops it at once.
-
-        A program in the folder is found by the name of `function` and the `key_text` of `parts`.
-        Raise `TypeError` if `key` cannot be hashed.
+        set of array shapes. A keyboard interrupt stops the call at once. A program in the folder is
+        found by the name of `function` and the `key_text` of `parts`. Raise `TypeError` if `key`
+        cannot be hashed.
         """
         folder = program_folder()
         shapes = [(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays]
@@ -129,7 +128,8 @@ class Programs:
         """Return whether the folder contains the program of `function` for `parts`."""
         folder = program_folder()
         path = None if folder is None else _path(function, folder, parts)
-        return path is not None and path.exists()  # Its program may be unusable.
+        # The file may still be unusable.
+        return path is not None and path.exists()
 
 
 def cached_jit(function: Callable) -> Callable:
@@ -173,9 +173,7 @@ def cached_jit(function: Callable) -> Callable:
 
 
 def interruptible_jit(function: Callable) -> Callable:
-    """Return a function like `equinox.filter_jit(function)` that a keyboard interrupt stops at
-    once.
-    """
+    """Return a function like `equinox.filter_jit(function)` that Ctrl-C stops at once."""
     plain = eqx.filter_jit(function)
 
     @functools.wraps(function)
@@ -185,7 +183,8 @@ def interruptible_jit(function: Callable) -> Callable:
         settings = _settings()
 
         def elsewhere() -> tuple[bool, Any]:
-            # Some settings of JAX belong to a thread. They may differ in the helper thread.
+            # Some settings of JAX belong to a thread. These settings may differ in the helper
+            # thread.
             same = _settings() == settings
             return same, jax.block_until_ready(plain(*args)) if same else None
 
@@ -203,8 +202,8 @@ def _load_or_compile(
     arrays: list,
     options: dict[str, Any] | None,
 ) -> Future:
-    """Return a `Future` of the program for `args`. It is read from the cache, or compiled and
-    written to the cache. It is traced in this thread and compiled in another thread, which
+    """Return a `Future` of the program for `args`. The program is read from the cache, or compiled
+    and written to the cache. Tracing happens in this thread, and compiling in another thread, which
     continues after an interrupt.
     """
     path = None if folder is None else _path(function, folder, args)
@@ -231,9 +230,8 @@ def _lower(
     and returns it.
     """
     if path is not None:
-        # The unique name keeps the program out of JAX's own cache. There are two reasons. On a CPU,
-        # a program from JAX's cache lacks its functions when it is written to a file. In addition,
-        # JAX's cache would keep a copy that is never read.
+        # With a unique name, the program is not found in JAX's own cache. On a CPU, a program from
+        # JAX's cache would lack its functions when it is written to a file.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
     begin, least = time.perf_counter(), _LEAST_COMPILE_TIME
     if config_of("jax_compilation_cache_dir"):
@@ -285,7 +283,8 @@ def _read(path: Path) -> Any:
     try:
         return deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
     except Exception:
-        # The program may be from another machine, for example. It is compiled again.
+        # The program may come from another computer, for example. Then the program is compiled
+        # again.
         return None
 
 

@@ -1,5 +1,5 @@
-"""The key of a compiled program: a text that contains everything the program depends on. It is the
-same in every process.
+"""The key of a compiled program: a text, equal in every process, with everything that the program
+depends on.
 """
 
 import contextlib
@@ -71,10 +71,8 @@ def surroundings() -> str:
 
 
 def key_text(thing: Any, fixed: bool = False) -> str:
-    """Return a text that contains everything in `thing` that a program may depend on. For an array
-    this is shape and type. If the array is `fixed` (a constant in the program), it is also a hash
-    of the values.
-
+    """Return a text that contains everything in `thing` that a program may depend on. The text of
+    an array contains shape and type, and a hash of the values if the array is `fixed` (a constant).
     Raise `Unknown` for classes and functions of packages other than `_KNOWN_PACKAGES`.
     """
     if isinstance(thing, np.ndarray | np.generic | jax.Array):
@@ -118,7 +116,7 @@ def _name(thing) -> str:
     found: Any = sys.modules.get(thing.__module__)
     for part in thing.__qualname__.split("."):
         found = getattr(found, part, None)
-    # A function can carry the name of another function, for example by `functools.wraps`. Such a
+    # A function can have the name of another function, for example by `functools.wraps`. Such a
     # name does not identify the function.
     if (
         thing.__module__.partition(".")[0] not in _KNOWN_PACKAGES

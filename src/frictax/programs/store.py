@@ -25,7 +25,9 @@ from frictax.files.replacing import write_whole
 from frictax.jax_internals import replace_file_cache
 
 _LONGEST_UNREAD = 30 * 86400.0  # [s] an entry that was not read for this time is removed
-_ROOM = 512 * 2**20  # [bytes] largest size of a folder; the longest unread entries are removed
+# [bytes] largest size of a folder; beyond it, entries that were unread for the longest time are
+# removed
+_ROOM = 512 * 2**20
 _OFF = ("", "0", "off", "no", "false")  # values of FRICTAX_CACHE that switch the cache off
 
 
@@ -43,10 +45,9 @@ def config_of(name: str) -> Any:
 
 
 def program_folder() -> Path | None:
-    """Return the folder of compiled programs; None if the cache is off.
-
-    It is the folder named by ``FRICTAX_CACHE``; otherwise the folder "frictax" in the folder of
-    JAX's cache; otherwise, on a CPU, the folder "frictax" in `users_folder`.
+    """Return the folder of compiled programs; None if the cache is off. ``FRICTAX_CACHE`` names the
+    folder. The default is "frictax" in the folder of JAX's cache. If JAX has no such folder, the
+    default on a CPU is "frictax" in `users_folder`.
     """
     asked, beside = os.environ.get("FRICTAX_CACHE"), config_of("jax_compilation_cache_dir")
     if config_of("jax_disable_jit") or jax.device_count() > 1:
@@ -82,11 +83,8 @@ def device() -> Any:
 
 
 def is_safe(folder: Path, variable: str = "FRICTAX_CACHE") -> bool:
-    """Return whether programs may be loaded from `folder` and written to it. If not, print one line
-    with the reason.
-
-    **Arguments:** `variable`: the environment variable to mention in this line, with which the user
-    can choose another folder.
+    """Return whether programs may be loaded from `folder` and written to it. Otherwise print the
+    reason in one line, with the environment `variable` that can name another folder.
     """
     found = unsafe_part(folder)
     if found is None:
@@ -102,7 +100,7 @@ def is_safe(folder: Path, variable: str = "FRICTAX_CACHE") -> bool:
 
 
 def read_entry(path: Path) -> bytes | None:
-    """Return the content of a file that `write_entry` wrote. Return None if the file is missing or
+    """Return the content of a file that `write_entry` wrote; None if the file is missing or
     damaged, or if another user could have written it.
     """
     whole = read_private(path)
@@ -119,8 +117,8 @@ def read_entry(path: Path) -> bytes | None:
 
 
 def write_entry(path: Path, content: bytes) -> None:
-    """Write `content` to the file `path`, completely or not at all, if no other user can write to
-    its folder. Remove files of the folder that were not read for a month.
+    """Write `content` to the file `path`, completely or not at all. Do nothing if another user can
+    write to its folder. Remove files of the folder that were not read for a month.
     """
     if unsafe_part(path.parent) is not None:
         return
@@ -140,8 +138,8 @@ def _checksum(content: bytes) -> bytes:
 
 
 def _make_room(folder: Path, size: int) -> None:
-    """Make room for `size` bytes in `folder`: remove files that were not read for a month, then the
-    files that were unread for the longest time.
+    """Before `size` bytes are added to `folder`, remove files that were not read for a month. If
+    the folder is still too large, remove the files that were unread for the longest time.
     """
     files = []
     for file in folder.glob("*.program*"):
@@ -174,11 +172,9 @@ class CheckedCache:
 
 def check_jax_cache(*, keep: bool) -> None:
     """Make JAX load and write compiled programs only in a folder that no other user can write to.
-    This applies to this process and to the processes that it starts. The folder is the one in
-    ``JAX_COMPILATION_CACHE_DIR``.
-
-    **Arguments:** `keep`: whether JAX uses a cache if this variable is not set. The folder is then
-    in the folder of ``FRICTAX_CACHE``, or this user's cache folder.
+    The folder is that of ``JAX_COMPILATION_CACHE_DIR``, also in processes that this process starts.
+    If this variable is not set and `keep` is true, the folder is below that of ``FRICTAX_CACHE`` or
+    in this user's cache folder.
     """
     if not getattr(jax.config, "jax_enable_compilation_cache"):  # noqa: B009
         return

@@ -11,8 +11,8 @@ from .step import Constant
 
 
 def as_signal(value: Any) -> Any:
-    """Return a signal unchanged. Convert a number to a `Constant`, and a callable of time to a
-    `Function`.
+    """Convert a number to a `Constant`, and a callable of time to a `Function`; return a signal
+    unchanged.
     """
     if isinstance(value, AbstractSignal):
         return value

@@ -20,10 +20,10 @@ class Function(OnePiece):
     **Arguments:**
 
     - `f`: a function, or an equinox module, whose arrays are then parameters. Runs can also be
-      differentiated by variables in the closure of a function.
-    - `dtmax` > 0 [s]: the longest step while a contact driven by `f` is stuck. A stuck contact does
-      not move, so the solver cannot detect how fast `f` changes. Give the shortest time in which
-      `f` may rise and fall again. Default: 1/200 of the duration of the run.
+      differentiated with respect to variables in the closure of a function.
+    - `dtmax` > 0 [s]: the longest time step while a contact driven by `f` is stuck. A stuck contact
+      does not move, so the solver cannot detect how fast `f` changes. Give the shortest time in
+      which `f` may rise and fall again. Default: 1/200 of the duration of the run.
 
     The engine does not detect a jump inside `f`. A corner at a time that depends on a parameter
     makes derivatives inexact. For jumps and corners use `Step`, `Pulse`, `Trapezoid` or `Sampled`.
@@ -50,11 +50,10 @@ class Function(OnePiece):
 
 
 def longest_step(signal: AbstractSignal, span: Number, summed: bool) -> Any:
-    """Return the longest step [s] that resolves the drive `signal` of a stuck contact; None if no
-    limit is needed, because steps end at the ends of the signal's segments.
-
-    `span`: duration of the run [s]. `summed`: whether other loads are added to the drive; then the
-    extrema of the sum are not the extrema of the drive.
+    """Return the longest time step [s] that resolves the drive `signal` of a stuck contact; None if
+    no limit is needed, because time steps end at the ends of the signal's segments. `span`:
+    duration of the run [s]. `summed`: whether other loads are added to the drive; then the extrema
+    of the sum are not those of the drive.
     """
     if isinstance(signal, Function):
         return span / 200 if signal.dtmax is None else signal.dtmax

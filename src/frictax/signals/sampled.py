@@ -20,8 +20,8 @@ _HELD = (
 
 
 class _Line(OnePiece):
-    """A straight line from the value `first` at the time `begin` to the value `second` at the time
-    begin + length. If `inside` is False, the signal is the constant `first`.
+    """A straight line from the value `first` at the time `begin` to the value `second` at begin +
+    length. If `inside` is False, the signal is the constant `first`.
     """
 
     begin: Number
@@ -79,7 +79,7 @@ class Sampled(CheckedModule, AbstractSignal):
         if self.hold:
             return Constant(first)
         begin = row_at(self.times, left)
-        # Before the first and after the last sample, both ends are the same sample.
+        # Before the first and after the last sample, left and right are the same sample.
         inside = left < right
         length = jnp.where(inside, row_at(self.times, right) - begin, 1.0)
         return _Line(begin, length, first, row_at(self.values, right), inside)
@@ -92,8 +92,8 @@ class Sampled(CheckedModule, AbstractSignal):
 
     def passed(self, t: Number, k: Piece) -> Piece:
         end = self.end(k)
-        # If values are held, the signal jumps at a sample. A run with steps on samples does not
-        # have the derivative of such a jump with respect to its time.
+        # If values are held, the signal jumps at a sample. A run with time steps on samples cannot
+        # compute the derivative of a jump with respect to the time of the jump.
         end = nondifferentiable(end, msg=_HELD) if self.hold else end
         return jnp.where(end <= t, k + 1, k)
 

@@ -16,12 +16,12 @@ Piece = Integer  # the number of a segment
 
 
 class AbstractSignal(Pickled, eqx.Module):
-    """A quantity over time that is smooth on numbered time segments 0, 1, 2, ... Where it jumps, it
-    already has the value of the new segment (right-continuous).
+    """A quantity over time that is smooth on numbered time segments 0, 1, 2, ... Where the quantity
+    jumps, the signal already has the value of the new segment (right-continuous).
 
-    The engine ends a time step at the end of each segment. It evaluates the signal by `on_piece`,
-    which does not test the time. Therefore no switch between two segments is missed, and
-    derivatives by the switching times are exact.
+    The engine ends a time step at the end of each segment. The engine evaluates the signal by
+    `on_piece`, which does not test the time. Therefore no switch between two segments is missed,
+    and derivatives with respect to the switching times are exact.
 
     **Example:** `Function` makes a signal of a user's formula.
     """
@@ -48,9 +48,9 @@ class AbstractSignal(Pickled, eqx.Module):
         """Return whether segment `k` ends at an extremum of a smooth formula, and not at a switch
         to another formula.
 
-        Such ends matter only for a stuck contact, and for a contact whose normal force is this
+        Extrema matter only for a stuck contact, and for a contact whose normal force is this
         signal. Between two extrema the signal crosses a limit at most once. Therefore breakaway is
-        found with steps of any length.
+        found with time steps of any length.
         """
         return jnp.zeros(jnp.shape(k), bool)
 
@@ -64,8 +64,9 @@ class AbstractSignal(Pickled, eqx.Module):
         return jnp.where(self.turns(k) & (self.end(k) <= t), jnp.maximum(k + 1, self.piece(t)), k)
 
     def staying(self, k: Piece) -> "AbstractSignal":
-        """Return a signal that equals this signal on segment `k`. It contains only those samples of
-        a table that segment `k` uses. Its methods accept any segment number.
+        """Return a signal that equals this signal on segment `k`. The returned signal contains only
+        those samples of a table that segment `k` uses. The methods of the returned signal accept
+        any segment number.
         """
         return self
 
@@ -86,10 +87,8 @@ class OnePiece(AbstractSignal):
 
 
 def next_piece(signal: AbstractSignal, k: Piece, t: Number, ends: Bool[Array, ""]) -> Piece:
-    """Return the segment number at time `t`, given the previous segment `k`.
-
-    The number increases if `ends` is True (segment `k` ends at `t`), or if extrema of the signal
-    were passed without an event.
+    """Return the segment number at time `t`, given the previous segment `k`. The number increases
+    if segment `k` ends at `t` (`ends`), or if extrema were passed without an event.
     """
     passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
     return jnp.where(ends, jnp.maximum(k + 1, passed), passed)
@@ -123,11 +122,9 @@ def check_signal(part: Any, name: str) -> None:
 
 
 def with_closed_over(arguments: int) -> Callable[[Any], Any]:
-    """Return a field converter for a user's function of `arguments` numbers.
-
-    A function made inside of `jax.grad` or `jax.vmap` can have traced numbers in its closure. The
-    converter makes these numbers pytree leaves, so that runs can be differentiated by them. It
-    returns other functions unchanged, and also modules, which have their own leaves.
+    """Return a field converter for a user's function of `arguments` numbers. A function made inside
+    of `jax.grad` or `jax.vmap` can have traced numbers in its closure. The converter makes these
+    numbers pytree leaves, so that runs can be differentiated with respect to them.
     """
 
     def convert(f: Any) -> Any:
@@ -145,8 +142,8 @@ def with_closed_over(arguments: int) -> Callable[[Any], Any]:
 
 
 def check_function(signal: Any, form: str, arguments: int) -> None:
-    """Raise `ValueError` if the field `f` is not a function that takes `arguments` numbers and
-    returns one number.
+    """Raise `ValueError` unless the field `f` is a function of `arguments` numbers that returns one
+    number.
     """
     name = type(signal).__name__
     try:

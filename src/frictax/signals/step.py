@@ -22,7 +22,7 @@ class Constant(CheckedModule, OnePiece):
 
 
 class Step(CheckedModule, AbstractSignal):
-    """A step: `offset` before `startTime` [s], then offset + height.
+    """A signal that jumps: `offset` before `startTime` [s], then offset + height.
 
     >>> import frictax as fx
     >>> [float(fx.Step(height=2.0, startTime=0.1)(t)) for t in (0.0, 0.1)]

@@ -69,9 +69,9 @@ def write_fleet_report(
 ) -> Path:
     """Write a report on a fleet of fits as one self-contained HTML file.
 
-    The report contains the population and its outliers (`population`), and the notices of the fits.
-    It also contains the drift if there are dates (`drift`), the verdicts if there are limits
-    (`verdicts`), and the records without estimates.
+    The report contains the population and its outliers (`population`), the notices of the fits, and
+    the records without estimates. The report also contains the drift if the table has dates
+    (`drift`), and the verdicts if there are limits (`verdicts`).
 
     **Arguments:**
 
@@ -103,7 +103,7 @@ def write_fleet_report(
 
 
 def fleet_report_text(table: DataFrame | Fleet, **options: Unpack[FleetReportOptions]) -> str:
-    """Return the HTML text that `write_fleet_report` writes."""
+    """Return the HTML text of the report of `write_fleet_report`."""
     given: dict[str, Any] = {**_DEFAULTS, **options}
     table = table_of_fleet(table)
     about = table.attrs.get("frictax") or {}
@@ -271,7 +271,8 @@ def _drift_section(
 def _verdict_section(
     found: Verdicts, fleet: FleetEstimates, links: Mapping[str, Markup]
 ) -> Section:
-    excluded = np.ones(len(found.table), bool)  # Another section lists records without estimates.
+    # Records without estimates are listed in another section.
+    excluded = np.ones(len(found.table), bool)
     excluded[fleet.row] = False
     head, rows = found.rows()
     looks = ["keep", "keep", "n", "n", "n", "n", "n", "n"]
@@ -332,7 +333,7 @@ def _links(table: DataFrame, column: str) -> dict[str, Markup]:
     for record, target in zip(record_names(table), table[column].fillna(""), strict=True):
         address, scheme = str(target), urllib.parse.urlsplit(str(target)).scheme
         if len(scheme) > 1 and scheme not in ("http", "https", "file"):
-            continue  # The address is not a file or a web page.
+            continue  # The address does not belong to a file or a web page.
         if len(scheme) <= 1:  # A scheme of one letter is a drive of Windows.
             safe = "/:%" if scheme else "/%"
             address = urllib.parse.quote(address.replace("\\", "/"), safe=safe)
@@ -360,7 +361,7 @@ def histogram(
     heights, edges = np.histogram(x, bins=count, range=(low, high) if high > low else None)
     grid = np.linspace(edges[0], edges[-1], 160)
     per_bin = x.size * (edges[1] - edges[0])
-    # The expected density of estimates is that of the population, convolved with the errors.
+    # The estimates have the density of the population, convolved with their errors.
     fine = np.linspace(grid[0], grid[-1], 2 * grid.size)
     weight = population.density(name, fine)
     total = weight.sum()
@@ -425,16 +426,16 @@ def histogram(
 
 
 def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[str, Any] | None:
-    """Return a parallel-coordinates plot. Each record is a line over all parameters, in standard
-    deviations of the population; outliers are in colour. Return None if there are fewer than two
-    parameters or records.
+    """Return a parallel-coordinates plot, or None for fewer than two parameters or records. Each
+    record is a line over all parameters, in standard deviations of the population. Outliers have
+    colours.
     """
     whole = np.isfinite(fleet.values).all(axis=1)
     if len(population.names) < 2 or whole.sum() < 2:
         return None
     flagged = _outlier_mask(population, fleet)
     others = np.flatnonzero(whole & ~flagged)
-    most = 500  # largest number of lines of outliers, and also of other records
+    most = 500  # largest number of lines, for outliers and for other records separately
     some = others[np.linspace(0, others.size - 1, min(others.size, most)).astype(int)]
     odd = np.flatnonzero(whole & flagged)[:most]
     variance = np.diag(population.between) + (
@@ -474,8 +475,8 @@ def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[
 def drift_lines(
     found: Drift, fleet: FleetEstimates, population: Population | None, name: str
 ) -> tuple[dict[str, Any], str]:
-    """Return a figure of one parameter over time for the machines that drift (for all machines of a
-    small fleet), and a caption.
+    """Return a figure of one parameter over time (of machines that drift, or of a few machines),
+    and a caption.
     """
     rows = parameter_rows(found.slopes, name)
     flagged = flagged_rows(rows, "drifts").head(_DRAWN_MACHINES)
@@ -533,8 +534,8 @@ def drift_lines(
 def _draw_machine(
     found: Drift, fleet: FleetEstimates, k: int, row: Any, colour: str, size: float, log: bool
 ) -> list[dict[str, Any]]:
-    """Return the traces of one machine: its records (corrected for temperature), the fitted line,
-    and the error band of the line.
+    """Return the traces of one machine: records (corrected for temperature), fitted line, and error
+    band.
     """
     from scipy.special import stdtrit
 
@@ -593,7 +594,7 @@ def _day(seconds: float) -> str:
 def _outlier_mask(
     population: Population, fleet: FleetEstimates, name: str | None = None
 ) -> np.ndarray:
-    """Return a mask of the outliers; with `name`, only of those farthest in this parameter."""
+    """Return a mask of the outliers; with `name`, of those that deviate most in this parameter."""
     rows = population.outliers
     if name is not None:
         rows = rows[rows["farthest"] == name]

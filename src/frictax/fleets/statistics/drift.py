@@ -37,14 +37,14 @@ class Drift(Summarised):
       `lower` to `upper` [SI/yr; 1/yr for a parameter in `log`]; `chance`: p value of the hypothesis
       of no drift; `drifts`: True if the drift is significant at the false discovery rate `rate`.
       `value`: value of the line at `middle`, the mean of the dates; `first`, `last`: first and last
-      date; `count`: number of records. `temperature_coefficient`: that of the machine [SI/K], NaN
-      if the common one is used.
+      date; `count`: number of records. `temperature_coefficient` of the machine [SI/K], NaN if the
+      common coefficient is used.
     - `fleet`: a row for each parameter. `slope`: mean slope of the machines, with `standard_error`
       and interval `lower` to `upper`; `slope_spread`: standard deviation of the slopes between
-      machines; `temperature_coefficient` [SI/K]: the common one, with its standard error
-      `temperature_error`. Records scatter more than their errors explain: `scatter` is the standard
-      deviation of the white part of this scatter, `slow_scatter` that of the autocorrelated part,
-      with the correlation time `memory` [days].
+      machines; `temperature_coefficient` [SI/K]: common to all machines, with standard error
+      `temperature_error`. The scatter between records beyond their errors has two parts. `scatter`
+      is the standard deviation of its white part, and `slow_scatter` that of its autocorrelated
+      part with the correlation time `memory` [days].
     - `rate`: expected fraction of false alarms among the lines that are reported as drifting;
       `left_out`: reason -> number of records without estimates; `notices`.
 
@@ -77,9 +77,9 @@ class Drift(Summarised):
         """Return a table with the date at which a drift of this size will be detected, for each
         machine.
 
-        Three assumptions are made. Further records have the median time step and the median error
-        of the existing records. Their temperatures are not correlated with the date. Only this
-        machine drifts, so its p value must be below `rate` / (number of lines).
+        Three assumptions are made. Further records have the median time interval and the median
+        error of the existing records. The temperatures of further records are not correlated with
+        the date. No other machine drifts, so the p value must be below `rate` / (number of lines).
 
         **Arguments:** `name`: the parameter; `size`: the drift [SI/yr; 1/yr for a parameter in
         `log`]; `power`: probability of detection at the date.
@@ -114,7 +114,7 @@ class Drift(Summarised):
 
         @functools.cache
         def count(step: float, error: float) -> int:
-            """Return the smallest sufficient number of records, by doubling and bisection."""
+            """Search the smallest sufficient number of records by doubling and bisection."""
             high = FEWEST_DATES
             while not enough(high, step, error):
                 high *= 2
@@ -137,7 +137,7 @@ class Drift(Summarised):
         return pd.DataFrame(rows, columns=["machine", "date", "years", "records"])
 
     def unit(self, name: str) -> tuple[str, float]:
-        """Return the printed unit of changes of this parameter, and the value of that unit."""
+        """Return the printed unit for changes of this parameter, and the value of that unit."""
         if name in self.log:
             return "%", 0.01
         return self.units[name], 1.0
@@ -220,13 +220,13 @@ def drift(
     """Find machines that change over time. For each machine, x = a + b (t - t0) + c (T - T0) is
     fitted to each parameter x over the date t and the temperature T.
 
-    The lines are fitted by weighted least squares. The weights take into account the errors of the
-    fits and an additional scatter between records. The variance of the scatter is common to the
-    fleet and estimated by restricted maximum likelihood. Residuals can be autocorrelated, for
-    example because of an unmeasured temperature or the state of the lubricant. Then the model of
-    the scatter has an exponentially decreasing correlation, and the errors of the slopes include
-    its effect. A record is excluded if it is more than four standard deviations from the line of
-    the other records of its machine. Intervals use Student's t.
+    The lines are fitted by weighted least squares. The weights contain the errors of the fits and
+    an additional scatter between records. The variance of the scatter is common to the fleet and is
+    estimated by restricted maximum likelihood. Residuals can be autocorrelated, for example because
+    of an unmeasured temperature or the state of the lubricant. Then the scatter has an
+    exponentially decreasing correlation, which increases the errors of the slopes. A record is
+    excluded if it is more than four standard deviations from the line of the other records of its
+    machine. Intervals use Student's t.
 
     Temperature and load change friction more than wear does (Bittencourt and Axelsson, report
     LiTH-ISY-R-3058, Linköping, 2013). Therefore a notice warns if the column `temperature` is
@@ -239,8 +239,8 @@ def drift(
       if known, `temperature` [degC]. Machines with fewer than three dates are not tested.
     - `names`: names of the parameters; by default all.
     - `own_temperature`: True to fit a separate temperature coefficient c for each machine whose
-      records identify c. This requires six records, and temperatures that vary by 1 K about a line
-      over the date. Otherwise c is common to the fleet.
+      records identify c. A separate c requires six records, and temperatures that vary by 1 K about
+      a line over the date. Otherwise c is common to the fleet.
     - `log`: parameters whose relative change is fitted (relative to the distance from the lower
       bound).
     - `rate`: expected fraction of false alarms among the reported drifts; `level`: confidence level
@@ -327,7 +327,8 @@ def drift(
             " and name their machine."
         )
     slopes: Any = pd.concat(parts, ignore_index=True)
-    # Method of Benjamini and Hochberg: the largest k lines with p values up to k rate / n.
+    # Method of Benjamini and Hochberg: report the k smallest p values, for the largest k whose k-th
+    # smallest p value is at most k rate / n.
     chance = slopes["chance"].to_numpy()
     order, n = np.argsort(chance), chance.size
     below = np.flatnonzero(chance[order] <= rate * np.arange(1, n + 1) / n)
@@ -373,10 +374,8 @@ def _record_notices(
 def _lines_of_parameter(
     fleet: FleetEstimates, k: int, usable: np.ndarray, zero: float, relative: bool, own: bool
 ) -> tuple[Lines, dict[str, Any]] | None:
-    """Return the records of parameter k for a fit of lines, and a dict of arrays that describe the
-    machines.
-
-    Return None if no machine has enough dates.
+    """Return the records of parameter k as `Lines`, and a dict of arrays with an entry for each
+    machine. Return None if no machine has enough dates.
     """
     rows = np.flatnonzero(usable & np.isfinite(fleet.values[:, k]))
     rows = rows[np.lexsort((fleet.dates[rows], fleet.machine[rows]))]
@@ -397,15 +396,16 @@ def _lines_of_parameter(
         above = x - float(fleet.lower[fleet.names[k]] or 0.0)
         typical = np.array([np.median(part) for part in np.split(above, start[1:])])
         at = np.repeat(np.maximum(typical, 1e-300), count)
-        # The logarithm is linearised at the median of the machine. Linearised at the estimate
-        # itself, values that are low by chance would get larger errors.
+        # The logarithm is linearised at the median of the machine. If it were linearised at each
+        # estimate, values that are low by chance would get larger errors.
         x, error = np.log(at) + (above - at) / at - 0.5 * ((above - at) / at) ** 2, error / at
     t = years - np.repeat(middle, count)
     T = None if np.isnan(zero) else fleet.temperature[rows] - zero
     own_coefficient = np.zeros(start.size, bool)
     if own and T is not None:
-        # A machine gets its own temperature coefficient with six records whose temperatures deviate
-        # from a line over the date by 1 K and by 30 % of their total variation.
+        # A machine gets its own temperature coefficient if it has six records, and if their
+        # temperatures deviate from a line over the date by 1 K and by 30 % of their total
+        # variation.
         off = T - np.repeat(np.add.reduceat(T, start) / count, count)
         slope = np.add.reduceat(t * T, start) / np.add.reduceat(t * t, start)
         rest = off - np.repeat(slope, count) * t
@@ -425,10 +425,7 @@ def _lines_of_parameter(
 def _slopes_and_mean(
     name: str, lines: Lines, about: dict[str, Any], fit: LinesFit, level: float
 ) -> tuple[DataFrame, dict[str, Any]]:
-    """Return for one parameter the rows of `Drift.slopes` (one for each machine), and the row of
-    `Drift.fleet`. The latter contains the mean and spread of the slopes, and the quantities that
-    all machines share.
-    """
+    """Return for one parameter the rows of `Drift.slopes` and the row of `Drift.fleet`."""
     import pandas as pd
     from scipy.special import stdtr, stdtrit
 
@@ -439,7 +436,8 @@ def _slopes_and_mean(
     gaps = np.split(lines.t, lines.start[1:])
     typical, scatter = [], fit.white + fit.slow
     for errors in np.split(lines.error, lines.start[1:]):
-        # With this error for each record that is not an outlier, the total weight is the same.
+        # With the typical error for each record that is not an outlier, the total weight is
+        # unchanged.
         counted = errors[errors < 1e3 * np.median(errors)]
         square = 1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter
         typical.append(float(np.sqrt(max(square, 0.0))))

@@ -12,7 +12,7 @@ from frictax.text import suggestion
 from ..table import Fleet
 
 PRINTED_ROWS = 8  # number of rows of a printed table of records or machines
-_ERROR = ".standard_error"  # end of the names of columns with standard errors
+_ERROR = ".standard_error"  # suffix of the columns with standard errors
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,11 +55,7 @@ class FleetEstimates:
 
 
 def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple[str, ...]:
-    """Return the names of the fitted parameters of a table, or check the given `names`.
-
-    **Raises:** `KeyError` for a name that the table lacks; `ValueError` for a table without
-    estimates.
-    """
+    """Return the names of the fitted parameters of a table, or check the given `names`."""
     known = [c.removesuffix(_ERROR) for c in map(str, table.columns) if c.endswith(_ERROR)]
     about = _about(table).get("names") or known
     known = [name for name in about if name in known and name in table.columns]
@@ -78,11 +74,7 @@ def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple
 
 
 def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -> FleetEstimates:
-    """Read the estimates of the parameters `names` (None for all) from a table with one row for
-    each record.
-
-    **Raises:** `KeyError` for a name that the table lacks; `ValueError` if no record has estimates.
-    """
+    """Read the estimates of the parameters `names` (None for all) from a table of a fleet."""
     import pandas as pd
 
     asked, about = estimate_names(table, names), _about(table)
@@ -99,8 +91,8 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
     machine, machines = np.arange(row.size), tuple(record)
     if "machine" in table.columns:
         named = table["machine"].fillna("").astype(str).to_numpy(dtype=object)[row]
-        # A record without a machine counts as its own machine. A record and a machine may have the
-        # same name, so the key also contains which of the two it is.
+        # A record without a machine counts as its own machine. Its name may equal that of a
+        # machine, so the key also contains which of the two the name belongs to.
         keys = [(m == "", r if m == "" else m) for r, m in zip(record, named, strict=True)]
         index: dict[tuple[bool, str], int] = {}
         machine = np.array([index.setdefault(key, len(index)) for key in keys])
@@ -139,9 +131,8 @@ def record_names(table: DataFrame) -> np.ndarray:
 
 
 def exclusion_reasons(table: DataFrame, known: np.ndarray) -> np.ndarray:
-    """Return for each row of the table the reason why it is excluded, or "".
-
-    **Arguments:** `known` (n, p): mask of the estimates that have a standard error.
+    """Return for each row of the table the reason why it is excluded, or "". `known` (n, p): True
+    for estimates that have a standard error.
     """
     why = np.full(len(table), "", dtype=object)
     why[~known.any(axis=1)] = "none of the numbers has an error"
@@ -182,10 +173,8 @@ def _freedom(
     errors: np.ndarray,
     level: float,
 ) -> np.ndarray:
-    """Return the degrees of freedom with which Student's t gives intervals as wide as those in the
-    table.
-
-    The longer half of each interval is used, because the other half may end at a bound.
+    """Return the degrees of freedom for which Student's t gives the widths of the table's
+    intervals. The longer half of each interval counts, because the shorter half may end at a bound.
     """
     from scipy.special import stdtrit
 
@@ -193,7 +182,7 @@ def _freedom(
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.fmax(upper - values, values - lower) / errors
     dofs = np.geomspace(1.0, 1e6, 400)
-    widths = stdtrit(dofs, 0.5 + level / 2)  # decreases with the degrees of freedom
+    widths = stdtrit(dofs, 0.5 + level / 2)  # These widths decrease with the degrees of freedom.
     found = np.interp(-ratio, -widths, dofs)
     return np.where(np.isfinite(ratio) & (ratio > widths[-1]), found, np.inf)
 
@@ -220,14 +209,12 @@ def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> n
 
 
 def table_of_fleet(fleet: DataFrame | Fleet) -> DataFrame:
-    """Return the table of a `Fleet`, or the table itself."""
+    """Return the table of a `Fleet`. A table is returned unchanged."""
     return fleet.table if isinstance(fleet, Fleet) else fleet
 
 
 def table_rows(frame: Any, most: int | None = None) -> Iterator[Any]:
-    """Return an iterator over the rows (at most `most`) as named tuples. Type checkers do not know
-    the types of their fields.
-    """
+    """Return an iterator over the rows (at most `most`) as named tuples of any type."""
     return (frame if most is None else frame.head(most)).itertuples()
 
 

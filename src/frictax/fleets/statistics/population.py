@@ -38,8 +38,8 @@ class Population(Summarised):
     """Mean and spreads of a fleet, and the distance of each record from the mean. `print` shows a
     table.
 
-    The following are on the unconstrained scale u. It is u = log(x - lower) for a parameter with a
-    bound in `lower`, and u = x if its entry in `lower` = None.
+    These arrays are on the unconstrained scale u. A parameter x with a bound in `lower` has u =
+    log(x - lower). A parameter with the entry None in `lower` has u = x.
 
     - `mean` (p,): mean of the population; `mean_covariance` (p, p): covariance of the error of the
       mean. `between` (p, p): covariance between machines; `within` (p, p): covariance between
@@ -47,7 +47,7 @@ class Population(Summarised):
     - `between_error`, `within_error` (p, p): standard errors of the entries of `between` and
       `within`.
 
-    The following describe the records:
+    These tables and arrays describe the records:
 
     - `records`: a row for each record with estimates. ``NAME``: empirical Bayes estimate with
       ``NAME.lower`` and ``NAME.upper`` [SI]. `distance`: Mahalanobis distance from the mean;
@@ -143,10 +143,8 @@ class Population(Summarised):
         return x if bound is None else np.asarray(bound + np.exp(x))
 
     def density(self, name: str, values: Any) -> np.ndarray:
-        """Return the probability density of a parameter in the population at the given values [1/SI
-        unit].
-
-        It is the density of the true values, without estimation errors.
+        """Return the density of a parameter's true values in the population [1/SI unit] at
+        `values`.
         """
         k = self._index(name)
         x = np.asarray(values, dtype=float)
@@ -178,13 +176,15 @@ class Population(Summarised):
     def spread_of(
         self, spread: np.ndarray, errors: np.ndarray, k: int
     ) -> tuple[float, float, float]:
-        """Return the standard deviation of parameter k and its chi-squared interval. `spread`:
-        covariance; `errors`: standard errors of its entries.
+        """Return the standard deviation of parameter k and its chi-squared interval.
+
+        `spread`: covariance matrix; `errors`: standard errors of its entries.
         """
         from scipy.special import chdtri, ndtri
 
         variance, error = float(spread[k, k]), float(errors[k, k])
-        if not variance > _ONE_SIDED * error:  # The interval of the spread contains 0.
+        # The variance is not significantly above 0, so its interval contains 0.
+        if not variance > _ONE_SIDED * error:
             return np.sqrt(variance), 0.0, np.sqrt(variance + ndtri(0.5 + self.level / 2) * error)
         dof = 2 * (variance / error) ** 2
         ends = (chdtri(dof, (1 + side * self.level) / 2) for side in (-1, 1))
@@ -276,19 +276,19 @@ def population(
 ) -> Population:
     """Estimate the population of a fleet: mean, spreads and outliers.
 
-    The spreads are those between machines (Omega) and between records of one machine (Psi). The
-    model has two stages. First, each fit gives estimates with the covariance C_ij of their errors,
-    for record i of machine j. Second, on the unconstrained scale, these are u_ij ~ N(mu + a_j, Psi
-    + C_ij) with a_j ~ N(0, Omega). The parameters mu, Omega and Psi are estimated by restricted
+    The spread between machines is Omega, and the spread between records of one machine is Psi. The
+    model has two stages. First, the fit of record i of machine j gives estimates with the error
+    covariance C_ij. Second, these estimates are on the unconstrained scale u_ij ~ N(mu + a_j, Psi +
+    C_ij) with a_j ~ N(0, Omega). The parameters mu, Omega and Psi are estimated by restricted
     maximum likelihood. Then the estimates of each record are shrunk towards the mean, depending on
     the ratio of their errors to the spread (empirical Bayes; Davidian and Giltinan, Nonlinear
     Models for Repeated Measurement Data, 1995, chapter 5). No fit or simulation is repeated.
 
     Outliers do not widen the spread, and they do not mask each other. A record is excluded from
     mean and spread if its distance exceeds the 99 % quantile (99.9 % with fewer than 100 machines).
-    A consistency factor corrects the spread for the good records that are excluded. The distance
-    takes the errors of the record into account, so an estimate is not an outlier only because its
-    error is large.
+    A consistency factor corrects the spread for excluded records that are not outliers. The
+    distance takes the errors of the record into account, so a large error alone does not make an
+    outlier.
 
     **Arguments:**
 
@@ -298,9 +298,9 @@ def population(
       parameter, its other estimates are used.
     - `names`: names of the parameters; by default all.
     - `log`: names of the parameters whose logarithm is normally distributed; True or False for all
-      or none of those with a lower bound. By default, a parameter with a lower bound is included if
-      fewer than 5 % of the records are within two standard errors of the bound.
-    - `false_alarms`: probability that a record which is not an outlier is reported as one.
+      or none of those with a lower bound. By default: the parameters with a lower bound for which
+      fewer than 5 % of the records are within two standard errors of this bound.
+    - `false_alarms`: probability that a record which is not an outlier is reported as an outlier.
     - `level`: confidence level of the intervals.
 
     **Returns:** a `Population`.
@@ -478,7 +478,8 @@ def _scales(
         wanted = log is True or (asked is not None and name in asked)
         if log is None and bound is not None:
             near = int(np.sum(fleet.values[known, k] - bound < 2 * fleet.errors[known, k]))
-            wanted = near < 0.05 * known.sum()  # no logarithm if more records are near the bound
+            # If more records are near the bound, the logarithm is not used.
+            wanted = near < 0.05 * known.sum()
             if not wanted:
                 about = {"count": near, "records": int(known.sum()), "bound": bound}
                 notices.append(Notice("population-near-bound", name, about))

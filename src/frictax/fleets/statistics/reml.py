@@ -1,14 +1,13 @@
-"""Restricted maximum likelihood estimates of a population of machines. The data are estimates with
+"""Restricted maximum likelihood (REML) of the population of machines. The data are estimates with
 known errors.
 
-Estimate i of machine j is y_ij = mu + a_j + b_ij + e_ij. The deviation of the machine is a_j ~ N(0,
-Omega), that of the record is b_ij ~ N(0, Psi), and the error is e_ij ~ N(0, C_ij). C_ij is known.
-The mean mu and the spreads Omega and Psi maximise the restricted likelihood (Patterson and
-Thompson, Biometrika 58, 1971). The search uses Cholesky factors of the spreads, which keep them
-positive semidefinite, and the expected information as Hessian (Fisher scoring). With one parameter
-and one record for each machine this is the random-effects model of meta-analysis (DerSimonian and
-Laird, Controlled Clinical Trials 7, 1986; Viechtbauer, Journal of Educational and Behavioral
-Statistics 30, 2005).
+Estimate i of machine j is y_ij = mu + a_j + b_ij + e_ij. The machine deviates by a_j ~ N(0, Omega),
+the record by b_ij ~ N(0, Psi), and the error is e_ij ~ N(0, C_ij). C_ij is known. The mean mu and
+the spreads Omega and Psi maximise the restricted likelihood (Patterson and Thompson, Biometrika 58,
+1971). The search varies Cholesky factors of the spreads, so the spreads stay positive semidefinite.
+The Hessian is the expected information (Fisher scoring). With one parameter and one record for each
+machine, the model is the random-effects model of meta-analysis (DerSimonian and Laird, Controlled
+Clinical Trials 7, 1986; Viechtbauer, Journal of Educational and Behavioral Statistics 30, 2005).
 """
 
 import dataclasses
@@ -25,8 +24,8 @@ class Estimates:
     - `start` (m,): index of the first record of each machine.
     - `counted` (n,) and `counted_machines` (m,): weight of each record and machine: 1, or 0 for
       outliers.
-    - `consistency`: factors on the squared deviations of counted records and of counted machines.
-      They correct for good estimates that are excluded as outliers.
+    - `consistency`: factors on the squared deviations of counted records and of counted machines,
+      which correct for excluded estimates that are not outliers.
     """
 
     y: np.ndarray
@@ -71,10 +70,8 @@ def evaluate_likelihood(
     within: np.ndarray | None = None,
     mean: np.ndarray | None = None,
 ) -> Likelihood:
-    """Evaluate the restricted likelihood for the spreads `between` and `within` machines. The mean
-    is the best one unless `mean` is given.
-
-    Without `within`, each machine has one record.
+    """Evaluate the restricted likelihood for the spreads `between` and `within` machines. Without
+    `within`, each machine has one record. The default `mean` maximises the likelihood.
     """
     if within is None:
         A, V, ybar, logs = np.zeros((0, *between.shape)), estimates.C, estimates.y, 0.0
@@ -108,9 +105,7 @@ def multiply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def likelihood_gradient(estimates: Estimates, at: Likelihood, within: bool) -> list[np.ndarray]:
-    """Return the derivatives of the log likelihood with respect to Omega and (if `within`) Psi, as
-    symmetric matrices.
-    """
+    """Return the derivatives of the log likelihood with respect to Omega and (if `within`) Psi."""
     g = multiply(at.G, at.ybar - at.mean)
     c, b = estimates.consistency
     by_machine = 0.5 * (b * g[:, :, None] * g[:, None, :] - at.G + at.G @ at.P @ at.G)
@@ -128,11 +123,9 @@ def likelihood_gradient(estimates: Estimates, at: Likelihood, within: bool) -> l
 def expected_information(
     estimates: Estimates, at: Likelihood, within: bool, most: int | None = None
 ) -> np.ndarray:
-    """Return the expected information matrix of the entries of Omega, followed by those of Psi. The
-    entries are coefficients of `symmetric_basis`.
-
-    `most`: about the number of records from which it is computed, by taking every k-th machine;
-    None for all.
+    """Return the expected information matrix of the entries of Omega, followed by those of Psi.
+    Entries are coefficients of `symmetric_basis`. `most`: approximate number of records that are
+    used, by taking every k-th machine; None for all.
     """
     E, m, n = symmetric_basis(len(at.mean)), estimates.start.size, len(estimates.y)
     k, every = len(E), 1 if most is None else max(n // most, 1)
@@ -185,11 +178,9 @@ def maximize_likelihood(
     steps: int = 200,
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood, bool]:
     """Maximise the restricted likelihood over the spreads, from the start `between` and `within`.
-
-    The variables are the entries of the Cholesky factors, scaled to about one standard error. A
-    spread of 0 is a saddle point, so the search starts at a small distance from 0.
-
-    **Returns:** both spreads, the likelihood for these spreads, and True if the search converged.
+    The variables are the entries of the Cholesky factors, divided by about one standard error. A
+    spread of 0 is a saddle point, so no spread starts at 0. Return both spreads, their likelihood,
+    and True if the search converged.
     """
     from scipy.optimize import minimize
 
@@ -234,7 +225,7 @@ def maximize_likelihood(
             dS = dL @ L.T
             dS = dS + dS.swapaxes(1, 2)
             J[b * k : (b + 1) * k, b * k : (b + 1) * k] = dS[:, rows, columns].T
-        # 1000 records are enough to estimate the information for a step of the search.
+        # 1000 records give the information accurately enough for one iteration of the search.
         H = J.T @ expected_information(estimates, at, several, most=1000) @ J
         # The spread L L' is quadratic in L, which adds a second-order term to the Hessian.
         for b, S in enumerate(slopes):
@@ -252,7 +243,8 @@ def maximize_likelihood(
         hess=hessian,
         method="trust-exact",
         options={
-            "gtol": 4e-4,  # [1/standard error] A further step would gain 1e-7 of log-likelihood.
+            # [1/standard error] A further iteration would increase the log-likelihood by 1e-7.
+            "gtol": 4e-4,
             "maxiter": steps,
             "initial_trust_radius": radius,
             "max_trust_radius": 100 * radius,
@@ -260,8 +252,10 @@ def maximize_likelihood(
     )
     best = [L @ L.T for L in factors_of(found.x)]
     for S in best:
-        negligible = np.diag(S) < 1e-12 * noise  # These variances differ from 0 only by rounding.
+        # Rounding alone makes these variances differ from 0.
+        negligible = np.diag(S) < 1e-12 * noise
         S[negligible], S[:, negligible] = 0.0, 0.0
     at = evaluate_likelihood(estimates, *best)
-    # Status 1 is the step limit. Other codes are convergence to the tolerance or to rounding.
+    # Status 1 is the limit of iterations. Other codes mean convergence to the tolerance or to
+    # rounding.
     return best[0], best[1] if several else None, at, found.status != 1

@@ -1,23 +1,23 @@
-"""A robust fit of the population: mean, spreads and outliers, from estimates that may contain
-outliers.
+"""Robust fit of the population: mean, spreads and outliers, from estimates with outliers.
 
 Estimates are transformed to the unconstrained scale by the delta method. The transformation is
 linearised at the conditional mode of each record and iterated to convergence (Lindstrom and Bates,
 Biometrics 46, 1990). With a linearisation at the estimate itself, values that are low by chance
-would have too large relative errors, and too little weight.
+would get too large relative errors, and too little weight.
 
 The search starts from medians, median deviations and rank correlations, so outliers do not mask
 each other. Then estimates whose distance exceeds the 99 % quantile (99.9 % in a small fleet) are
 excluded from the likelihood. The squares of the remaining estimates are multiplied by a consistency
-factor. Fit and exclusion are repeated until the set of excluded estimates does not change. This is
-the reweighting of Rousseeuw and Van Zomeren (JASA 85, 1990) with the factor of Croux and Haesbroeck
-(Journal of Multivariate Analysis 71, 1999). The distributions of the distances are those of Cerioli
-(JASA 105, 2010), separately for counted and for excluded estimates.
+factor. Fit and exclusion are repeated until the set of excluded estimates does not change. The
+repetition is the reweighting of Rousseeuw and Van Zomeren (JASA 85, 1990) with the factor of Croux
+and Haesbroeck (Journal of Multivariate Analysis 71, 1999). The distances have the distributions of
+Cerioli (JASA 105, 2010), with different formulas for counted and for excluded estimates.
 
 Mahalanobis distances use the sum of the spread and the error covariance of each record. Squared
 distances follow a chi-squared distribution in a large fleet of long records. In a small fleet, or
-with errors of few degrees of freedom, they follow Hotelling's T2 with degrees of freedom by
-Satterthwaite. The distance of a counted estimate is that from the mean of the others.
+with errors of few degrees of freedom, squared distances follow Hotelling's T2 with degrees of
+freedom by Satterthwaite. The distance of a counted estimate is that from the mean of the other
+estimates.
 """
 
 import dataclasses
@@ -32,7 +32,8 @@ from .reml import (
     multiply,
 )
 
-MAD_FACTOR = 1.4826  # standard deviation over median absolute deviation of a normal population
+# Ratio of standard deviation to median absolute deviation of a normal distribution
+MAD_FACTOR = 1.4826
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,8 +42,8 @@ class RawEstimates:
 
     - `covariance` (n, p, p): covariance of the errors; `freedom` (n,): degrees of freedom of the
       covariances.
-    - `log` (p,): True for a parameter whose logarithm is normally distributed. Then z is the
-      distance from the lower bound.
+    - `log` (p,): True for a parameter whose logarithm is normally distributed. For such a
+      parameter, z is the distance from the lower bound.
     - `start` (m,): index of the first record of each machine.
     """
 
@@ -58,10 +59,8 @@ class RawEstimates:
         return np.isfinite(self.z)
 
     def unconstrained_start(self) -> np.ndarray:
-        """Return start values (n, p) on the unconstrained scale.
-
-        An estimate below half its standard error is replaced by half its standard error, so that
-        its logarithm exists.
+        """Return start values (n, p) on the unconstrained scale. An estimate below half its
+        standard error is replaced by this half, so that its logarithm exists.
         """
         error = np.sqrt(np.einsum("nii->ni", self.covariance))
         with np.errstate(invalid="ignore"):
@@ -80,12 +79,12 @@ class RawEstimates:
 
         **Arguments:** `u` (n, p): point of the linearisation; `T`: covariance of `u`; `scale` (p,):
         approximate spread on the unconstrained scale; `before`: estimates from which the outlier
-        marks are copied. The mean of a logarithm is corrected by T/2, which is exact to second
-        order in the errors.
+        marks are copied. T/2 is added to a logarithm, which corrects its mean to second order in
+        the errors.
         """
         slope = np.where(self.log, np.exp(np.where(self.log, u, 0.0)), 1.0)
         moved = np.where(self.known, self.z / slope - 1.0, 0.0)
-        # The linearisation of a logarithm is used only up to a distance of 3.
+        # The linearisation of a logarithm is limited to a distance of 3 from `u`.
         y = np.where(self.log, u + np.clip(moved, -3.0, 3.0), self.z)
         C = np.nan_to_num(self.covariance) / slope[:, :, None] / slope[:, None, :]
         C = np.where(self.known[:, :, None] & self.known[:, None, :], C, 0.0)
@@ -101,17 +100,16 @@ class RawEstimates:
     def with_even_weights(
         self, estimates: Estimates, u: np.ndarray, scale: np.ndarray
     ) -> Estimates:
-        """Remove the dependence of the error covariances on the values of parameters in `log`.
-
-        With equal absolute errors, the relative error decreases with the value. Without this
-        correction large values have large weights in the likelihood, and the mean is biased.
+        """Remove the dependence of the error covariances on the values of parameters in `log`. With
+        equal absolute errors, large values have small relative errors. Without a correction, large
+        values get large weights in the likelihood, and the mean is biased.
         """
         C, out = estimates.C, np.ones(u.shape)
         for k in np.flatnonzero(self.log):
             known = self.known[:, k]
             off = np.clip(u[:, k] - np.median(u[known, k]), -3 * scale[k], 3 * scale[k])
             x = off[known] - off[known].mean()
-            # Fewer than 100 records do not show how the errors depend on the value.
+            # Fewer than 100 records cannot show how the errors depend on the value.
             if known.sum() >= 100 and x.any():
                 slope = 0.5 * float(x @ np.log(C[known, k, k])) / float(x @ x)
                 out[:, k] = np.where(known, np.exp(-np.clip(slope, -2.0, 2.0) * off), 1.0)
@@ -158,7 +156,7 @@ class PopulationFit:
 
 
 def fit_robust_population(raw: RawEstimates) -> PopulationFit:
-    """Fit a population to the estimates, without outliers."""
+    """Fit a population to the estimates. Outliers are excluded."""
     u = raw.unconstrained_start()
     scale = np.maximum(_robust_deviation(u), 1e-9 * np.abs(np.median(u, axis=0)) + 1e-100)
     estimates = raw.linearize(u, scale)
@@ -179,14 +177,14 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
         sets = {"counted": counted, "counted_machines": machines, "consistency": (factor, factor)}
         estimates, before = dataclasses.replace(estimates, **sets), (between, within)
         weighted = dataclasses.replace(weighted, **sets)
-        # As long as the set of outliers changes, four steps of the search are enough.
+        # As long as the set of outliers changes, four iterations of the search are enough.
         between, within, likelihood, converged = maximize_likelihood(weighted, *before, steps=4)
         u, T, *_ = empirical_bayes(estimates, between, within, likelihood.mean)
         estimates = raw.linearize(u, scale, T, estimates)
         weighted = raw.with_even_weights(estimates, u, scale)
         likelihood = evaluate_likelihood(estimates, between, within, likelihood.mean)
         if same and converged:
-            # The iteration ends if the spreads change by less than these bounds.
+            # The loop ends if the spreads change by less than these bounds.
             moved = False
             for old, new in zip(before, (between, within), strict=True):
                 if old is not None and new is not None:
@@ -227,9 +225,7 @@ def empirical_bayes(
 def _robust_start(
     raw: RawEstimates, estimates: Estimates, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood]:
-    """Estimate the spreads from medians and rank correlations, which outliers hardly change; return
-    also the likelihood.
-    """
+    """Return the likelihood and start values of the spreads, from medians and rank correlations."""
     start = raw.start
     noise = np.nanmedian(np.where(raw.known, np.einsum("nii->ni", estimates.C), np.nan), axis=0)
     total, within = _robust_deviation(u) ** 2, None
@@ -257,8 +253,8 @@ def _robust_start(
 
 
 def _robust_deviation(u: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each column from the median absolute deviation. Where the
-    latter is 0, return the ordinary standard deviation.
+    """Return the standard deviation of each column from the median absolute deviation. If that is
+    0, return the ordinary standard deviation.
     """
     by_median = MAD_FACTOR * np.median(np.abs(u - np.median(u, axis=0)), axis=0)
     return np.where(by_median > 0, by_median, np.std(u, axis=0))
@@ -272,10 +268,8 @@ def outlier_tests(
     known: np.ndarray,
     freedom: np.ndarray,
 ) -> OutlierTests:
-    """Test each record and each machine against the population.
-
-    **Arguments:** `known` (n,): number of estimates of each record; `freedom` (n,): degrees of
-    freedom of its covariance.
+    """Test each record and each machine against the population. `known` (n,): number of estimates
+    of each record; `freedom` (n,): degrees of freedom of its covariance.
     """
     count = float(estimates.counted_machines.sum())
     machine_squared = _squared_distances(between + at.V, at.ybar - at.mean)
@@ -284,16 +278,17 @@ def outlier_tests(
         chance = chances(machine_squared, known, share, count, estimates.counted_machines, freedom)
         return OutlierTests(machine_squared, chance, chance, np.full(len(estimates.y), np.nan))
     most = np.maximum.reduceat(known, estimates.start)
-    exact = np.full(estimates.start.size, np.inf)  # The errors of several records count as known.
+    # The errors of the mean of several records are treated as known.
+    exact = np.full(estimates.start.size, np.inf)
     share = _share(between, between + at.V, most)
     machine = chances(machine_squared, most, share, count, estimates.counted_machines, exact)
     spread = between + within
     squared = _squared_distances(spread + estimates.C, estimates.y - at.mean)
     share = _share(spread, spread + estimates.C, known)
-    # One record contributes little to the spreads, so the record counts as independent of them.
+    # One record has little influence on the spreads, so record and spreads count as independent.
     chance = chances(squared, known, share, count, np.zeros(len(estimates.y)), freedom)
-    # Test each record against the other records of its machine. Their mean does not contain the
-    # record itself, and the record contributes little to the spread of all machines.
+    # Test each record against the other records of its machine. The mean of the other records does
+    # not contain the record, and the record has little influence on the spread of all machines.
     k, eye = estimates.machine, np.eye(len(within))
     others = estimates.machine_sums(estimates.counted)[k] - estimates.counted > 0
     W = np.linalg.inv(at.V)[k] - at.A
@@ -319,8 +314,8 @@ def chances(
 
     **Arguments:** `known` (n,): number of estimates in each distance; `share` (n,): fraction of the
     variance that is spread, not error; `count`: number of machines from which the spread was
-    estimated; `counted` (n,): 1 if the tested estimate is one of these; `freedom` (n,): degrees of
-    freedom of the error part of the variance.
+    estimated; `counted` (n,): 1 if the estimate of the spread used the tested estimate; `freedom`
+    (n,): degrees of freedom of the error part of the variance.
     """
     from scipy.special import chdtrc, fdtrc
 
@@ -341,17 +336,15 @@ def chances(
 
 
 def outlier_threshold(machines: int) -> float:
-    """Return the p value below which an estimate is excluded from mean and spread.
-
-    The value is smaller in a small fleet. There the loss of a good estimate costs more than an
-    outlier that is not excluded.
+    """Return the p value below which an estimate is excluded from mean and spread. The p value is
+    smaller in a small fleet, where a lost estimate costs more than an outlier that is not excluded.
     """
     return 0.01 if machines >= 100 else 0.001
 
 
 def consistency_factor(p: int, threshold: float) -> float:
-    """Return the factor on the mean square of p-dimensional normal estimates that corrects for the
-    exclusion of those beyond the threshold.
+    """Return the factor that corrects the mean square of p-dimensional normal estimates for the
+    exclusion of estimates beyond the threshold.
     """
     from scipy.special import chdtr, chdtri
 
@@ -373,9 +366,7 @@ def variance_factor(p: int, threshold: float) -> float:
 
 
 def _share(spread: np.ndarray, total: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the fraction of the variance `total` that is `spread`, averaged over the parameters
-    with an estimate.
-    """
+    """Return the fraction `spread` / `total` of the variance, averaged over known parameters."""
     each = np.einsum("nij,ji->n", np.linalg.inv(total), spread)
     return np.clip(each / np.maximum(known, 1), 0.0, 1.0)
 

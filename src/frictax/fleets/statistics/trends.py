@@ -1,5 +1,4 @@
-"""Fit straight lines over time to the records of many machines, with a common variance of the
-scatter.
+"""Fit straight lines over time to the records of many machines with a common scatter variance.
 
 The model is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij. Machine j has the intercept a_j
 and the slope b_j. The temperature coefficient c_j is common to all machines (c_j = c) or separate
@@ -45,9 +44,9 @@ class Lines:
 class LinesFit:
     """The fitted lines of one parameter for all machines.
 
-    - `a`, `b` (m,): values at t = 0 and slopes; `covariance` (m, q, q): that of the q parameters of
-      each machine if the common temperature coefficient is known; `by_c` (m, q): minus the
-      derivatives of these parameters with respect to that coefficient.
+    - `a`, `b` (m,): values at t = 0 and slopes; `covariance` (m, q, q): covariance of the q
+      parameters of each machine if the common temperature coefficient is known; `by_c` (m, q):
+      derivatives of these parameters with respect to the common coefficient, times -1.
     - `own_c` (m,): temperature coefficient of each machine, NaN if it uses the common one; `c` and
       `c_error`: the common coefficient and its standard error, NaN without temperatures.
     - `white`, `slow`: variances of the white and of the autocorrelated scatter between records;
@@ -77,13 +76,13 @@ def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> Lines
     T = np.zeros_like(lines.t) if lines.T is None else lines.T
     columns = [np.ones_like(lines.t), lines.t, *([np.where(own, T, 0.0)] if own.any() else [])]
     q = len(columns)  # number of parameters of one machine
-    # The next two columns are the temperature with the common coefficient, and the estimates.
+    # The last two columns are the temperature with the common coefficient, and the estimates.
     X = np.stack([*columns, np.where(own, 0.0, T), lines.x], axis=1)
     WX = inverse(X)
     gram = np.add.reduceat(X[:, :, None] * WX[:, None, :], lines.start, axis=0)
     N = gram[:, :q, :q].copy()
     if q == 3:
-        # Machines without a temperature coefficient of their own do not have a third parameter.
+        # Machines without their own temperature coefficient do not have a third parameter.
         N[~lines.own, 2, 2] = 1.0
     inverted = np.linalg.inv(N)
     by_T, by_x = (multiply(inverted, gram[:, :q, q + j]) for j in (0, 1))
@@ -116,10 +115,9 @@ def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> Lines
 
 def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
     """Fit the lines without outliers, and return the lines, their fit, and a mask of outliers (n,).
-
-    An outlier is a record more than four standard deviations from the prediction by the other
-    records of its machine. Its error is set to a very large value. The first set of outliers is
-    found with medians, so that outliers do not increase the scatter with which they are compared.
+    An outlier is more than four standard deviations from the prediction by the other records of its
+    machine. The error of an outlier is set to a very large value. Medians give the first set of
+    outliers, because outliers would increase a scatter that is estimated from all records.
     """
     rough = solve_lines(lines, float(np.median(lines.error**2)), 0.0, 1.0)
     z = _residuals(lines, rough) / lines.error
@@ -149,7 +147,8 @@ def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
     rest = _residuals(kept, fitted)
     own_variance = kept.error**2 + fitted.white
     diagonal = 1.0 / own_variance  # diagonal of the inverse covariance of the records
-    if fitted.slow != 0:  # compute the diagonal by elimination from both ends
+    # The diagonal follows from eliminations that start at both ends of the records.
+    if fitted.slow != 0:
         band, _ = _band(kept, own_variance, fitted.slow, fitted.memory)
         squares = band[0, 1:] ** 2
         ahead = _pivots(band[1], squares)
@@ -169,9 +168,8 @@ def _residuals(lines: Lines, fitted: LinesFit) -> np.ndarray:
 
 
 def fit_lines(lines: Lines) -> LinesFit:
-    """Fit the lines with the variances that maximise the restricted likelihood.
-
-    The model has autocorrelated scatter only if this increases the likelihood significantly.
+    """Fit the lines with the variances that maximise the restricted likelihood. The model has
+    autocorrelated scatter only if this increases the likelihood significantly.
     """
     from scipy.optimize import minimize, minimize_scalar
 
@@ -228,11 +226,9 @@ def fit_lines(lines: Lines) -> LinesFit:
 
 def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[Any, float]:
     """Return a function that multiplies a matrix by the inverse covariance of the records, and the
-    log determinant of the covariance.
-
-    The inverse covariance of the autocorrelated part is tridiagonal, in one band matrix for all
-    machines. Therefore the computing time is proportional to the number of records (Rue and Held,
-    Gaussian Markov Random Fields, 2005).
+    log determinant of the covariance. The inverse covariance of the autocorrelated part is
+    tridiagonal, and one band matrix serves all machines. So the computing time is proportional to
+    the number of records (Rue and Held, Gaussian Markov Random Fields, 2005).
     """
     variance = lines.error**2 + white
     if slow == 0:
@@ -258,8 +254,8 @@ def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[
 def _band(
     lines: Lines, variance: np.ndarray, slow: float, memory: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a band matrix: the inverse covariance of the autocorrelated part plus that of the
-    white part. Return also the correlation (n - 1,) of each record with the next one.
+    """Return the band matrix of two sums: inverse covariance of the autocorrelated part plus that
+    of the white part. Return also the correlation (n - 1,) of each record with the next record.
     """
     gaps = np.diff(lines.t)
     joined = np.diff(lines.machine) == 0

@@ -34,9 +34,9 @@ class Verdicts(Summarised):
       "pass", such as a parameter and its limit, or missing estimates.
     - `numbers`: a row for each parameter: limits `lower` and `upper` [SI], and the counts of
       "pass", "fail" and "cannot tell". `guard`: guard band, the median of half the width of an
-      interval [SI]. `guard_share`: sum of both guard bands divided by the width upper - lower of
-      the limits. `capability`: this width divided by four standard errors (measurement capability
-      index of JCGM 106). The last two are NaN with only one limit.
+      interval [SI]. `guard_share`: sum of both guard bands divided by the width upper - lower.
+      `capability`: this width divided by four standard errors (measurement capability index of JCGM
+      106). `guard_share` and `capability` are NaN with only one limit.
     - `level`: confidence level of the intervals.
 
     **Example:** at `verdicts`.
@@ -132,7 +132,8 @@ def verdicts(
     A parameter passes if its whole interval is within the limits, and fails if the whole interval
     is beyond one limit. Otherwise its verdict is "cannot tell". A record fails if one parameter
     fails, and passes if all parameters pass. So half the interval is a guard band on both sides of
-    a limit. This is as in ISO 14253-1, but with Student's t and the standard errors of each record.
+    a limit, as in ISO 14253-1. The width of the interval follows from Student's t and the standard
+    errors of each record.
 
     **Arguments:**
 
