@@ -95,7 +95,7 @@ def path(name: str) -> Path:
     FRICTAX_DATA names, or below the folder in which `fetch` stores records.
 
     **Raises:** `KeyError` for a name that is not in the registry; `FileNotFoundError` if the record
-    is not on this machine; `ValueError` if a file differs from the published one.
+    is not on this computer; `ValueError` if a file differs from the published one.
 
     >>> import frictax as fx
     >>> try:
@@ -132,7 +132,7 @@ def path(name: str) -> Path:
 def fetch(
     name: str, folder: str | Path | None = None, tell: Callable[[int, int], Any] | None = None
 ) -> Path:
-    """Download the record called `name`, unless it is on this machine, and return its folder.
+    """Download the record called `name`, unless it is on this computer, and return its folder.
 
     Each file is compared with its checksum before it is stored. An interrupted or damaged download
     stores nothing, and a second call downloads the missing files.

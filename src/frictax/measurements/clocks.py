@@ -212,8 +212,8 @@ def epoch_unit(times: np.ndarray) -> str | None:
 
 
 def mean_rate(times: np.ndarray) -> float:
-    """Return the mean number of samples per unit of time, by a straight line through all time
-    stamps, which may repeat. A change of less than 0.2 % rounds the rate to three digits.
+    """Return the mean number of samples per unit of time, by a straight line through all times,
+    which may repeat. The result is rounded to three digits if that changes it by less than 0.2 %.
 
     >>> mean_rate(0.002 * (np.arange(400) // 2))
     1000.0

@@ -223,8 +223,7 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]
             continue
         rate = outputs[other]
         integral = np.concatenate([[0.0], np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t))])
-        # Compare changes over a fiftieth of the record, on which noise, delay and drift have
-        # little effect.
+        # Compare changes over a fiftieth of the record, in which noise, delay and drift are small.
         marks = np.linspace(0, t.size - 1, min(51, t.size)).astype(int)
         seen, due = np.diff(y[marks]), np.diff(integral[marks])
         if not np.any(seen) or not np.any(due):
@@ -246,9 +245,7 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]
 
 
 def jumps_between_levels(u: np.ndarray) -> bool:
-    """Return whether an input has at most five values and changes in fewer than a fifth of its
-    samples.
-    """
+    """Return whether `u` has at most five values and changes in less than a fifth of its samples."""
     changes = np.flatnonzero(np.diff(u))
     if not 0 < changes.size < 0.2 * u.size:
         return False

@@ -106,7 +106,7 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
     window = np.hanning(n)
     power = np.abs(np.fft.rfft((even - even.mean()) * window)) ** 2 / np.sum(window**2)
     f = np.arange(power.size) * (n - 1) / (n * span)
-    # weight of passed noise relative to removed motion, for which `without_rounding` corrects later
+    # Weight of passed noise. The weight of removed motion is 1: `without_rounding` corrects for it.
     motion = 3.0
     gain = np.cumsum(((1.0 + motion) * noise**2 - power) * f ** (2 * derivative))
     # The record contains at least four periods of the cutoff frequency.

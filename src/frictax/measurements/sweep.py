@@ -581,13 +581,12 @@ def steady_runs(
             left = x - np.polynomial.Chebyshev.fit(t, x, degree)(t)
             freedom = max(x.size / integrated_autocorrelation_time(left) - degree - 1.0, 1.0)
             chance = float(np.std(left) / math.sqrt(np.mean(u**2) * freedom))
-            # A drift is reported if it exceeds three standard errors and 2 % of the mean.
             if drift > 3.0 * chance and drift > 0.02 * mean:
                 reasons.append(
                     f"its {what} drifts by {drift / max(mean, 1e-300):.0%} of"
                     f" its mean, {drift / max(chance, 1e-300):.0f} standard errors"
                 )
-        # smallest number of independent samples from which the error of a mean is estimated
+        # smallest number of independent samples that determines the standard error of a mean
         fewest = 10
         if independent < fewest and not reasons:
             reasons.append(

@@ -18,9 +18,7 @@ _GRAVITY = 9.80665  # [m/s2] standard gravity, exact
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """A declared unit: its name, its size in SI, the SI unit's name, and whether it belongs to a
-    rotation.
-    """
+    """A declared unit: its name, its size in SI, the SI unit's name, and True for a rotation."""
 
     name: str
     si: float
@@ -108,7 +106,7 @@ VARIABLES = {
     for name in _MEASURABLE
 }
 VARIABLES["fn"] = ("N", "N.m")  # A record of a rotation may give all of its forces in N.m.
-# Name of a variable in other programs -> its name in frictax.
+# Name of a variable in other programs -> name in frictax.
 ELSEWHERE = {
     **dict.fromkeys(("x", "q", "pos", "position", "displacement"), "s"),
     **dict.fromkeys(("velocity", "speed", "vel", "qd", "dq"), "v"),
@@ -148,16 +146,14 @@ def related_channel(name: str, of: Mapping[str, str]) -> str | None:
     return f"{body}{of[variable]}{rest}" if variable in of else None
 
 
-# VELOCITY_OF: position -> velocity; POSITION_OF: velocity -> position; RATE_OF: variable -> its
-# time derivative.
+# Variable -> its time derivative: VELOCITY_OF for positions, RATE_OF for all; POSITION_OF: inverse.
 VELOCITY_OF = {"s": "v", "phi": "w"}
 POSITION_OF = {v: s for s, v in VELOCITY_OF.items()}
 RATE_OF = {**VELOCITY_OF, "s_rel": "v_rel", "phi_rel": "w_rel", "v": "a", "w": "a"}
 RATE_OF |= dict.fromkeys(("v_rel", "w_rel"), "a_rel")
 # Units of sensors and amplifiers. Their values become mechanical only by a gain.
 ELECTRIC = ("V", "mV", "A", "mA", "count", "counts", "tick", "ticks")
-# Units of the quantities that may drive a part: a force, a prescribed motion, or a normalised
-# normal force.
+# Units of inputs: of a force, of a prescribed motion, or "1" of a normalised normal force.
 DRIVEN = ("N", "N.m", "m", "rad", "m/s", "rad/s", "m/s2", "rad/s2", "1")
 # Other spellings of a unit.
 _ALIASES = {

@@ -109,9 +109,7 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
 
 
 def _has_truth(value: Any) -> bool:
-    """Return True if a value is a bool or a list that contains a bool, which Python would use as a
-    number.
-    """
+    """Return True if a value is a bool, or contains one that Python would use as a number."""
     return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 
@@ -133,11 +131,9 @@ def build_machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
 
 
 def call_checked(function: Callable[[], Any], place: Place, *, values: bool = False) -> Any:
-    """Return the result of `function`. If it raises an error, raise a `ProblemError` with `place`
-    before the message.
-
-    `values`: True if `function` uses values of the file without checks of their type. Then a
-    `TypeError` or the like is an error in the file too.
+    """Return the result of `function`. For a `ValueError` or `KeyError`, raise a `ProblemError`
+    with `place` before the message. With `values`, errors such as `TypeError` are converted too,
+    because `function` uses values of the file without checks of their type.
     """
     try:
         return function()

@@ -27,7 +27,7 @@ Asked = Mapping[str, str | DerivedEntry]
 
 
 def check(problem: Problem) -> None:
-    """Build every fit, noise model and score of a problem, without any simulation.
+    """Build every fit, noise model and validation objective of a problem, without a simulation.
 
     **Raises:** `ProblemError` for the first object that cannot be built.
     """

@@ -70,9 +70,7 @@ AnyColumn = Name | ColumnEntry
 
 
 class FileEntry(Strict):
-    """A table in a data file. The file belongs to the public record `public`, or is next to the
-    problem file.
-    """
+    """A table in a data file of a public record, or in a file next to the problem file."""
 
     public: Text | None = None
     file: Text
@@ -135,7 +133,7 @@ class SweepEntry(FileEntry):
 
 
 class LawEntry(Strict):
-    """The friction law of a sweep for each direction. ``"compare"`` selects it by the data."""
+    """The friction law of a sweep for each direction. With ``"compare"`` the data decide."""
 
     f_pos: Made = "compare"
     f_neg: Made | None = None
@@ -179,9 +177,7 @@ class DerivedEntry(Strict):
 
 
 class StructureEntry(Strict):
-    """Another structure to compare: the parts that differ from [machine], or a whole machine, and
-    the free parameters.
-    """
+    """Another structure to compare: parts that differ from [machine], and free parameters."""
 
     machine: dict[str, Any] = {}
     free: list[Text] | None = None

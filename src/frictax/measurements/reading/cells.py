@@ -191,8 +191,7 @@ def _dates(cells: list[str]) -> np.ndarray:
         return times - times[0]
     stamps = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
     if stamps.isna().mean() > _MOST_BROKEN:
-        # Choose the format that reads most dates; of equally good formats, that with the smallest
-        # time steps.
+        # Choose the format that reads most dates, and among equals that with the smallest steps.
         best, stamps = (np.inf, np.inf), pd.Series(pd.NaT, index=texts.index)
         for form in _DATES:
             if pd.isna(pd.to_datetime(texts.iloc[0], format=form, errors="coerce")):

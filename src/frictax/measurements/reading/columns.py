@@ -1,5 +1,5 @@
-"""The reader of text files, workbooks and JSON logs. It returns the columns, or raises an error
-that names the wrong line. Workbooks and logs become lines with commas.
+"""Read the columns of text files, workbooks and JSON logs, or raise an error that names the wrong
+line. Workbooks and JSON logs are converted to CSV first.
 
 A file is read twice: first to count the cells of each line, then by pandas for its numbers. Single
 cells are read only in columns that are not plain numbers, and for error messages.
@@ -153,11 +153,9 @@ def read_columns(
     header: bool = True,
     drop: bool = False,
 ) -> Columns:
-    """Read the columns of a text file with a header line. Lines that begin with ``#`` are comments.
-
-    **Arguments:** `delimiter`: a character; a space is any number of spaces and tabs; `skip`:
-    number of lines before the header; `header`: if False, columns are named by their numbers, from
-    ``"1"``; `drop`: leave out lines with another number of cells instead of raising an error.
+    """Read the columns of a text file with the options of `Record.from_csv`. Without a header,
+    columns are named by their numbers, from ``"1"``. With `drop`, lines with a wrong number of
+    cells are left out instead of raising an error.
 
     **Raises:** `FileNotFoundError`, or `ValueError` with a remedy.
     """
@@ -278,7 +276,7 @@ class TextFile:
 def text_file(path: Path) -> TextFile:
     """Return the text of a file in UTF-8, with line feeds. The file may be in UTF-8, in UTF-16 or
     UTF-32 with a byte order mark, or in the Windows code page 1252. A workbook and a JSON log
-    become lines with commas.
+    are converted to CSV.
 
     **Raises:** `ValueError` for a file that is not text.
     """

@@ -17,9 +17,8 @@ from .columns import existing_file, missing_column, read_columns, twice
 class Table:
     """A source of columns: text file, workbook, JSON log, MAT-file, Parquet or `DataFrame`.
 
-    - `read` returns column j, from 0: numbers, dates, or texts.
-    - `row` returns the name of a row: "line 7", "row 3 (counted from 0)".
-    - `texts` returns the cells of column j; None if the source is not text.
+    - `read` returns column j (from 0) as numbers, dates or texts; `texts` returns its cells, and is
+      None if the source is not text; `row` returns the name of a row, such as "line 7".
     - `decimal`: decimal sign of texts; `drop`: whether cells that are not numbers count as missing.
     - `notes`: doubts about the source; `chosen`: indices of the rows to read, None for all rows;
       `broken`: number of lines that were left out.
@@ -373,7 +372,7 @@ def pandas_table(frame: Any, source: str) -> Table:
 
 
 def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the arrays of numbers or texts in structs, cells and matrices, by MATLAB's names."""
+    """Yield the arrays of numbers or texts in structs, cells and matrices, with MATLAB's names."""
     for name, value in content.items():
         fields = getattr(value, "_fieldnames", None)
         if fields:

@@ -21,7 +21,7 @@ _COUNTS = (*(2.0**k for k in range(4, 49)), *map(float, _ROUND.split()))
 
 @dataclasses.dataclass(frozen=True)
 class Wrap:
-    """The range of a column that wraps, in its own unit, and the samples after each jump."""
+    """The range of a column that wraps, in the column's unit, and the samples after the jumps."""
 
     range: float
     samples: Int[np.ndarray, " k"]

@@ -62,9 +62,7 @@ def draft_of(file: Path, options: Options) -> Draft:
 
 
 def with_machine(draft: Draft, machine: str) -> Draft:
-    """Return the draft with another machine. If this machine moves along a line, guess the units
-    again.
-    """
+    """Return the draft with another machine. For a motion along a line, guess the units again."""
     other = dataclasses.replace(draft, machine=machine, sure=True)
     if not other.turns:
         other = dataclasses.replace(other, columns=guess_columns(draft.shape, True, draft.rate))

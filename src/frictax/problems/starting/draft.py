@@ -36,8 +36,7 @@ MACHINES = {
 }
 # Machine that coasts without a drive -> the constant that the user must give.
 COASTING = {"spindown": "inertia", "coastdown": "mass"}
-# Whether a machine turns (True) or moves along a line (False). Machines that are not listed can do
-# either.
+# Machine -> True if it turns, False if it moves along a line. Other machines can do either.
 _TURNS = {
     **dict.fromkeys(("rotor", "gear", "pendulum", "arm", "spindown", "brake"), True),
     **dict.fromkeys(("axis", "coastdown"), False),
@@ -127,9 +126,7 @@ class Draft:
 
     @property
     def output(self) -> Chosen | None:
-        """The column that is fitted, or None. A position has precedence, because a velocity is
-        often its derivative.
-        """
+        """The column to fit, or None: the position, of which a velocity is often a derivative."""
         return self.columns.get("position") or self.columns.get("velocity")
 
     @property
@@ -211,7 +208,7 @@ class Draft:
         )
 
     def _still(self, column: Chosen) -> Missing | None:
-        """Return an error if a column is constant."""
+        """Return a `Missing` if a column is constant; otherwise None."""
         x = self.shape.values[:, column.number - 1]
         x = x[np.isfinite(x)]
         if x.size and np.ptp(x) > 0:
@@ -232,7 +229,7 @@ class Draft:
         )
 
     def _of_other_kind(self, column: Chosen) -> Missing | None:
-        """Return an error if a machine that turns has a column in a unit of translation, or a
+        """Return a `Missing` if a machine that turns has a column in a unit of translation, or a
         machine that moves along a line has a column in a unit of rotation.
         """
         if column.role in ("time", "current", "pressing"):
@@ -260,7 +257,7 @@ class Draft:
         )
 
     def _repeats(self) -> Missing | None:
-        """Return an error if times repeat or start again."""
+        """Return a `Missing` if times repeat or start again; otherwise None."""
         time = self.columns.get("time")
         if self.machine == "sweep" or time is None:
             return None
@@ -269,7 +266,7 @@ class Draft:
         steps = np.diff(t[there])
         starts = there[1:][steps < 0]
         # If times decrease in at most 1 % of the rows, the file consists of several parts. If more
-        # than 1 % of the times repeat, they have too few digits.
+        # than 1 % of the times repeat, the times have too few digits.
         if 0 < starts.size <= 0.01 * t.size:
             by = ""
             for j, name in enumerate(self.shape.names if self.shape.header else ()):

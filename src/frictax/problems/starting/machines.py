@@ -83,8 +83,8 @@ def sizes(draft: Draft) -> Sizes:
 
 def has_gravity(draft: Draft) -> bool:
     """Return True if the machine is an arm rather than a rotor. Inertia, friction and an offset are
-    fitted to the drive. In an arm, a sine of the angle explains more than 70 % of the squared
-    residuals, and more of them than a parabola of the angle.
+    fitted to the drive. For an arm, a sine of the angle explains more than 70 % of the sum of
+    squared residuals, and more than a parabola of the angle explains.
     """
     position = draft.columns.get("position")
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:

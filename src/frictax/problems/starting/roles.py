@@ -60,8 +60,7 @@ ROLES = tuple(_UNITS)
 _COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "#"}
 # role -> unit that ROS (robot operating system) prescribes, by REP 103
 _ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}
-# Unit -> usual range of the largest value in a record. A value outside raises a doubt about a
-# guessed unit.
+# Unit -> usual range of the largest value in a record. Outside, a guessed unit is doubtful.
 _USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 15.0), "N": (1e-2, 5000.0)}
 # words for an angle, whose unit is not a number of turns
 _ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}
@@ -193,9 +192,7 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
 def _roles_by_name(
     shape: Shape, stated: dict[int, str | None], changing: list[int]
 ) -> dict[str, int]:
-    """Return role -> first column whose name and unit fit the role. Columns that are named as
-    references are tried last.
-    """
+    """Return role -> first column whose name and unit fit, trying names of references last."""
     words = set(_WORDS["reference"].split())
     roles = dict[str, int]()
     for j in sorted(changing, key=lambda j: bool(set(_tokens(shape.names[j])) & words)):
@@ -493,9 +490,7 @@ def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.nda
 def _likely_units(
     role: str, values: np.ndarray, turns: bool, t: Any, words: set[str]
 ) -> tuple[str, ...]:
-    """Return the units that the numbers of a column and the `words` in its name suggest, the most
-    likely unit first.
-    """
+    """Return the units that a column's numbers and `words` suggest, the most likely unit first."""
     x = _finite(values)
     wide = float(np.ptp(x)) if x.size else 0.0
     size = float(np.max(np.abs(x), initial=0.0))
@@ -578,7 +573,7 @@ def is_linear(columns: dict[str, Chosen]) -> bool:
 
 
 def _clock_of(clocks: list[int], j: int) -> int:
-    """Return the column of times nearest before column j, or the first one."""
+    """Return the column of times nearest before column j, or the first column of times."""
     before = [c for c in clocks if c < j]
     return before[-1] if before else clocks[0]
 

@@ -130,7 +130,7 @@ def _value(text: str) -> str:
 
 
 def _drops_rows(draft: Draft) -> bool:
-    """Return True if rows must be left out: one repeats a time, or is incomplete."""
+    """Return True if some rows repeat a time or are incomplete, and must be left out."""
     import numpy as np
 
     values, time = draft.shape.values, draft.columns.get("time")
