@@ -1,4 +1,4 @@
-"""Resample channels to the times of one record, and thin out inputs with the same impulse."""
+"""Resample channels to the times of a record, and thin out inputs without changing the impulse."""
 
 import dataclasses
 from collections.abc import Callable

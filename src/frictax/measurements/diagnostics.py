@@ -245,7 +245,7 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]
 
 
 def jumps_between_levels(u: np.ndarray) -> bool:
-    """Return whether `u` has at most five values and changes in less than a fifth of its samples."""
+    """Return whether `u` has at most 5 values and changes in fewer than 20 % of its samples."""
     changes = np.flatnonzero(np.diff(u))
     if not 0 < changes.size < 0.2 * u.size:
         return False

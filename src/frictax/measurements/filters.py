@@ -28,8 +28,8 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
 
     The gain at frequency f is 1/(1 + (f/cutoff)^(2*order)) in `x` (one half at the cutoff).
     Differences over a step dt lower the gain further, by the fraction (2*pi*f*dt)^2/6 in `v` and
-    (2*pi*f*dt)^2/12 in `a`. Both derivatives are less accurate within about 1/cutoff [s] of the
-    ends of the record, where the filter has only one side of the signal.
+    (2*pi*f*dt)^2/12 in `a`. Within about 1/cutoff [s] of the ends of the record, `v` and `a` are
+    less accurate, because the filter has only one side of the signal there.
 
     If times are not uniform, cubic splines interpolate to a grid with the mean step and back.
 
@@ -93,8 +93,8 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
         # Subtract the polynomial of degree 5 with the value, slope and curvature of the motion at
         # both ends. A filter of order 3 or more does not change this polynomial, because the gain
         # of the filter is flat to order 5. The remaining signal has no curvature at the ends, as
-        # `sosfiltfilt` assumes when it pads the signal by reflection. The padding of a curved
-        # signal would make the derivatives at the ends wrong.
+        # `sosfiltfilt` assumes when it pads the signal by reflection. If a curved signal is padded,
+        # the derivatives at the ends are wrong.
         width, polynomial = (k - 1) / (times.size - 1), np.polynomial.polynomial
         cubics = [
             polynomial.polyfit(np.arange(k) / (k - 1), y, 3) for y in (even[:k], even[::-1][:k])

@@ -74,7 +74,7 @@ def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
 
 def white_share(correlation: Any) -> Any:
     """Return the expected square of `white_noise_of` for noise e[i] = c*e[i-1] + w[i] with variance
-    1, white w, and the `correlation` c of neighbouring samples.
+    1, `correlation` c and white w.
 
     The sum of squared residuals of a cubic on five samples x is ((1, -4, 6, -4, 1) x)**2 / 70.
     """
@@ -289,8 +289,8 @@ def find_glitches(
     shown = np.einsum("kiw,kw->ki", pseudo, x[beside])
     left = x[beside] - np.einsum("kwi,ki->kw", powers, shown)
     error = noise * np.sqrt(1.0 + np.sum(pseudo[:, 0] ** 2, axis=1))
-    # A glitch deviates by more than 8 standard errors from the cubic through its six neighbours,
-    # while the neighbours are close to this cubic.
+    # A glitch is more than 8 standard errors off the cubic through its six neighbours, and these
+    # are close to the cubic.
     far = np.abs(x[at] - shown[:, 0]) > 8.0 * error
     far &= np.sqrt(np.sum(left**2, axis=1) / 2.0) < 3.0 * noise
     # If more than 5 % of the samples look like glitches, the motion itself consists of pulses.

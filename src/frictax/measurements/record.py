@@ -54,9 +54,9 @@ class Record(RecordVerbs):
 
     An input is named by the part that it drives (``"drive"``), an output by the variable that it
     measures (``"mass.s"``). With ``hold=True`` inputs are held until the next sample, as by a
-    digital controller. With ``hold=False`` they are interpolated linearly. Without `hold`, inputs
-    are held if each input that changes has at most five levels and changes in fewer than a fifth of
-    the samples. The notice `levels-held` reports this choice. Time steps need not be equal. A free
+    digital controller. With ``hold=False`` they are interpolated linearly. By default inputs are
+    held if each input that changes has at most five levels and changes in fewer than 20 % of the
+    samples. The notice `levels-held` reports this choice. Time steps need not be equal. A free
     decay has no inputs.
 
     **Arguments:**
@@ -152,9 +152,9 @@ class Record(RecordVerbs):
         - `skip`: number of lines before the column names; ``header=False`` for a file without
           column names; `delimiter`: one character, ``" "`` for any number of spaces; `decimal`: the
           decimal sign.
-        - ``drop_missing=True`` leaves out rows with a missing or unreadable number, lines with
-          another number of cells, and repeated times, if there are few of them. `notes` gives the
-          number of rows that are left out.
+        - ``drop_missing=True`` leaves out rows with a missing or unreadable number, lines with a
+          wrong number of cells, and a few repeated times. `notes` gives the number of rows that are
+          left out.
         - ``where={"drive": 1}`` keeps the rows with these values.
         - `part`: which part to read, from 1, if the clock starts again within the file.
 

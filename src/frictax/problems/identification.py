@@ -304,8 +304,8 @@ def forward_law(problem: Problem) -> Any:
 
 
 def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
-    """Return the law for v > 0 (`way` = "f_pos") or v < 0 ("f_neg"), with the values in the file or
-    with start values estimated from `data`.
+    """Return the law for v > 0 (`way` = "f_pos") or v < 0 ("f_neg"). Its start values are in the
+    file or are estimated from `data`.
     """
     entry, place = law_entries(problem)[way], problem.place.below("law", way)
     return (

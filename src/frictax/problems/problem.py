@@ -200,8 +200,8 @@ def own_modules(folder: Path) -> Iterator[dict[str, str]]:
     home, mine = str(folder.resolve()), {path.stem for path in folder.glob("*.py")}
     before = {name: sys.modules.pop(name) for name in mine if name in sys.modules}
     sys.path.insert(0, home)
-    # Write no bytecode. Python would use old bytecode if the user changes a number in a source file
-    # within one second, because the size and the time in seconds of the file stay the same.
+    # Write no bytecode. Python recognises old bytecode by the size and the time (in seconds) of the
+    # source file, and so misses a number that the user changes within one second.
     wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield used

@@ -224,9 +224,8 @@ class _Scan:
 def _scan_lines(
     path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int
 ) -> _Scan:
-    """Count the cells of each line from the byte `start` on. In blocks without quotation marks and
-    comments, all separators and line ends together are compared with those of lines of `width`
-    cells, which is much faster.
+    """Count the cells of each line from the byte `start` on. For speed, the separators of a whole
+    block without quotation marks and comments are compared with those of lines of `width` cells.
     """
     out, at, line = _Scan(), start, 0
     plain = delimiter != " " and delimiter.isascii() and width > 1

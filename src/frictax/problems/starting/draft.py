@@ -229,8 +229,8 @@ class Draft:
         )
 
     def _of_other_kind(self, column: Chosen) -> Missing | None:
-        """Return a `Missing` if a machine that turns has a column in a unit of translation, or a
-        machine that moves along a line has a column in a unit of rotation.
+        """Return a `Missing` if a column has a unit of translation but the machine turns, or a unit
+        of rotation but the machine moves along a line.
         """
         if column.role in ("time", "current", "pressing"):
             return None

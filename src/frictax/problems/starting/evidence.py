@@ -82,8 +82,8 @@ def position_units(t: Samples | None, x: Samples, turns: bool, angle: bool = Fal
 
 
 def top_speed(t: Samples, x: Samples) -> float:
-    """Return the 99th percentile of the speed of `x`, from differences over 1/300 of the record, in
-    which noise and the resolution of an encoder are small.
+    """Return the 99th percentile of the speed of `x`. Differences over 1/300 of the record are
+    used, because noise and the resolution of an encoder affect them little.
     """
     lag = max(1, x.size // 300)
     if x.size <= lag + 1:

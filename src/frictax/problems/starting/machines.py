@@ -37,8 +37,8 @@ class Sizes:
 
     @property
     def decimate(self) -> int:
-        """The argument n of `Record.decimate`: 1 unless the record has at least 60000 samples, with
-        which a fit takes minutes, at a rate far above the frequencies of the motion.
+        """The argument n of `Record.decimate`. It is above 1 only for records of at least 60000
+        samples, whose fit takes minutes, at a rate far above the frequencies of the motion.
         """
         if self.rate * self.duration < 60_000:
             return 1
@@ -54,8 +54,8 @@ class Sizes:
     @property
     def window(self) -> float:
         """The length of windows [s]: a third of the period of `fast`, so that errors of the force
-        do not accumulate, but at least a quarter of the period of `slow`. The length is at most a
-        tenth of the record, and at least 12 samples after decimation.
+        do not accumulate. The length is at least a quarter of the period of `slow`, at most a tenth
+        of the record, but never below 12 samples after decimation.
         """
         long = max(0.33 / self.fast, 0.25 / self.slow)
         return _round(max(min(long, self.duration / 10.0), 12.0 * self.decimate / self.rate))
@@ -83,8 +83,8 @@ def sizes(draft: Draft) -> Sizes:
 
 def has_gravity(draft: Draft) -> bool:
     """Return True if the machine is an arm rather than a rotor. Inertia, friction and an offset are
-    fitted to the drive. For an arm, a sine of the angle explains more than 70 % of the sum of
-    squared residuals, and more than a parabola of the angle explains.
+    fitted to the drive. For an arm, a sine of the angle explains more than 70 % of the squared
+    residuals, and a parabola of the angle explains less.
     """
     position = draft.columns.get("position")
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:

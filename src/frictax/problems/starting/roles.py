@@ -151,8 +151,8 @@ def guess_columns(
 
 
 def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, int], set[int]]:
-    """Return a dict from role (except time) to column, and the set of columns without a role by
-    name, whose role may be guessed from their numbers.
+    """Return a dict from role (except time) to column, and the set of columns whose names show no
+    role. The role of these columns is a guess from their numbers.
     """
     columns = range(shape.values.shape[1])
     stated = {j: role_of(shape, j) for j in columns}

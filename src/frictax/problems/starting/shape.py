@@ -144,8 +144,8 @@ def _first_lines(raw: bytes) -> list[str]:
 def _times_from_first(
     table: Table, j: int, unit: str | None, name: str
 ) -> tuple[np.ndarray, str | None]:
-    """Return the numbers of column j, and None. For times since 1970, return the times since the
-    first row, so that no digits are lost, and the unit that follows from the size of the numbers.
+    """Return the numbers of column j, and None. From times since 1970, subtract the first time, so
+    that no digits are lost, and return the unit that fits the size of the numbers.
     """
     column = table.read(j)
     epoch = epoch_unit(column)
@@ -183,8 +183,8 @@ def _last_word(name: str) -> tuple[str, str]:
 def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, str, int, int]:
     """Return delimiter, decimal sign, number of columns, and index of the first line with numbers.
 
-    The chosen pair of delimiter and decimal sign gives the most lines with numbers in the same
-    columns, weighted by the fraction of cells that are numbers or dates. Of equally good pairs, the
+    The chosen delimiter and decimal sign give the most lines with numbers in the same columns. Each
+    line has as weight its fraction of cells that are numbers or dates. Of equally good pairs, the
     pair with more columns is chosen.
     """
     best, found = (0.0, 0), None
@@ -239,9 +239,9 @@ def _kinds(line: str, delimiter: str, decimal: str) -> str:
 
 
 def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
-    """Return the index of the first row of the table to which line `first` belongs. A line before
-    line `first` is a row of this table if it has the same number of cells, and numbers or empty
-    cells in the columns of numbers.
+    """Return the index of the first row of the table to which line `first` belongs. Lines above
+    belong to this table if they have the same number of cells, and numbers or empty cells in the
+    columns of numbers.
     """
     at = [i for i, _ in kinds].index(first)
     like = kinds[at][1]
