@@ -1,7 +1,7 @@
 """Public records of measured machines, with source, licence and checksum.
 
-fx.data.path("emps")     # its folder on this computer
-fx.data.fetch("emps")    # the same, after a download if necessary
+fx.data.path("emps")     # folder of the record "emps" on this computer
+fx.data.fetch("emps")    # the same folder, after a download if necessary
 """
 
 from .registry import (

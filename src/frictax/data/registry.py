@@ -1,4 +1,4 @@
-"""The public records that frictax knows, with citation, licence and checksums."""
+"""Find or download public records, whose files `registry.toml` lists with their checksums."""
 
 import dataclasses
 import functools
@@ -31,7 +31,7 @@ class PublicFile:
 
 @dataclasses.dataclass(frozen=True)
 class PublicRecord:
-    """A measured machine that others have published.
+    """Published measurements of a machine, with their source `home`, licence and files.
 
     **Example:** at `data.records`.
     """
@@ -84,18 +84,18 @@ def records() -> dict[str, PublicRecord]:
 
 
 def cache() -> Path:
-    """Return the folder of fetched records, in this user's cache folder."""
+    """Return the folder for downloaded records in this user's cache folder."""
     import pooch
 
     return Path(pooch.os_cache("frictax"))
 
 
 def path(name: str) -> Path:
-    """Return the folder of the record called `name`: below the folder in the variable FRICTAX_DATA,
-    or below the folder in which `fetch` stores it.
+    """Return the folder of the record called `name`: below the folder that the environment variable
+    FRICTAX_DATA names, or below the folder in which `fetch` stores records.
 
     **Raises:** `KeyError` for a name that is not in the registry; `FileNotFoundError` if the record
-    is not on this machine; `ValueError` if a file differs from the published one.
+    is not on this computer; `ValueError` if a file differs from the published one.
 
     >>> import frictax as fx
     >>> try:
@@ -132,14 +132,14 @@ def path(name: str) -> Path:
 def fetch(
     name: str, folder: str | Path | None = None, tell: Callable[[int, int], Any] | None = None
 ) -> Path:
-    """Download the record called `name`, unless it is on this machine, and return its folder.
+    """Download the record called `name`, unless it is on this computer, and return its folder.
 
     Each file is compared with its checksum before it is stored. An interrupted or damaged download
     stores nothing, and a second call downloads the missing files.
 
-    **Arguments:** `folder`: the folder above ``name/``; by default the record in FRICTAX_DATA if it
-    is there, otherwise this user's cache folder. `tell`: called with the number of stored bytes and
-    the total number.
+    **Arguments:** `folder`: the folder above ``name/``; by default this user's cache folder, unless
+    the folder in FRICTAX_DATA already contains the record. `tell`: function that is called after
+    each file with the number of stored bytes and the total number.
 
     **Raises:** `KeyError` for a name that is not in the registry; `OSError` if the server cannot be
     reached or the folder cannot be written; `ValueError` if a downloaded file differs from the

@@ -1,4 +1,4 @@
-"""Motion records and steady sweeps, with units and checks. It uses numpy and pandas only."""
+"""Measured motions (`Record`) and friction at steady speeds (`Sweep`), with units and checks."""
 
 from .readers import Column as Column
 from .record import Record as Record

@@ -1,4 +1,4 @@
-"""Convert the columns of a source to the channels of a record: roles, signs, units, one clock."""
+"""Build the channels of a record from the columns of a table: roles, signs, units, one clock."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -46,9 +46,7 @@ class Columns:
 
 
 def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
-    """Return the arguments of `RecordArguments` as a dict: times, channels, declared units,
-    standard deviations, whether inputs are held, and names of rows and channels for messages.
-    """
+    """Return the arguments of `RecordArguments`, except `name` and `citation`, as a dict."""
     clock, drives, measured = _named_columns(table, outputs, given)
     every = [*drives.values(), *measured.values()]
     own = any(column.time is not None for column in every)
@@ -77,8 +75,7 @@ def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
     tick = TIME.get(normalize_unit(declared.get("time", "")))
     base = Clock(t, 1.0 if tick is None else tick.si, "time")
     hold = given.hold
-    # This test comes before the resampling, because interpolation to other times creates new
-    # levels.
+    # Test the recorded samples, because interpolation to other times creates further levels.
     if hold is None:
         hold = are_held(c.values[np.isfinite(c.values)] for c in channels if c.kind == "inputs")
     drop = given.drop_missing
@@ -101,7 +98,7 @@ def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
 def _named_columns(
     table: Table, outputs: Any, given: Columns
 ) -> tuple[Column | None, dict[str, Column], dict[str, Column]]:
-    """Return the checked columns of time (None for a rate), inputs and outputs."""
+    """Return the columns of time (None if a rate is given), inputs and outputs, after checks."""
     if (given.time is None) == (given.rate is None):
         both = "both" if given.time is not None else "neither"
         raise ValueError(
@@ -115,7 +112,7 @@ def _named_columns(
         )
     clock = None if given.time is None else column_of("`time`", given.time)
     drives, measured = columns_of("inputs", given.inputs or {}), columns_of("outputs", outputs)
-    # Each column is used only once. The exception is one force that drives two parts.
+    # A column has one role only, except that one force may drive several parts.
     used = {} if clock is None else {table.name(clock.name): "the time"}
     for kind, columns in (("output", measured), ("input", drives)):
         for name, column in columns.items():
@@ -149,8 +146,8 @@ def _named_columns(
 def _read_clock(
     table: Table, clock: Column | None, given: Columns, gaps: bool, found: list[str]
 ) -> tuple[Table, np.ndarray | None, str | None]:
-    """Return the table of the rows that `where` and `part` choose, their times and the unit."""
-    few = 0.01  # largest fraction of rows that may repeat a time, or begin a part, by accident
+    """Return the rows that `where` and `part` choose, their times, and the unit of the times."""
+    few = 0.01  # largest fraction of rows in which a usable clock repeats a time or starts again
     if given.where:
         table = table.where(given.where)
     if clock is None:
@@ -207,7 +204,7 @@ def _read_clock(
 
 
 def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any] | None:
-    """Return the name of a column that distinguishes the parts, and its value in the first."""
+    """Return a column with a different value in each part of the file, and its value in part 1."""
     for j, name in enumerate(table.header):
         cells = table.read(j)
         cells = cells if table.chosen is None else cells[table.chosen]
@@ -222,7 +219,7 @@ def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any
 def _read_channel(
     table: Table, kind: str, name: str, column: Column, gaps: bool, found: list[str]
 ) -> Channel:
-    """Return a channel, unwrapped if its `Column` asks for it. Add remaining jumps to `found`."""
+    """Return a channel, unwrapped if its `Column` says so. Append notes on its jumps to `found`."""
     role = f"{kind[:-1]} {name!r}"
     values = _numbers_of(table, column, role, table.column(column.name, role, gaps))
     position = name.rpartition(".")[2] in VELOCITY_OF
@@ -275,7 +272,7 @@ def _read_channel(
 
 
 def _numbers_of(table: Table, column: Column, role: str, read: np.ndarray) -> np.ndarray:
-    """Return the contents of a column as numbers, multiplied by its factor."""
+    """Return the numbers of a column, multiplied by the sign and gain of its `Column`."""
     told = table.name(column.name)
     label = f"Column {told!r} of {table.source} for {role}"
     if role.endswith("the time"):
@@ -288,9 +285,8 @@ def _numbers_of(table: Table, column: Column, role: str, read: np.ndarray) -> np
 def _times(
     table: Table, clock: Column, role: str, gaps: bool, found: list[str]
 ) -> tuple[np.ndarray, str | None]:
-    """Return the times of a clock and their unit. Jumps of a counter are removed, and nanoseconds
-    of another column are added. Times since 1970 are made relative to the first one, so that they
-    keep their digits.
+    """Return the times of a clock, without wraps and with the nanoseconds of another column, and
+    their unit. Times since 1970 become times since the first row, so that no digits are lost.
     """
     name = table.name(clock.name)
     read = table.column(clock.name, role, gaps)
@@ -336,7 +332,7 @@ def _is_range(unwrap: Any) -> TypeGuard[float]:
 
 
 def _starts_of(t: np.ndarray) -> np.ndarray:
-    """Return the rows at which a clock starts again."""
+    """Return the rows whose time is less than that of the row before: the clock starts again."""
     if np.all(np.diff(t) >= 0):
         return np.zeros(0, int)
     there = np.flatnonzero(np.isfinite(t))
@@ -344,12 +340,12 @@ def _starts_of(t: np.ndarray) -> np.ndarray:
 
 
 def _unit_of(column: Column, table: Table) -> str | None:
-    """Return a column's unit after its gain: as given, or from its cells, or from its name."""
+    """Return the unit of a column after its gain: as declared, from its cells, or from its name."""
     return column.to or column.unit or table.unit(column.name) or named_in(table.name(column.name))
 
 
 def _contradiction(column: Column, table: Table) -> Iterator[str]:
-    """Yield a sentence for each doubt on a column's unit, such as another unit in its name."""
+    """Yield a sentence for each doubt about a column's unit, such as another unit in its name."""
     name = table.name(column.name)
     cells = table.unit(column.name)
     if cells is not None and column.unit is not None and normalize_unit(column.unit) != cells:

@@ -1,4 +1,4 @@
-"""Checks of a motion record. Each error message is one sentence with its remedy."""
+"""Checks of the arguments of a `Record`. Each error gives the rule, the value and a remedy."""
 
 import dataclasses
 import itertools
@@ -12,8 +12,8 @@ from frictax.text import brief, nearest, suggestion
 from . import units
 from .diagnostics import are_held
 
-# Smallest number of samples of a motion. Position, velocity and acceleration need three samples,
-# and the fourth checks them.
+# Smallest number of samples of a record. Three samples determine position, velocity and
+# acceleration, and a fourth sample can contradict them.
 FEWEST = 4
 
 Place = Callable[[int], str]
@@ -28,8 +28,8 @@ class RecordArguments:
     """The arguments of a `Record`, not yet checked.
 
     - `declared`: unit of each channel and of ``"time"``.
-    - `place`: function from row index to the name of the row; `labels`: source of each channel.
-    - `notes`: doubts about the columns that were read.
+    - `place`: function that returns the name of a row for messages; `labels`: text that names the
+      source of a channel in messages; `notes`: doubts about the columns that were read.
     """
 
     t: Any
@@ -121,9 +121,8 @@ def record_fields(given: RecordArguments) -> dict[str, Any]:
 def _channel_units(
     inputs: Mapping[str, Any], outputs: Mapping[str, Any], declared: Mapping[str, str]
 ) -> dict[str, units.Unit]:
-    """Return the unit of each channel: the declared one, or SI.
-
-    If an output of a part is phi, w, tau or in a rotational unit, its others are rotational too.
+    """Return the unit of each channel: the declared unit, or SI. If one output of a part is phi, w
+    or tau, or has a rotational unit, all outputs of this part are rotational.
     """
     choices = {name: units.VARIABLES[variable(name)] for name in outputs}
     found = {
@@ -167,7 +166,7 @@ def _channel_units(
 
 
 def _channels(what: str, given: Any) -> dict[str, Any]:
-    """Return the mapping as a dict with texts as keys; an empty dict for None."""
+    """Return the argument `what` as a dict, after a check that its keys are texts; {} for None."""
     example = {
         "inputs": '{"drive": F}',
         "outputs": '{"mass.s": q}',
@@ -189,8 +188,8 @@ def _channels(what: str, given: Any) -> dict[str, Any]:
 
 
 def variable(name: str) -> str:
-    """Return the variable that an output measures, which is the last word of its name. The outputs
-    of a user's machine have no part before the variable, and may have a number after it.
+    """Return the variable that an output measures: "s" for "mass.s". In an output of a machine of
+    the user's own class, the part is missing and a joint number may follow: "phi" for "phi1".
     """
     part, last = units.split_channel(name)
     if part.isdigit() and name.endswith(part):
@@ -221,7 +220,7 @@ def check_names(what: str, given: Mapping[str, Any], names: list[str]) -> None:
 
 
 def check_unit_of_dates(label: str, values: Any, unit: str | None) -> None:
-    """Raise an error if dates or durations have a unit other than s: they become seconds."""
+    """Raise an error if dates or durations, which are converted to s, have another unit."""
     if _holds_dates(values) and unit not in (None, "s"):
         raise ValueError(
             f"{label} holds dates or durations, which become seconds, so it takes no unit, got"
@@ -335,7 +334,7 @@ def check_channel(label: str, values: np.ndarray, t: np.ndarray, place: Place) -
             " such rows: time need not be uniform."
         )
 
-    # [SI units] The squares of larger numbers can overflow.
+    # The squares of numbers above 1e100 [SI] can overflow.
     large = np.flatnonzero(np.abs(values) > 1e100)
     if large.size:
         i = int(large[0])

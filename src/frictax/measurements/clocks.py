@@ -1,6 +1,4 @@
-"""Resample channels with gaps or own clocks to the times of one record, and reduce the samples of
-an input without changing its impulse.
-"""
+"""Resample channels to the times of a record, and thin out inputs without changing the impulse."""
 
 import dataclasses
 from collections.abc import Callable
@@ -39,7 +37,7 @@ class Channel:
 
 @dataclasses.dataclass
 class Made:
-    """All channels at the same times, in their recorded units."""
+    """All channels after resampling to the same times, in their recorded units."""
 
     t: np.ndarray
     place: Callable[[int], str]
@@ -52,10 +50,10 @@ class Made:
 def resample_channels(
     table: Table, base: Clock, channels: list[Channel], *, hold: bool, drop: bool, own: bool
 ) -> Made:
-    """Return the channels at the times of the base clock.
+    """Return the channels at the times of the clock `base`.
 
-    With `drop`, rows with missing numbers are left out. With `own`, channels may have their own
-    clocks. Then a row in which all channels of a clock are empty does not belong to that clock.
+    With `drop`, rows with missing numbers are left out. `own`: some channels have their own clock.
+    Then a row in which all channels of a clock are empty does not belong to this clock.
     """
     shared = [c for c in channels if c.clock is None]
     if not (drop or own):
@@ -101,7 +99,7 @@ def resample_channels(
 def _rows(
     table: Table, clock: Clock, channels: list[Channel], drop: bool, own: bool
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the indices of the complete rows of a clock, and a note on incomplete rows."""
+    """Return the indices of a clock's complete rows, and a note on rows that are left out."""
     columns = {f"column {clock.name!r}": clock.times}
     columns |= {f"channel {c.name!r}": c.values for c in channels}
     columns |= {
@@ -144,9 +142,9 @@ def _rows(
 def _resample(
     table: Table, channel: Channel, t: Float[np.ndarray, " n"], hold: bool, drop: bool
 ) -> tuple[tuple[np.ndarray, Any], np.ndarray, list[str]]:
-    """Resample a channel with its own clock to the times `t` [s]. Return its values and standard
-    deviation, the times of its clock [s], and notes on gaps. The impulse of an input stays the
-    same; an output is interpolated linearly.
+    """Resample a channel with its own clock to the times `t` [s]: an input with the same impulse,
+    an output by linear interpolation. Return the values and standard deviation at `t`, the times
+    of the channel's clock [s], and notes.
     """
     assert channel.clock is not None
     kept, notes = _rows(table, channel.clock, [channel], drop, True)
@@ -193,7 +191,7 @@ def _at(sd: Any, rows: np.ndarray) -> Any:
     return sd[rows] if isinstance(sd, np.ndarray) and sd.ndim else sd
 
 
-# How many of each unit are in one second. The years 2001 to 2096 are 1e9 s to 4e9 s after 1970.
+# Number of each unit in one second. The years 2001 to 2096 are 1e9 s to 4e9 s after 1970.
 _EPOCHS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
@@ -214,8 +212,8 @@ def epoch_unit(times: np.ndarray) -> str | None:
 
 
 def mean_rate(times: np.ndarray) -> float:
-    """Return the samples per unit of time: the slope of a line through all time stamps, which may
-    repeat. The rate is rounded to three digits if this changes it by less than 0.2 %.
+    """Return the mean number of samples per unit of time, by a straight line through all times,
+    which may repeat. The result is rounded to three digits if that changes it by less than 0.2 %.
 
     >>> mean_rate(0.002 * (np.arange(400) // 2))
     1000.0
@@ -230,8 +228,8 @@ def mean_rate(times: np.ndarray) -> float:
 def held_means(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]
 ) -> Float[np.ndarray, " k"]:
-    """Return the mean of a held input over each interval between kept times. The impulse up to
-    every kept time stays the same.
+    """Return the mean of a held input over each interval between the kept samples (indices `kept`).
+    The impulse up to each kept time does not change.
 
     >>> held_means(
     ...     np.array([0.0, 1.0, 2.0, 3.0, 4.0]),
@@ -250,10 +248,10 @@ def nearest_line(
     """Return values at the kept times. Their linear interpolation is the best fit, in least squares
     over time, to the linear interpolation of all samples.
 
-    The total impulse, its moment about any time, and straight lines between kept times stay exact.
-    The impulse up to each kept time does not: values that keep it alternate from sample to sample.
-    The values solve the tridiagonal system ∫h_j u = Σ_k ∫h_j h_k u_k for the hat functions h of the
-    kept times.
+    The total impulse and its moment about any time do not change. An input that is straight between
+    kept times is reproduced exactly. The impulse up to each kept time does change: values that
+    preserve this impulse alternate from sample to sample. The values solve the tridiagonal system
+    ∫h_j u = Σ_k ∫h_j h_k u_k for the hat functions h of the kept times.
 
     >>> nearest_line(np.arange(5.0), 2 * np.arange(5.0), np.array([0, 2, 4])).round(12)
     array([0., 4., 8.])

@@ -1,4 +1,4 @@
-"""Notices of a motion record on suspicious data, each with its remedy."""
+"""Notices on suspicious data in a motion record, each with a remedy."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,8 +10,8 @@ from frictax.notice import Notice
 
 from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit, split_channel
 
-GAP = 5.0  # [median sampling intervals] A longer interval counts as a gap.
-# Frequent unit mistakes, by the ratio of a position to the integral of its velocity.
+GAP = 5.0  # [median time steps, for ticks: encoder steps] A longer interval counts as a gap.
+# Ratio of a position to the integral of its velocity -> mistake in the units that explains it.
 _SLIPS = {
     1e3: "a factor of 1000: m and mm, or s and ms",
     100.0: "a factor of 100: m and cm",
@@ -22,7 +22,7 @@ _SLIPS = {
 
 
 def record_notices(record: Any) -> tuple[Notice, ...]:
-    """Return all notices of a `Record`, those on time first. Declared units are not doubted."""
+    """Return all notices of a `Record`, those on time first. Declared units are not questioned."""
     t, units, declared = record.t, record.units, record.declared
     found = [*_time(record, not record.turning_ticks)]
     for name in record.turning_ticks:
@@ -89,7 +89,7 @@ def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
 def _saturation(
     kind: str, name: str, t: np.ndarray, x: np.ndarray, unit: Unit, then: str
 ) -> Iterator[Notice]:
-    """Yield a notice if the signal reaches its extreme at full speed and stays there."""
+    """Yield a notice if the signal stays at its extreme and arrived or left at full speed."""
     for extreme, word in ((x.max(), "largest"), (x.min(), "smallest")):
         at = np.concatenate([[False], x == extreme, [False]])
         begin, end = (
@@ -107,15 +107,14 @@ def _saturation(
 
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
-    """Return whether the signal reaches or leaves samples begin...end without slowing down."""
+    """Return whether `x` reaches or leaves its extreme, in begin...end, without slowing down."""
     step = quantum(x)
     for width in (2, 4, 8, 16, 32, 64):
         if width > end - begin:
             return False
         moved = np.abs(x[width:] - x[:-width])
         moved = moved[moved > 0]
-        # A signal that saturates moves in small steps for most of the time. An input that is
-        # switched between levels does not.
+        # An input that is switched between levels moves in few samples only, and is not tested.
         if moved.size < 0.3 * x.size:
             return False
         typical = float(np.median(moved))
@@ -135,7 +134,7 @@ def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
 
 
 def quantum(x: np.ndarray) -> float:
-    """Return the smallest difference of two values beyond rounding errors; 0 for equal values."""
+    """Return the smallest difference of two values of `x` above rounding; 0 if all are equal."""
     levels = np.sort(x)
     step = np.diff(levels)
     step = step[step > 1e-9 * max(abs(levels[0]), abs(levels[-1]), levels[-1] - levels[0])]
@@ -171,8 +170,8 @@ def _size(
         yield unit_doubt(f"moves over {reach:.4g} m", "mm", "millimetres")
     if unit.si_name == "m/s" and fastest > 100.0 and not is_declared:
         yield unit_doubt(f"reaches {fastest:.4g} m/s", "mm/s", "millimetres a second")
-    # A rotor that turns in one direction usually makes many turns. A motion back and forth over
-    # many turns is unusual, so its unit is doubted.
+    # A motion back and forth over many turns is unusual, so its unit may not be rad. A rotor that
+    # turns in one direction does make many turns.
     if (
         unit.si_name == "rad"
         and reach > 20.0
@@ -201,7 +200,7 @@ def _lone_samples(
         (step[:-1] * step[1:] < 0) & (both > 10 * usual) & (both > 0.1 * np.ptp(y))
     )
     lone = lone + 1 if y.size > 100 else lone[:0]
-    # Only motions are tested, because a force may be a short pulse.
+    # Add the glitches of positions and velocities only, because a force may be a short pulse.
     if split_channel(name)[1] in (*VELOCITY_OF, *POSITION_OF):
         lone = np.union1d(lone, glitches)
     named = 20  # largest number of times listed in a notice
@@ -224,8 +223,7 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]
             continue
         rate = outputs[other]
         integral = np.concatenate([[0.0], np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t))])
-        # Changes over a fiftieth of the record are compared. This is long compared with noise and
-        # delay, and short compared with drift.
+        # Compare changes over a fiftieth of the record, in which noise, delay and drift are small.
         marks = np.linspace(0, t.size - 1, min(51, t.size)).astype(int)
         seen, due = np.diff(y[marks]), np.diff(integral[marks])
         if not np.any(seen) or not np.any(due):
@@ -247,22 +245,17 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]
 
 
 def jumps_between_levels(u: np.ndarray) -> bool:
-    """Return whether an input has at most five values and changes in fewer than a fifth of its
-    samples.
-    """
+    """Return whether `u` has at most 5 values and changes in fewer than 20 % of its samples."""
     changes = np.flatnonzero(np.diff(u))
     if not 0 < changes.size < 0.2 * u.size:
         return False
-    # Each value of the input occurs right before a change or at the end. Sorting all samples would
-    # take longer.
+    # Each value of the input occurs right before a change or in the last sample.
     return np.unique(np.append(u[changes], u[-1])).size <= 5
 
 
 def are_held(inputs: Iterable[np.ndarray]) -> bool:
-    """Return whether a record without `hold` has held inputs: each input that changes jumps between
-    levels.
-
-    Linear interpolation spreads a jump over a sampling interval. Half of it comes too early.
+    """Return whether inputs count as held if `hold` is not given: each input that changes jumps
+    between levels. With linear interpolation, a jump begins one sampling interval too early.
 
     >>> relay = np.repeat([1.0, -1.0, 1.0], 10)
     >>> are_held([relay]), are_held([np.sin(np.arange(30))]), are_held([np.ones(30)])

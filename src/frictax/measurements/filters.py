@@ -1,7 +1,7 @@
 """Velocity and acceleration from a measured position, without a shift in time.
 
-A fit does not need these derivatives. They show the friction curve of a record, find where the
-machine is at rest, and give start values.
+A fit does not need these derivatives. They serve to draw the friction curve of a record, to find
+where the machine is at rest, and to estimate start values.
 """
 
 import dataclasses
@@ -15,9 +15,7 @@ from . import checks
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Smoothed:
-    """A channel and its first two derivatives, at the times of the record: `x`, `v` [1/s], `a`
-    [1/s2].
-    """
+    """A filtered channel `x` and its derivatives `v` [unit of `x` per s] and `a` [per s2]."""
 
     x: Float[np.ndarray, " n"]
     v: Float[np.ndarray, " n"]
@@ -30,8 +28,8 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
 
     The gain at frequency f is 1/(1 + (f/cutoff)^(2*order)) in `x` (one half at the cutoff).
     Differences over a step dt lower the gain further, by the fraction (2*pi*f*dt)^2/6 in `v` and
-    (2*pi*f*dt)^2/12 in `a`. Within about 1/cutoff of either end the filter has only one side of the
-    signal. Therefore `v` and `a` are less accurate there.
+    (2*pi*f*dt)^2/12 in `a`. Within about 1/cutoff [s] of the ends of the record, `v` and `a` are
+    less accurate, because the filter has only one side of the signal there.
 
     If times are not uniform, cubic splines interpolate to a grid with the mean step and back.
 
@@ -39,7 +37,7 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     the sampling rate. Choose several times the frequency of the fastest motion of interest.
     `order`: order of the filter.
 
-    **Returns:** a `Smoothed` on the same times.
+    **Returns:** a `Smoothed` at the same times.
 
     **Raises:** `ValueError`.
 
@@ -89,15 +87,14 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     # The padding has the length of the impulse response, but at most the length of the record.
     reach = min(times.size - 1, max(12, round(8.0 / (cutoff * step))))
     even = values if uniform else CubicSpline(times, values)(grid)
-    # The slope and curvature at an end are determined from the samples within one period of the
-    # cutoff.
+    # k: number of samples at an end, one period of the cutoff, that determine slope and curvature
     trend, k = np.zeros_like(even), max(8, round(1.0 / (cutoff * step)))
     if order > 2 and even.size >= 2 * k:
-        # Subtract the polynomial of degree 5 that has the value, slope and curvature of the motion
-        # at both ends, from cubics through k samples. A filter of order 3 or more does not change
-        # this polynomial, because its gain is flat to order 5. The difference has no curvature at
-        # the ends, as the reflection about the ends assumes. Without this step, derivatives are
-        # wrong at the ends if the motion has curvature there.
+        # Subtract the polynomial of degree 5 with the value, slope and curvature of the motion at
+        # both ends. A filter of order 3 or more does not change this polynomial, because the gain
+        # of the filter is flat to order 5. The remaining signal has no curvature at the ends, as
+        # `sosfiltfilt` assumes when it pads the signal by reflection. If a curved signal is padded,
+        # the derivatives at the ends are wrong.
         width, polynomial = (k - 1) / (times.size - 1), np.polynomial.polynomial
         cubics = [
             polynomial.polyfit(np.arange(k) / (k - 1), y, 3) for y in (even[:k], even[::-1][:k])

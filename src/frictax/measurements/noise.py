@@ -21,13 +21,14 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
     """Return the standard deviation of the noise of evenly sampled `x`, in its unit; nan for fewer
     than 20 samples.
 
-    Cubics are fitted in short windows, and the median of their residuals is the estimate. The
-    motion of a machine is smooth from sample to sample except at a few kinks, and noise is not
-    smooth. The windows become wider while the residuals grow no faster than autocorrelated noise.
-    If the width doubles, residuals of a random walk grow by 2**0.5, the error of a cubic by 2**4.
-    The result is at least the rounding error of the sensor, 1/12**0.5 of its step. It is too large
-    if five samples of the motion are not a cubic, and too small if a filter has smoothed the
-    errors. The windows stop growing when the result reaches `enough`.
+    Cubics are fitted in short windows, and the median of their residuals is the estimate. This
+    separates noise from motion, because a motion is smooth from sample to sample except at a few
+    kinks. The windows become wider as long as the residuals grow no faster than those of
+    autocorrelated noise. If the width doubles, the residuals of a random walk grow by the factor
+    2**0.5, the errors of a cubic by 2**4. The estimate is at least the rounding error of the
+    sensor, 1/12**0.5 of its step. The estimate is too large if the motion is not a cubic over five
+    samples, and too small if a filter has smoothed the noise. Wider windows are not tried when the
+    estimate has reached `enough`.
 
     >>> t = np.linspace(0.0, 1.0, 1001)
     >>> noise = np.random.default_rng(0).standard_normal(1001)
@@ -39,10 +40,9 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
         return float("nan")
     left = 0.0
     for width in [w for w in _WIDTHS if w == _WIDTHS[0] or 8 * w <= n]:
-        # More than 200 windows do not improve the median.
+        # 200 windows are enough for an accurate median.
         wider = _beside_cubics(x, width, most=200)
-        # If the window width doubles, residuals due to motion grow by more than 2.5, and residuals
-        # due to noise by less.
+        # If the width doubles, only residuals of a motion grow by a factor of more than 2.5.
         if left and wider > 2.5 * left:
             break
         left = max(left, wider)
@@ -53,7 +53,7 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
 
 def noise_of_output(record: Any, name: str, enough: float = np.inf) -> float:
     """Return the standard deviation of the noise of an output of a `Record`: its `sd`, or the
-    estimate of `noise_of`; for ticks, the standard deviation of their times [s].
+    estimate of `noise_of`. For an output with ticks, return that of the times of the ticks [s].
     """
     sd = record.sd.get(name)
     if sd is not None:
@@ -73,23 +73,22 @@ def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
 
 
 def white_share(correlation: Any) -> Any:
-    """Return the expected square of `white_noise_of` for first-order noise with variance 1.
+    """Return the expected square of `white_noise_of` for noise e[i] = c*e[i-1] + w[i] with variance
+    1, `correlation` c and white w.
 
-    The squared residual of a cubic on five samples x is ((1, -4, 6, -4, 1) x)**2 / 70. The noise is
-    e[i] = c*e[i-1] + w[i] with white w and the `correlation` c of neighbours.
+    The sum of squared residuals of a cubic on five samples x is ((1, -4, 6, -4, 1) x)**2 / 70.
     """
     c = correlation
     return 1.0 + (-56.0 * c + 28.0 * c**2 - 8.0 * c**3 + c**4) / 35.0
 
 
 def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative: int) -> float:
-    """Return the low-pass cutoff [Hz] for the most accurate n-th `derivative` of `x`; infinite
-    without noise.
+    """Return the low-pass cutoff [Hz] for the most accurate derivative of `x`, of the order
+    `derivative`; infinite if `x` has no noise.
 
-    A filter passes noise below its cutoff f and removes motion above it. Both errors are sums over
-    the power spectrum of x with the weight f**(2 * derivative). The result minimises the passed
-    noise plus a third of the removed motion. The noise is assumed to be white. `t` [s] increases;
-    `x` has any unit.
+    A filter passes noise below its cutoff and removes motion above its cutoff. Both errors are sums
+    over the frequencies f of the power spectrum with the weight f**(2 * derivative). The cutoff
+    minimises the passed noise plus a third of the removed motion. The noise is assumed to be white.
 
     >>> t = np.linspace(0.0, 4.0, 2001)
     >>> noise = 0.01 * np.random.default_rng(0).standard_normal(2001)
@@ -101,15 +100,16 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
     if not noise > 0:
         return np.inf
     even = np.interp(np.linspace(t[0], t[-1], n), t, x)
-    # The Fourier transform treats the signal as periodic. A jump from its end to its beginning
-    # would count as motion.
+    # Subtract a straight line. The Fourier transform treats the signal as periodic, and the jump
+    # from the last to the first sample would count as motion.
     even -= np.linspace(even[0], even[-1], n)
     window = np.hanning(n)
     power = np.abs(np.fft.rfft((even - even.mean()) * window)) ** 2 / np.sum(window**2)
     f = np.arange(power.size) * (n - 1) / (n * span)
-    motion = 3.0  # [noise power] motion that the filter may remove; `without_rounding` restores it
+    # Weight of passed noise. The weight of removed motion is 1: `without_rounding` corrects for it.
+    motion = 3.0
     gain = np.cumsum(((1.0 + motion) * noise**2 - power) * f ** (2 * derivative))
-    # The cutoff is high enough that the record contains at least four of its periods.
+    # The record contains at least four periods of the cutoff frequency.
     return float(max(f[int(np.argmin(gain))], 4.0 / span))
 
 
@@ -117,7 +117,7 @@ def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
     """Return the median standard deviation of the residuals of cubics in at most `most` windows."""
     indices, beyond_cubic = _stretches(x.size, width, most)
     stretches = x[indices]
-    # The offset of a window is removed first, because a large offset causes rounding errors.
+    # Subtract the first sample of each window, because a large offset causes rounding errors.
     left = (stretches - stretches[:, :1]) @ beyond_cubic
     squares = np.sort(np.einsum("ij,ij->i", left, left))
     half = squares.size // 2
@@ -176,11 +176,11 @@ class Ticks:
 
 
 def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks | None:
-    """Return the ticks of a position `x` [SI] at the times `t` [s]; None if `x` is sampled by a
-    clock.
+    """Return the ticks of a position `x` [SI] at the times `t` [s]; None if a clock determines when
+    `x` is sampled.
 
-    Positions of ticks differ by equal steps in one direction, at uneven times. A few ticks may be
-    lost. Then a double step takes twice as long. If the encoder is sampled, the times are even.
+    The positions of ticks differ by equal steps in one direction, at uneven times. A few ticks may
+    be lost: an interval with two steps then lasts twice as long. A clock gives even times instead.
 
     >>> n = np.arange(200)
     >>> times = 10.0 * np.log(1.0 + n / 100.0)  # a speed that decays
@@ -190,16 +190,16 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     >>> find_ticks(0.1 * n, 0.5 * n) is None
     True
     """
-    if t.size < 20:  # Fewer ticks are not enough to estimate the noise of their times.
+    if t.size < 20:  # smallest number of ticks that determines the noise of their times
         return None
     moved, took = np.diff(x), np.diff(t)
     step = float(np.median(moved))
     if step == 0 or np.any(moved * step <= 0):
         return None
     counts = np.rint(moved / step).astype(int)
-    equal = 0.01  # [encoder steps] largest deviation of a difference from a whole number of steps
+    equal = 0.01  # [encoder steps] largest deviation of an interval from a whole number of steps
     is_equal = np.abs(moved / step - counts) <= equal
-    # At least half of the intervals must be one step long. In the other intervals ticks were lost.
+    # At least half of the intervals must be one step long. Ticks were lost in longer intervals.
     if not is_equal.all() or np.mean(counts == 1) < 0.5:
         return None
     periods = took / np.median(took)
@@ -207,16 +207,15 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     if np.all(np.abs(periods - np.rint(periods)) <= 0.01):
         return None
     lost = counts > 1
-    beside = 7  # [ticks] length of the window in which a cubic is fitted; its residuals are noise
+    beside = 7  # [ticks] length of the windows in which cubics are fitted to the times
     if lost.any():
         from scipy.ndimage import median_filter
 
-        # If a tick is lost, the interval with two steps takes twice as long as its neighbours.
+        # An interval with a lost tick takes about twice as long as its neighbours.
         if np.median((took / median_filter(took, beside))[lost]) < 1.5:
             return None
     n = np.concatenate([[0], np.cumsum(counts)])
-    # In each window the times are fitted by a cubic of the counts. The residuals are the noise of
-    # the times.
+    # In each window a cubic of the counts is fitted to the times. Its residuals are their noise.
     count, time = _windows(n, t, beside)
     basis = np.linalg.qr((count / np.ptp(count, axis=1)[:, None])[..., None] ** np.arange(4))[0]
     left = time - np.einsum("kwi,kvi,kv->kw", basis, basis, time)
@@ -228,14 +227,14 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     is_counted = np.abs(beats - np.rint(beats)).max() < equal
     noise = max(float(np.sqrt(middle)), is_counted * clock / np.sqrt(12.0))
     period = float(np.quantile(took / counts, 0.1))
-    # The window is so wide that the speed has this accuracy. A slope over `width` ticks has the
-    # standard error noise * (12 / width**3)**0.5.
-    accuracy = 0.02  # largest relative error of a speed
+    # A slope over `width` ticks has the standard error noise * (12 / width**3)**0.5. Choose `width`
+    # so that the relative error of the speed is at most `accuracy`.
+    accuracy = 0.02
     width = int((12.0 * (noise / period / accuracy) ** 2) ** (1 / 3)) // 2 * 2 + 1
     width = min(int(np.clip(width, *_SMOOTHED)), (t.size - 1) // 2 * 2 + 1)
-    # The time of one step at each tick is the slope of a parabola in a window around the tick. This
-    # slope does not depend on the middle tick. Therefore the weight of a tick does not depend on
-    # its own error.
+    # The time per step at a tick is the slope of a parabola that is fitted in a window around the
+    # tick. The time of the tick itself does not affect this slope. Therefore the weight that a fit
+    # gives to the tick does not depend on the error of its time.
     count, time = _windows(n, t, width)
     powers = count[..., None] ** np.arange(3)
     gram = np.einsum("kwi,kwj->kij", powers, powers)
@@ -244,14 +243,14 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     begin, end = (0, slice(None, half)), (-1, slice(half + 1, None))
     ends = [found[i, 1] + 2 * found[i, 2] * count[i, rows] for i, rows in (begin, end)]
     smooth, local = np.concatenate([ends[0], found[:, 1], ends[1]]), np.gradient(t, n)
-    # With few ticks and much noise, a parabola may have a slope of the wrong sign. The local slope
-    # replaces it.
+    # With few ticks and much noise, a parabola may have a slope near 0 or of the wrong sign. The
+    # slope between neighbouring ticks replaces such a slope.
     smooth = np.where(smooth > 0.2 * local, smooth, local)
     return Ticks(abs(step), counts, abs(step) / smooth, noise)
 
 
 def lost_ticks(ticks: Mapping[str, Ticks]) -> Int[np.ndarray, " k"]:
-    """Return the indices of samples that are followed by more than five steps in all outputs."""
+    """Return the indices of samples after which every output moves by more than 5 encoder steps."""
     return np.flatnonzero(np.min([one.counts for one in ticks.values()], axis=0) > GAP)
 
 
@@ -267,10 +266,10 @@ def _windows(
 def find_glitches(
     t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Return the indices of the glitches of `x` and the values there interpolated from neighbours.
+    """Return the indices of the glitches of `x`, and values for them interpolated from neighbours.
 
-    A glitch is one sample far off the cubic through its six neighbours, which lie close to this
-    cubic. A kink or a step is not a glitch, since its neighbours do not lie on one cubic.
+    A glitch is one sample far from the cubic through its six neighbours, which are close to this
+    cubic. A kink or a step is not a glitch, because its neighbours do not lie on one cubic.
     """
     none = np.zeros(0, int), np.zeros(0)
     if t.size < 100:
@@ -280,8 +279,7 @@ def find_glitches(
     noise = max(float(np.median(off)) / 0.6745 / np.sqrt(1.5), quantum(x) / np.sqrt(12.0))
     if not noise > 0:
         return none
-    # Samples that deviate by more than 4 times the noise from the line through both neighbours are
-    # tested further.
+    # Test only samples farther than 4 sd of the noise from the line through both neighbours.
     at = np.flatnonzero(off > 4.0 * noise) + 1
     at = at[(at >= 3) & (at < t.size - 3)]
     beside = at[:, None] + _NEIGHBOURS
@@ -291,12 +289,11 @@ def find_glitches(
     shown = np.einsum("kiw,kw->ki", pseudo, x[beside])
     left = x[beside] - np.einsum("kwi,ki->kw", powers, shown)
     error = noise * np.sqrt(1.0 + np.sum(pseudo[:, 0] ** 2, axis=1))
-    # A glitch deviates by more than 8 standard errors from the cubic through its six neighbours,
-    # while the neighbours are close to this cubic.
+    # A glitch is more than 8 standard errors off the cubic through its six neighbours, and these
+    # are close to the cubic.
     far = np.abs(x[at] - shown[:, 0]) > 8.0 * error
     far &= np.sqrt(np.sum(left**2, axis=1) / 2.0) < 3.0 * noise
-    # If more than 5 % of the samples deviate so much, they are not glitches but a motion, such as
-    # pulses.
+    # If more than 5 % of the samples look like glitches, the motion itself consists of pulses.
     return (at[far], shown[far, 0]) if 0 < far.sum() <= 0.05 * t.size else none
 
 

@@ -24,16 +24,16 @@ class Column:
     - `gain` [`to` per `unit`]: for example 35.15 N/V of an amplifier and its motor, or 2*pi/4096
       rad per count of an encoder.
     - `per_turn`: counts of an encoder per turn of 360 deg, instead of `gain` and `to`.
-    - `sign`: -1 reverses the direction.
+    - `sign`: -1 reverses the sign of the values.
     - `to`: the unit of the values after multiplication by the gain.
     - `sd`, in `unit`: standard deviation of the measurement, a number, or the name of a column with
       a value in each row. For outputs only.
     - `time`: the column of this channel's own clock: a name, a number or a `Column` with its unit.
       An input is resampled to the times of the record with the same impulse, an output is
-      interpolated. The record keeps the time that all clocks have in common.
+      interpolated. The record covers the time that all clocks have in common.
     - `unwrap`: True for an encoder, an angle or a clock that starts again at the end of its range.
       The range is found from the numbers, or given in `unit`: 4096, 360. By default a position or a
-      time that wraps is an error. With False the jumps stay.
+      time that wraps is an error. False leaves the jumps in the values.
     - `nanoseconds`: for a time in whole seconds, the column with the nanoseconds to add.
 
     **Raises:** `ValueError`.
@@ -144,7 +144,7 @@ class Column:
 
 
 def columns_of(what: str, given: Any) -> dict[str, Column]:
-    """Return a dict from name to `Column`. A name or a number becomes a `Column`."""
+    """Return a dict from channel to `Column`; names and numbers of columns become `Column`s."""
     example = 'inputs={"drive": "F"}' if what == "inputs" else 'outputs={"mass.s": "q"}'
     if not isinstance(given, Mapping):
         raise ValueError(
@@ -154,7 +154,7 @@ def columns_of(what: str, given: Any) -> dict[str, Column]:
 
 
 def column_of(what: str, given: Any) -> Column:
-    """Return `given` if it is a `Column`; a name or a number becomes a `Column`."""
+    """Return `given` as a `Column`, which may be a `Column`, a name or a number."""
     if isinstance(given, Column):
         return given
     if not isinstance(given, str | int) or isinstance(given, bool):

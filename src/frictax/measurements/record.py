@@ -1,4 +1,4 @@
-"""The measurement: how a machine moved under known inputs."""
+"""`Record`: the measured motion of a machine under known inputs."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -53,10 +53,10 @@ class Record(RecordVerbs):
     """A measured motion: times, inputs, outputs, and the standard deviations of the outputs.
 
     An input is named by the part that it drives (``"drive"``), an output by the variable that it
-    measures (``"mass.s"``). Inputs are interpolated linearly between samples. With ``hold=True``
-    they are held until the next sample, as by a digital controller. Without `hold`, inputs are held
-    if each has at most five levels and changes in fewer than a fifth of the samples; constant
-    inputs do not count. The notice `levels-held` reports this. Time need not be uniform. A free
+    measures (``"mass.s"``). With ``hold=True`` inputs are held until the next sample, as by a
+    digital controller. With ``hold=False`` they are interpolated linearly. By default inputs are
+    held if each input that changes has at most five levels and changes in fewer than 20 % of the
+    samples. The notice `levels-held` reports this choice. Time steps need not be equal. A free
     decay has no inputs.
 
     **Arguments:**
@@ -152,8 +152,9 @@ class Record(RecordVerbs):
         - `skip`: number of lines before the column names; ``header=False`` for a file without
           column names; `delimiter`: one character, ``" "`` for any number of spaces; `decimal`: the
           decimal sign.
-        - ``drop_missing=True`` leaves out rows with a missing or unreadable number, lines with
-          another number of cells, and repeated times, if these are few; `notes` counts them.
+        - ``drop_missing=True`` leaves out rows with a missing or unreadable number, lines with a
+          wrong number of cells, and a few repeated times. `notes` gives the number of rows that are
+          left out.
         - ``where={"drive": 1}`` keeps the rows with these values.
         - `part`: which part to read, from 1, if the clock starts again within the file.
 
@@ -206,7 +207,7 @@ class Record(RecordVerbs):
         outputs: Mapping[str, AnyColumn],
         **options: Unpack[TableOptions],
     ) -> "Record":
-        """Take a record from the columns of a `DataFrame`, as `from_csv` does.
+        """Build a record from the columns of a `DataFrame`, as `from_csv` does.
 
         `time` may name the index; dates become seconds since the first.
 
@@ -234,12 +235,12 @@ class Record(RecordVerbs):
 
     @property
     def rate(self) -> float:
-        """Sampling rate from the median step [Hz]."""
+        """Sampling rate from the median time step [Hz]."""
         return 1.0 / float(np.median(np.diff(self.t)))
 
     @property
     def uniform(self) -> bool:
-        """True if every step equals the median step to a thousandth."""
+        """True if every time step equals the median time step to a thousandth."""
         step = np.diff(self.t)
         usual = np.median(step)
         return bool(np.max(np.abs(step - usual)) <= 1e-3 * usual)
@@ -266,8 +267,8 @@ class Record(RecordVerbs):
 
     @cached_property
     def glitches(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Glitches of each output: indices of single samples far from their neighbours, and the
-        values there interpolated from the neighbours.
+        """Output -> indices of its glitches (single samples far from their neighbours), and values
+        for them that are interpolated from the neighbours.
         """
         return {name: find_glitches(self.t, y) for name, y in self.outputs.items()}
 
@@ -280,9 +281,7 @@ class Record(RecordVerbs):
 
     @cached_property
     def notices(self) -> tuple[Notice, ...]:
-        """Notices on suspicious data: gaps, saturation, coarse resolution, wrong units and signs. A
-        fit repeats them.
-        """
+        """Notices on suspicious data: gaps, saturation, resolution, units. Fits repeat them."""
         return (
             *(Notice("record-read", "", {"told": told}) for told in self.notes),
             *record_notices(self),
@@ -338,9 +337,9 @@ class Record(RecordVerbs):
 
         A held input becomes its mean over each new interval: the impulse (integral over time) is
         the same at every kept time. An interpolated input becomes the nearest polyline, in least
-        squares, with corners at the kept times. Its total impulse and the moment of the impulse are
-        the same. Samples after the last kept one are dropped. Outputs are not averaged, because a
-        fit compares them with a simulation at their own times. Their noise stays the same.
+        squares, with corners at the kept times. The total impulse and its moment do not change.
+        Samples after the last kept one are dropped. Outputs are not averaged, because a fit
+        compares each sample with the simulation at its time. The noise of outputs does not change.
 
         >>> import frictax as fx
         >>> record = fx.Record(
@@ -408,7 +407,7 @@ def _set(record: Record, fields: Mapping[str, Any]) -> Record:
 
 
 def _from_table(source: Table, outputs: Any, given: dict[str, Any], name: str) -> Record:
-    """Return a record from the columns of a table; `name`: the name if none is given."""
+    """Return a record from the columns of a table; `name`: default name of the record."""
     about = {"name": given.pop("name", None), "citation": given.pop("citation", "")}
     if about["name"] is None:
         about["name"] = name
@@ -420,7 +419,7 @@ def _from_table(source: Table, outputs: Any, given: dict[str, Any], name: str) -
 
 
 def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.ndarray]) -> Record:
-    """Return the record of the `kept` samples; raise an error if an output does not change."""
+    """Return the record of the `kept` samples. Raise an error if an output is constant in them."""
     outputs = {name: y[kept] for name, y in record.outputs.items()}
     sd = {
         name: s[kept] if isinstance(s, np.ndarray) and s.ndim else s

@@ -1,4 +1,4 @@
-"""The measurement: friction force at steady speeds."""
+"""`Sweep`: the measured friction force at steady speeds."""
 
 import dataclasses
 import math
@@ -34,7 +34,7 @@ class ForceOptions(TypedDict, total=False):
 
 
 class SweepOptions(ForceOptions, total=False):
-    """The options of a sweep of arrays."""
+    """The options of `Sweep(velocity, force)`, which takes arrays."""
 
     velocity_unit: str
     force_unit: str
@@ -55,7 +55,7 @@ class SweepCsvOptions(ForceOptions, total=False):
 
 
 class SweepTableOptions(ForceOptions, total=False):
-    """The options of a sweep that is taken from a `DataFrame`."""
+    """The options of a sweep that is built from a `DataFrame`."""
 
     velocity_unit: str | None
     force_unit: str | None
@@ -215,14 +215,14 @@ class Sweep(SweepVerbs):
         direction: Checked[Direction] = "both",
         **options: Unpack[SweepTableOptions],
     ) -> "Sweep":
-        """Take a sweep from the columns of a `DataFrame`, as `from_csv` does.
+        """Build a sweep from the columns of a `DataFrame`, as `from_csv` does.
 
-        Columns that are not given are found by their names. The name of `velocity` ends in a unit
-        of speed in brackets or is one of ``velocity``, ``speed``, ``omega``, ``v``, ``w``. The same
-        applies to `force` (``force``, ``torque``, ``tau``, ``f``, ``M``). ``sigma`` and
-        ``breakaway`` have these names. A unit that is not given is read from
-        ``frame.attrs["units"]`` or from the name (``speed [rpm]``, ``speed_rpm``). Otherwise it is
-        rad/s and N.m, or m/s and N if the other unit belongs to a translation.
+        Columns that are not given are found by their names. The name of the velocity contains a
+        unit of speed (``speed [rpm]``, ``speed_rpm``) or one of the words ``velocity``, ``speed``,
+        ``omega``, ``v``, ``w``. The name of the force contains a unit of force, or ``force``,
+        ``torque``, ``tau``, ``f``, ``M``. The other names are ``sigma`` and ``breakaway``. A unit
+        that is not given is read from ``frame.attrs["units"]`` or from the name of the column. The
+        default is rad/s and N.m, or m/s and N if one known unit belongs to a translation.
         ``Sweep.from_pandas(sweep.to_pandas())`` equals `sweep`.
 
         **Raises:** `ValueError` if no column or more than one is found, and for the errors of
@@ -287,14 +287,14 @@ class Sweep(SweepVerbs):
     ) -> "Sweep":
         """Average raw runs at steady speed: each `Record` becomes one row of a sweep.
 
-        `sigma` of a row is the standard error of its mean force. It allows for autocorrelation: n
-        samples count as n / (1 + 2 sum of their autocorrelations) independent samples.
+        `sigma` of a row is the standard error of its mean force. Because of autocorrelation, n
+        samples count as n / (1 + 2 sum of their autocorrelations) independent samples only.
 
         Unsteady runs are left out, and `notes` gives the reason. A run is unsteady if one of three
         conditions is met.
 
-        - Its speed or its force drifts: a straight line fitted to it changes by more than 2 % of
-          the mean and by more than 3 standard errors, which allow for autocorrelation.
+        - Its speed or its force drifts: a fitted straight line changes by more than 2 % of the mean
+          and by more than 3 standard errors, which allow for autocorrelation.
         - The standard deviation of its speed exceeds half of the mean, as in stick-slip.
         - Its force carries the information of fewer than 10 independent samples.
 
@@ -407,7 +407,7 @@ class Sweep(SweepVerbs):
         return part
 
 
-# Words (lower case) in a column's name that identify the quantity of a column in a DataFrame.
+# Quantity -> lower-case words in the name of a DataFrame's column that identify the quantity.
 _NAMES = {
     "velocity": {"velocity", "speed", "omega", "v", "w", "vel", "rpm"},
     "force": {"force", "torque", "tau", "f", "m", "moment", "friction"},
@@ -426,7 +426,7 @@ def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
 
 
 def _recognise_column(columns: Sequence[str], role: str) -> str | None:
-    """Return the name of the column for `role`, or None if an optional one is missing."""
+    """Return the name of the column for `role`; None if sigma or breakaway has no column."""
     kinds = {"velocity": units.VELOCITY, "force": units.FORCE}.get(role, {})
     by_unit = [c for c in columns if _unit_in(c, kinds) is not None]
     words = {c: set(re.split(r"[^a-z]+", re.sub(r"[\[(].*", "", c).lower())) for c in columns}
@@ -538,7 +538,8 @@ class SteadyRun:
 def steady_runs(
     records: Any, velocity: str, force: str, settle: Any
 ) -> tuple[list[SteadyRun], units.Unit, units.Unit]:
-    """Average each record from `settle` [s] after its start. Also return both channels' units.
+    """Return the averages of each record without its first `settle` seconds, and the units of
+    velocity and force.
 
     **Raises:** `ValueError` if one of `records` is not a `Record` or lacks a channel.
     """
@@ -572,21 +573,20 @@ def steady_runs(
                 " of a motion that sticks and slips"
             )
         u = (t - np.mean(t)) / (t[-1] - t[0])
-        # The noise for the test of a drift is the residual of a polynomial of degree 7. Without the
-        # polynomial, a run that still settles would count as autocorrelated noise.
+        # The residuals of a polynomial of degree 7 are the noise in the test for a drift. With a
+        # straight line, the settling of a run would look like autocorrelated noise.
         degree = min(7, t.size // 4)
         for what, x in (("speed", v), ("force", f)):
             drift, mean = abs(float(u @ x / (u @ u))), abs(float(np.mean(x)))
             left = x - np.polynomial.Chebyshev.fit(t, x, degree)(t)
             freedom = max(x.size / integrated_autocorrelation_time(left) - degree - 1.0, 1.0)
             chance = float(np.std(left) / math.sqrt(np.mean(u**2) * freedom))
-            # A drift is reported if it exceeds three standard errors and 2 % of the mean.
             if drift > 3.0 * chance and drift > 0.02 * mean:
                 reasons.append(
                     f"its {what} drifts by {drift / max(mean, 1e-300):.0%} of"
                     f" its mean, {drift / max(chance, 1e-300):.0f} standard errors"
                 )
-        # smallest number of independent samples from which the error of a mean is estimated
+        # smallest number of independent samples that determines the standard error of a mean
         fewest = 10
         if independent < fewest and not reasons:
             reasons.append(

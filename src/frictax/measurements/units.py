@@ -1,4 +1,4 @@
-"""Units of measurements: declared in files, stored (SI), and printed in tables."""
+"""Units of measurements: names in files, sizes in SI, and units that tables print."""
 
 import dataclasses
 import math
@@ -18,9 +18,7 @@ _GRAVITY = 9.80665  # [m/s2] standard gravity, exact
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """A declared unit: its name, its size in SI, the SI unit's name, and whether it belongs to a
-    rotation.
-    """
+    """A declared unit: its name, its size in SI, the SI unit's name, and True for a rotation."""
 
     name: str
     si: float
@@ -97,8 +95,8 @@ _QUANTITY = {
     "W": "power",
     "1": "fraction",
 }
-# Variables that a sensor may measure. Each has an SI unit for translation and one for rotation. A
-# rotation may also use the names s, v, a, f, so a "position" may be in radians.
+# Variables that a sensor may measure, and below their SI units for translation and rotation. A
+# rotation may also use the names s, v, a, f, so that "mass.s" may be in radians.
 _MEASURABLE = (
     *("s", "s_rel", "v", "v_rel", "v_relfric", "a", "a_rel", "a_relfric", "f", "fn", "f0"),
     *("f0_max", "phi", "phi_rel", "w", "w_rel", "w_relfric", "tau", "lossPower"),
@@ -108,7 +106,7 @@ VARIABLES = {
     for name in _MEASURABLE
 }
 VARIABLES["fn"] = ("N", "N.m")  # A record of a rotation may give all of its forces in N.m.
-# Names that other programs use for these variables.
+# Name of a variable in other programs -> name in frictax.
 ELSEWHERE = {
     **dict.fromkeys(("x", "q", "pos", "position", "displacement"), "s"),
     **dict.fromkeys(("velocity", "speed", "vel", "qd", "dq"), "v"),
@@ -121,8 +119,8 @@ ELSEWHERE = {
 
 
 def split_channel(name: str) -> tuple[str, str]:
-    """Split an output's name into part and variable. Outputs of a user's machine have a joint
-    number instead of a part, as in ``phi1``.
+    """Split the name of an output into part and variable. An output of a machine of the user's own
+    class has no part or a joint number instead, as in ``phi1``.
 
     >>> split_channel("mass.s"), split_channel("phi"), split_channel("w2"), split_channel("rod.f0")
     (('mass', 's'), ('', 'phi'), ('2', 'w'), ('rod', 'f0'))
@@ -135,8 +133,8 @@ def split_channel(name: str) -> tuple[str, str]:
 
 
 def related_channel(name: str, of: Mapping[str, str]) -> str | None:
-    """Return the name of the output that measures another variable of the same body or joint. `of`
-    maps variables, as `VELOCITY_OF` does. The result is None if `of` lacks the variable.
+    """Return the name of the output that measures another variable of the same body or joint: the
+    variable to which `of` (such as `VELOCITY_OF`) maps that of `name`; None if `of` lacks it.
 
     >>> [related_channel(name, VELOCITY_OF) for name in ("arm.phi", "phi1", "arm.f")]
     ['arm.w', 'w1', None]
@@ -148,15 +146,14 @@ def related_channel(name: str, of: Mapping[str, str]) -> str | None:
     return f"{body}{of[variable]}{rest}" if variable in of else None
 
 
-# The rate of each variable. The rate of a position is a velocity, for translation and rotation.
+# Variable -> its time derivative: VELOCITY_OF for positions, RATE_OF for all; POSITION_OF: inverse.
 VELOCITY_OF = {"s": "v", "phi": "w"}
 POSITION_OF = {v: s for s, v in VELOCITY_OF.items()}
 RATE_OF = {**VELOCITY_OF, "s_rel": "v_rel", "phi_rel": "w_rel", "v": "a", "w": "a"}
 RATE_OF |= dict.fromkeys(("v_rel", "w_rel"), "a_rel")
-# Units of sensors and amplifiers. They are not mechanical units, so a gain must convert the values.
+# Units of sensors and amplifiers. Their values become mechanical only by a gain.
 ELECTRIC = ("V", "mV", "A", "mA", "count", "counts", "tick", "ticks")
-# Units of the quantities that may drive a part: a force, a prescribed motion, or a normalised
-# normal force.
+# Units of inputs: of a force, of a prescribed motion, or "1" of a normalised normal force.
 DRIVEN = ("N", "N.m", "m", "rad", "m/s", "rad/s", "m/s2", "rad/s2", "1")
 # Other spellings of a unit.
 _ALIASES = {
@@ -298,8 +295,8 @@ def shown_force(unit: Unit, size: float) -> Unit:
 
 
 def display_unit(si_unit: str, force: Unit) -> tuple[str, float]:
-    """Return the printed unit of a parameter, and its size in SI. Units of a force get the prefix
-    of the unit `force`; other units stay SI.
+    """Return the printed unit of a parameter, and its size in SI. A unit that begins with the SI
+    unit of `force` begins with `force` instead; other units are printed in SI.
 
     >>> display_unit("N.m.s/rad", force_unit("mN.m"))
     ('mN.m.s/rad', 0.001)

@@ -1,4 +1,4 @@
-"""Problem files: each describes the data, machine, free parameters and validation of one task."""
+"""Problem files, which describe data, machine, free parameters and validation of a task."""
 
 from .building import ProblemError as ProblemError
 from .checking import check as check

@@ -30,11 +30,11 @@ _INSIDE = (*LAWS, *BRISTLES, *SIGNALS, *CONTROLLERS)
 
 
 class ProblemError(ValueError):
-    """An error in a problem file. Its message gives file, key, rule, value and remedy."""
+    """An error in a problem file. The message gives file, key, rule, value and remedy."""
 
 
 class Place:
-    """A key in a problem file, which begins the error messages about it."""
+    """A file and a key in it, with which error messages about the key begin."""
 
     def __init__(self, file: str, key: str = "") -> None:
         self.file, self.key = file, key
@@ -47,12 +47,12 @@ class Place:
 
 
 def toml_text(text: str) -> str:
-    """Return a text as TOML writes it."""
+    """Return `text` as a TOML string in quotes."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def toml_key(key: str) -> str:
-    """Return `key` as TOML writes it."""
+    """Return `key` as a TOML key, in quotes if necessary."""
     if key.replace("_", "").replace("-", "").isalnum():
         return key
     return json.dumps(key, ensure_ascii=not key.isprintable())
@@ -64,10 +64,8 @@ def build_each(tables: Iterable[Any], kinds: Iterable[str], place: Place) -> lis
 
 
 def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
-    """Build the object that a table describes. The key `kind` names the class; the other keys are
-    the arguments.
-
-    `kinds`: the names of the classes that are allowed here.
+    """Build the object that a table describes. The key `kind` names the class, which must be one of
+    `kinds`. The other keys are the arguments of the class.
     """
     kinds = tuple(kinds)
     if isinstance(table, str):
@@ -85,8 +83,7 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
     maker = getattr(fx, kind)
     fields = list(inspect.signature(maker).parameters.values())
     names = [p.name for p in fields]
-    # Some arguments are accepted here, because the class itself refuses them with a helpful
-    # message.
+    # Arguments in `refused` are known here, because the class refuses them with a better message.
     known = {"kind", *names, *getattr(maker, "refused", ())}
     for word in table:
         if word not in known:
@@ -112,14 +109,12 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
 
 
 def _has_truth(value: Any) -> bool:
-    """Return True if a value is a bool or a list that contains one. Without this check, Python uses
-    bools as numbers.
-    """
+    """Return True if a value is a bool, or contains one that Python would use as a number."""
     return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 
 def build_inside(value: Any, place: Place) -> Any:
-    """Return a value inside a table. With a key `kind`, build the law, signal or controller."""
+    """Return a value of a table. Build a law, signal or controller if `value` has a `kind`."""
     if isinstance(value, Mapping):
         if "kind" in value:
             return build(value, _INSIDE, place)
@@ -136,11 +131,9 @@ def build_machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
 
 
 def call_checked(function: Callable[[], Any], place: Place, *, values: bool = False) -> Any:
-    """Call `function` and return its result. If it fails, raise the error with the place in the
-    file before the message.
-
-    `values`: True if the function uses values of the file without type checks, so that type errors
-    are reported too.
+    """Return the result of `function`. For a `ValueError` or `KeyError`, raise a `ProblemError`
+    with `place` before the message. With `values`, errors such as `TypeError` are converted too,
+    because `function` uses values of the file without checks of their type.
     """
     try:
         return function()

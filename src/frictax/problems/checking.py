@@ -1,4 +1,4 @@
-"""Check before long computations that every object of a problem can be built; derive quantities."""
+"""Check before long computations that all objects of a problem can be built; derive quantities."""
 
 import dataclasses
 import functools
@@ -27,7 +27,7 @@ Asked = Mapping[str, str | DerivedEntry]
 
 
 def check(problem: Problem) -> None:
-    """Build every fit, noise model and score of a problem, without any simulation.
+    """Build every fit, noise model and validation objective of a problem, without a simulation.
 
     **Raises:** `ProblemError` for the first object that cannot be built.
     """
@@ -93,7 +93,7 @@ def law_entries(problem: Problem) -> dict[str, Any]:
 
 
 def law_class(name: str, place: Place) -> Any:
-    """Return the class of law called `name`. Its start values are estimated from the data."""
+    """Return the class of law called `name`, for a law whose start values the data determine."""
     if name not in LAWS[:3]:
         raise place.error(
             f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got'
@@ -103,8 +103,8 @@ def law_class(name: str, place: Place) -> Any:
 
 
 def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
-    """Return the options of `fit` that all structures share, and the `Structure` of the machine in
-    [machine] with the options that belong to it.
+    """Return the options of `fit` that all structures share, and the `Structure` that [machine] and
+    the remaining options of [fit] describe.
     """
     settings = problem.settings()
     names = [f.name for f in dataclasses.fields(fx.Structure) if f.name in settings]
@@ -113,8 +113,8 @@ def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
 
 
 def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
-    """Return a dict from name to (place, structure). Raise `ProblemError` if a structure equals
-    that of [machine].
+    """Return a dict from name to (place, structure), including the structure of [machine]. Raise
+    `ProblemError` if another structure equals that of [machine].
     """
     settings, given = shared_settings(problem)
     if problem.structures:
@@ -148,9 +148,10 @@ def check_derived(
     known: Iterable[str] | None = None,
     titles: Iterable[str] = (),
 ) -> None:
-    """Raise `ProblemError` for text that is not arithmetic, and for paths that are not in `known`.
+    """Raise `ProblemError` for a derived quantity that cannot be computed: text that is not an
+    arithmetic expression, an unknown record, a path that is not in `known`.
 
-    `known`: all paths of the machine, or None if they are not known yet; `titles`: the common
+    `known`: all paths of the machine, or None to accept any path; `titles`: names of the common
     quantities of the machine.
     """
     known, titles = None if known is None else list(known), list(titles)
@@ -178,8 +179,8 @@ def check_derived(
 def derive(
     asked: Asked, found: fx.FitResult, uncertainty: Any, place: Place
 ) -> tuple[fx.Estimate, ...]:
-    """Return the derived quantities of the file whose parameters exist in the chosen structure. If
-    the file does not name any, return the common quantities of the machine.
+    """Return the derived quantities of the file, without those whose parameters the chosen
+    structure lacks. If the file names none, return the common quantities of the machine.
     """
     if not asked:
         return common_estimates(found, uncertainty)

@@ -1,4 +1,4 @@
-"""Simulate the machine of a problem file, design an experiment for the machine, or identify it."""
+"""Simulate or identify the machine of a problem file, or design an experiment for this machine."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ def simulate(problem: Problem) -> list[Preview]:
 
     If the objective is a `ClosedLoop`, the closed loop is simulated.
 
-    **Raises:** `ProblemError` for a sweep, which is not simulated, and for channels that the
+    **Raises:** `ProblemError` for a sweep, which cannot be simulated, and for channels that the
     machine does not have.
     """
     if isinstance(problem.data, fx.Sweep):
@@ -52,7 +52,7 @@ def simulate(problem: Problem) -> list[Preview]:
 
 
 def preview_page(problem: Problem, made: Iterable[Preview], command: str | None = None) -> str:
-    """Return the HTML page that compares measurement and simulation."""
+    """Return the HTML page that compares the measurements with the simulations `made`."""
     from frictax.report.machine_report import preview_text
 
     content = problem.content
@@ -62,16 +62,16 @@ def preview_page(problem: Problem, made: Iterable[Preview], command: str | None 
 
 SHAPES = ["FourierSeries", "Multisine", "CubicSpline", "Staircase", "Ramps", "Chirp"]
 _OBJECTIVES = ["FreeRun", "Windows", "ClosedLoop"]
-# Options of `design` that are passed on exactly as they are in the table.
+# Keys of the table [design] that are passed to `design` without a change.
 _AS_IN_DESIGN = "drive wanted criterion memory over machines size hold starts steps seed".split()
 
 
 def design_experiment(problem: Problem, *, progress: bool | Progress = False) -> fx.Design:
-    """Design the excitation that the table [design] of the file asks for. The machine has its start
-    values.
+    """Design the excitation that the table [design] of the file describes, for the machine with its
+    start values.
 
-    By default, noise, duration and rate are taken from the first record, and the free parameters
-    from the table [fit].
+    By default, noise, duration and sampling rate are taken from the first record, and the free
+    parameters from the table [fit].
 
     **Raises:** `ProblemError` for a design that is not possible.
     """
@@ -115,13 +115,13 @@ def design_experiment(problem: Problem, *, progress: bool | Progress = False) ->
 
 
 def _of_record(record: Any, name: str, place: Any) -> float:
-    """Return the duration or the rate of the first record; `name`: which of the two."""
+    """Return the attribute `name`, "duration" or "rate", of the first record."""
     if record is None:
         raise place.below(name).error("must be given, since there is no record to take it from.")
     return float(getattr(record, name))
 
 
-# Relative durations of the stages of a long identification, for the progress line.
+# Stage of a long identification -> its relative duration, for the progress line.
 _WEIGHTS = {"fit": 6.0, "errors": 1.0, "profile": 1.0, "rest": 4.0}
 
 
@@ -132,7 +132,7 @@ class Score:
     - `label`: label of the record; `objective`; `rms`: output -> root mean square of the residuals
       [SI]; `units`: output -> SI unit.
     - `run`: for a free run, its sensitivities and the range of errors that noise explains. If the
-      initial state belongs to this record, the `Validation` of the fit. Otherwise None.
+      initial state was fitted to the record, a `Validation`. For other objectives, None.
     """
 
     label: str
@@ -154,12 +154,11 @@ class Score:
 class Identification:
     """The results of a problem.
 
-    - `found`: the fit of the chosen structure. `comparison`: the comparison of structures; for a
-      sweep, the comparison of laws for each direction.
+    - `found`: the fit of the chosen structure; `comparison`: the comparison of structures, or for a
+      sweep a list with the comparison of laws in each direction.
     - `uncertainty`: standard errors with the noise model of the file; `profiles`: path -> profile
       likelihood; `scores`: errors on the validation records.
-    - `derived`: the derived quantities in the table [derived]; by default those common for the
-      machine.
+    - `derived`: the quantities in the table [derived]; by default the common ones of the machine.
     - `study`, `motions`, `notices`, `outlook`, `missing`: see `Examination`.
     """
 
@@ -247,7 +246,7 @@ def _of_records(problem: Problem, work: Work) -> Identification:
         (label, objective) for label in content.validation.records for objective in problem.scores()
     ]
     with Workers() as pool:
-        # The longest calculations are started first.
+        # Start the longest calculations first.
         judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in scored]
         if content.validation.own_start:
             judged += [
@@ -295,7 +294,7 @@ def _own_start(problem: Problem, found: Any, label: str) -> Score:
 
 
 def forward_law(problem: Problem) -> Any:
-    """Return the law for v > 0 of a problem with a sweep, with start values. If the file asks for a
+    """Return the law for v > 0 of a problem with a sweep, with start values. If the file requests a
     comparison of laws, return the Stribeck law.
     """
     assert isinstance(problem.data, fx.Sweep)
@@ -305,8 +304,8 @@ def forward_law(problem: Problem) -> Any:
 
 
 def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
-    """Return the law of direction `way` ("f_pos" or "f_neg"), with the values in the file, or with
-    start values estimated from `data`.
+    """Return the law for v > 0 (`way` = "f_pos") or v < 0 ("f_neg"). Its start values are in the
+    file or are estimated from `data`.
     """
     entry, place = law_entries(problem)[way], problem.place.below("law", way)
     return (

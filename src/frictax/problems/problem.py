@@ -47,11 +47,11 @@ from .schema import (
 class Problem:
     """The content of a problem file: machine, data, options of the fit, and validation.
 
-    - `file`: the path; `content`: the checked tables; `sha256`: checksum of the text.
+    - `file`: the path; `content`: the checked tables; `sha256`: checksum of the file.
     - `machine`: the machine with start values, None for a sweep; `structures`: name -> another
-      machine with its free parameters.
-    - `data`: label -> `Record`, in the order of the file, or a `Sweep`; `sources`: data file ->
-      SHA-256.
+      machine with its free parameters, for a comparison.
+    - `data`: label -> `Record`, in the order of the file, or a `Sweep`; `sources`: data file or
+      Python file -> its SHA-256.
     """
 
     file: Path
@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def fitted_records(self) -> dict[str, fx.Record]:
-        """The records that are fitted: `fit.records`, or all except those for validation."""
+        """The records that are fitted: `fit.records`, or all that are not for validation."""
         assert isinstance(self.data, Mapping)
         named = self.content.fit.records
         if named is None:
@@ -76,7 +76,7 @@ class Problem:
         return {label: self.data[label] for label in named}
 
     def settings(self) -> dict[str, Any]:
-        """Return a dict of the options of `fit` for records, as the file gives them."""
+        """Return the options of `fit` in the table [fit], for records."""
         fit, place = self.content.fit, self.place.below("fit")
         out = {name: getattr(fit, name) for name in DEFAULTS if name in FitEntry.model_fields}
         for name, kinds in (("objective", OBJECTIVES), ("start", OBJECTIVES), ("loss", LOSSES)):
@@ -88,7 +88,7 @@ class Problem:
         return out
 
     def options(self) -> FitOptions:
-        """Return the options of `fit` for records, as the file gives them, checked."""
+        """Return the `settings` after the checks of `FitOptions`."""
         return FitOptions(**self.settings())
 
     def criterion(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Problem:
 
 
 def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """Return a dict from channel to `Instrument`."""
+    """Build the sensors: channel -> `Instrument`."""
     return {
         c: build({"kind": "Instrument", **values}, ["Instrument"], place.below(c))
         for c, values in entries.items()
@@ -119,8 +119,8 @@ def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
 
 
 def check_names(problem: Problem) -> None:
-    """Raise `ProblemError` for labels and paths that do not exist, objects that cannot be built,
-    and validation records that are fitted too.
+    """Raise `ProblemError` for records and paths that do not exist, for objects that cannot be
+    built, and for validation records that are also fitted.
     """
     content, place = problem.content, problem.place
     for section, labels in (
@@ -177,7 +177,7 @@ def is_below(path: str, other: str) -> bool:
 
 
 def paths_of(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
-    """Return the paths of all parameters: those of the machine, its sensors and its drives."""
+    """Return the paths of all parameters of the machine, of its sensors and of its drives."""
     channels = dict.fromkeys(
         f"{kind}.{name}"
         for kind in ("inputs", "outputs")
@@ -191,25 +191,24 @@ def paths_of(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
 
 @contextlib.contextmanager
 def own_modules(folder: Path) -> Iterator[dict[str, str]]:
-    """Let modules in `folder` import each other. At the end, remove them from `sys.modules`,
-    because another problem may have modules with the same names.
+    """Let modules in `folder` import each other within a `with` block. Then remove these modules
+    from `sys.modules`, because another problem may have modules with the same names.
 
-    Yields a dict from file to SHA-256 of the modules that were used. The dict is filled at the end.
+    Yields a dict that is filled when the block ends: used file -> its SHA-256.
     """
     used: dict[str, str] = {}
     home, mine = str(folder.resolve()), {path.stem for path in folder.glob("*.py")}
     before = {name: sys.modules.pop(name) for name in mine if name in sys.modules}
     sys.path.insert(0, home)
-    # Python reuses the bytecode of a source file if its size and its time in seconds did not
-    # change. Then Python would miss a number that the user changes within one second, so no
-    # bytecode is written.
+    # Write no bytecode. Python recognises old bytecode by the size and the time (in seconds) of the
+    # source file, and so misses a number that the user changes within one second.
     wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield used
     finally:
         sys.dont_write_bytecode = wrote
         sys.path.remove(home)
-        # The order is always the same, because results of different processes are compared.
+        # Sort the names, because results of different processes must be equal.
         for name in sorted(mine & set(sys.modules)):
             file = Path(getattr(sys.modules.pop(name), "__file__", None) or "")
             if file.parent == folder.resolve():
@@ -230,7 +229,7 @@ def import_file(path: Path) -> Any:
 
 NAME = "problem.toml"
 _RECORDS = (".csv", ".tsv", ".txt", ".dat", ".mat", ".parquet", ".xls", ".xlsx")
-# largest number of parts of a key; the time of tomllib grows with the square of this number
+# largest number of parts of a key such as a.b.c; tomllib needs a time in proportion to its square
 _DEEPEST = 50
 _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _DEEP_KEY = re.compile(rf"(?:{_KEY_PART}){{{_DEEPEST}}}")
@@ -270,7 +269,7 @@ def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None 
     for a file that does not exist.
     """
     file = find(path)
-    # [bytes] largest size; files that people write are less than a tenth as long
+    # [bytes] largest size of a problem file, more than 10 times that of files that people write
     largest = 1_000_000
     if file.stat().st_size > largest:
         raise ProblemError(
@@ -298,7 +297,7 @@ def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None 
         raise ProblemError(
             f"{file.name} is not TOML: {error}. Texts stand in quotes, tables begin with [name]."
         ) from None
-    except ValueError as error:  # Python raises this error for a number with thousands of digits.
+    except ValueError as error:  # for an integer with thousands of digits
         raise ProblemError(
             f"{file.name} is not TOML that can be read: {error}. Write shorter numbers."
         ) from None
@@ -376,7 +375,7 @@ class Reader:
         free = fit.free if entry.free is None else entry.free
         each = fit.own if entry.own is None else entry.own
         priors = build_each(entry.priors, PRIORS, place.below("priors"))
-        # The sensors, and the bounds of the free parameters, are those of [fit].
+        # Sensors and bounds are those of [fit], without the bounds of parameters that are not free.
         instruments = instruments_of(fit.instruments, self.place.below("fit", "instruments"))
 
         def is_fitted(path: str) -> bool:
@@ -513,9 +512,7 @@ def _column(entry: AnyColumn, place: Place) -> Any:
 
 
 def template_of(problem: Problem) -> str:
-    """Return the label of the first record that is fitted. A fleet reads its files with the columns
-    of this record.
-    """
+    """Return the label of the first fitted record, whose columns a fleet reads from its files."""
     if not isinstance(problem.data, dict) or not problem.fitted_records:
         raise problem.place.error(
             "has no record to go by: a fleet reads its files as the first record that is fitted."

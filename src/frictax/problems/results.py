@@ -27,15 +27,15 @@ from .building import toml_text
 from .identification import Identification
 from .problem import find
 
-FORMAT = 2  # version of result.json; it increases with each change of a key or of its meaning
+FORMAT = 2  # version of result.json, which increases with each change of a key or its meaning
 FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 
 
 def check_results(
     path: str | Path, out: str | Path | None = None, *, overwrite: bool = False
 ) -> dict[str, Path]:
-    """Return a dict from name to path of the result files for the problem at `path`. They are in
-    its folder or in `out`.
+    """Return file name -> path of the result files for the problem at `path`. The files are in the
+    folder `out`, by default in that of the problem.
 
     **Raises:** `OSError` if a file cannot be written, or if it exists and `overwrite` is False.
     """
@@ -46,7 +46,7 @@ def check_results(
 
 @contextlib.contextmanager
 def lock_results(folder: Path) -> Iterator[None]:
-    """Lock a folder against other identifications, if the operating system has such locks."""
+    """Lock a folder against other identifications, if the operating system can lock folders."""
     try:
         import fcntl
     except ImportError:
@@ -67,8 +67,8 @@ def lock_results(folder: Path) -> Iterator[None]:
 
 
 def result_texts(made: Identification, command: str | None = None) -> dict[str, str]:
-    """Return a dict from file name to text of the result files; `command`: the command line that
-    creates them again.
+    """Return file name -> text of the result files. `command`: the command line that repeats the
+    identification, for the report.
     """
     return {
         "result.json": result_json(made),
@@ -78,7 +78,7 @@ def result_texts(made: Identification, command: str | None = None) -> dict[str, 
 
 
 def result_files(made: Identification, command: str | None = None) -> dict[str, str | bytes]:
-    """Return a dict from file name to content: the texts, and the fit, which `load_fit` reads."""
+    """Return file name -> content: the result texts, and the fit, which `load_fit` reads."""
     from frictax.report.saving.fit_file import fit_bytes
 
     return {**result_texts(made, command), "result.fit": fit_bytes(made.found)}
@@ -87,12 +87,12 @@ def result_files(made: Identification, command: str | None = None) -> dict[str, 
 def write_results(
     contents: Mapping[str, str | bytes], targets: Mapping[str, Path], *, overwrite: bool = False
 ) -> None:
-    """Write all files of an identification, or none of them."""
+    """Write all result files, or none if an error occurs."""
     write_together({targets[name]: whole for name, whole in contents.items()}, replace=overwrite)
 
 
 def result_json(made: Identification) -> str:
-    """Return all results with units as JSON. The text is reproducible on the same computer."""
+    """Return all results with units as JSON text, which is reproducible on the same computer."""
     from frictax.report import found_json, found_machine_json
 
     problem = made.problem
@@ -203,7 +203,7 @@ def _validation(score: Any) -> dict[str, Any]:
 
 
 def parameters_toml(made: Identification) -> str:
-    """Return a TOML table for each fitted value, with unit, standard error and interval."""
+    """Return the TOML text of the fitted values, with units, standard errors and intervals."""
     errors = made.uncertainty or made.found.uncertainty()
     lines = [
         f"# {' '.join(made.problem.content.title.split())}",
@@ -281,10 +281,10 @@ _HEAD = (
 
 
 def overview(folder: str | Path) -> str:
-    """Return a table in Markdown with one row for each folder in `folder` that contains a
-    `result.json`.
+    """Return a Markdown table with a row for each folder in `folder` that contains a `result.json`.
 
-    **Raises:** `ValueError` for a `result.json` that cannot be read.
+    **Raises:** `FileNotFoundError` if no folder contains a `result.json`; `ValueError` if one
+    cannot be read.
     """
     found = sorted(Path(folder).glob("*/result.json"))
     if not found:
@@ -314,7 +314,7 @@ def _row(file: Path) -> tuple[str, ...]:
     name = file.parent.name
     try:
         finish_interrupted(file.parent, reading=True)
-        # [bytes] largest size of a file; the results of the largest fits have 1 MB
+        # [bytes] largest size of a `result.json`; those of the largest fits have 1 MB
         largest = 20_000_000
         if file.stat().st_size > largest:
             raise ValueError(f"it has {file.stat().st_size} bytes, more than {largest}")
@@ -392,5 +392,5 @@ def _amount(value: float | None, unit: str) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    """Escape special characters of `text`, so that a Markdown table shows the text unchanged."""
+    """Escape the special characters of Markdown tables in `text`."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""The schema of a problem file, and a function that turns a violation into an error message."""
+"""The schema of a problem file, and the error message for a violation of the schema."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,8 +31,7 @@ def _printable(text: str) -> str:
 Text = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_printable)
 ]
-# These types are strict. Otherwise true and false would count as 1 and 0, and pydantic would accept
-# "1" as a number.
+# These types are strict: pydantic would otherwise accept true, false and "1" as numbers.
 Number = Annotated[float, Field(strict=True)]
 Truth = Annotated[bool, Field(strict=True)]
 FiniteFloat = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -41,7 +40,7 @@ Letter = Annotated[str, StringConstraints(min_length=1, max_length=1)]
 Decimal = Literal[".", ","]
 Lines = Annotated[int, Field(strict=True, ge=0)]
 Level = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
-Made = dict[str, Any] | Text  # a table with a `kind`, or only the kind as text
+Made = dict[str, Any] | Text  # an object: a table with a `kind`, or only its kind as text
 Function = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*:[A-Za-z_]\w*$")]
 
 
@@ -71,7 +70,7 @@ AnyColumn = Name | ColumnEntry
 
 
 class FileEntry(Strict):
-    """A table in a data file, which is next to the problem file or is a public record."""
+    """A table in a data file of a public record, or in a file next to the problem file."""
 
     public: Text | None = None
     file: Text
@@ -134,7 +133,7 @@ class SweepEntry(FileEntry):
 
 
 class LawEntry(Strict):
-    """The friction law of a sweep. With ``"compare"`` the data decide between laws."""
+    """The friction law of a sweep for each direction. With ``"compare"`` the data decide."""
 
     f_pos: Made = "compare"
     f_neg: Made | None = None
@@ -143,10 +142,8 @@ class LawEntry(Strict):
 
 
 class FitEntry(Strict):
-    """The options of `fit` with its defaults.
-
-    `tolerance` replaces the option `engine`; `records` names the records that are fitted. The
-    options `method` and `progress` do not exist in a file. The options of a law are in `LawEntry`.
+    """The options of `fit` and their defaults, without `method` and `progress`. `tolerance`
+    replaces the option `engine`; `records` names the records that are fitted.
     """
 
     free: list[Text] | None = None
@@ -170,10 +167,8 @@ class FitEntry(Strict):
 
 class DerivedEntry(Strict):
     """A derived quantity. `value`: an arithmetic expression of parameters, or the name of a common
-    quantity.
-
-    `unit`: SI unit; `record`: for parameters with separate values, the record whose values are
-    used.
+    quantity; `unit`: SI unit; `record`: the record whose values are used for parameters that have
+    a separate value in each record.
     """
 
     value: Text
@@ -182,7 +177,7 @@ class DerivedEntry(Strict):
 
 
 class StructureEntry(Strict):
-    """Another structure to compare: parts that differ or a whole machine, and free parameters."""
+    """Another structure to compare: parts that differ from [machine], and free parameters."""
 
     machine: dict[str, Any] = {}
     free: list[Text] | None = None
@@ -193,9 +188,7 @@ class StructureEntry(Strict):
 
 class CompareEntry(Strict):
     """The cross-validation of a comparison of structures. `repeats`: number of equal parts of a
-    record; `bands`: number of speed ranges.
-
-    `given`: the name that the machine in [machine] has in the comparison.
+    record; `bands`: number of speed ranges; `given`: name of the machine in [machine].
     """
 
     given: Text = "as given"
@@ -217,11 +210,11 @@ class ValidationEntry(Strict):
 
 
 class FleetEntry(Strict):
-    """The columns of a fleet's table with all samples (long format), or of its file `about`, which
-    has one row for each record.
+    """Names of columns in a fleet's table of all samples (long format), or in its file `about` with
+    one row for each record.
 
     `values`: path of a parameter -> column with its value for each record; `limits`: path ->
-    (least, most) in SI, for verdicts.
+    smallest and largest allowed value [SI], for verdicts.
     """
 
     record: Text = "record_id"
@@ -339,8 +332,8 @@ _WORDS = {
 def mistake_sentence(
     file: Path, table: Mapping[str, Any], error: pydantic.ValidationError
 ) -> ProblemError:
-    """Return the first error of pydantic as one sentence. If a value may have several types, the
-    error of the most similar type is reported.
+    """Return the first error of pydantic as a `ProblemError`. If a value may have several types,
+    report the error of the type that fits best.
     """
     errors = error.errors(include_url=False)
     deepest = max(
@@ -393,9 +386,7 @@ def mistake_sentence(
 
 
 def _table_of(annotation: Any) -> Any:
-    """Return the pydantic class in an annotation, such as Entry for dict[str, Entry] or Entry |
-    None; None without one.
-    """
+    """Return the pydantic class in an annotation (Entry for dict[str, Entry]), or None."""
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         return annotation
     inner = [_table_of(a) for a in getattr(annotation, "__args__", ())]

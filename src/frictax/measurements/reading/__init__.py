@@ -1,1 +1,1 @@
-"""Tables from text files, workbooks, JSON logs, Parquet, MAT and pandas: what their cells mean."""
+"""Read tables (text, workbook, JSON, Parquet, MAT, pandas) and interpret their cells."""

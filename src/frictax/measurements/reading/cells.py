@@ -1,7 +1,5 @@
-"""Meaning of the texts of a column: numbers, also with units or thousands separators, dates, times
-of day, or words.
-
-Pandas reads a text file. This module reads only the columns that pandas does not read as numbers.
+"""Interpret the texts of a column, if pandas does not read them as numbers: numbers with units or
+thousands separators, dates, times of day, hexadecimal codes, or words.
 """
 
 import collections
@@ -24,24 +22,24 @@ _DURATION = re.compile(r"(?:\d{1,4}:)?\d{1,2}:\d\d(?:\.\d*)?")
 _NUMBER_UNIT = re.compile(r"([+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?)\s*([^\d\s.,].*)")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9a-fA-F]{1,16}[hH]|16#[0-9a-fA-F_]{1,16}")
 _BETWEEN = ".,' \u2019\u00a0\u202f"  # characters that may separate thousands
-# Formats of dates that are not ISO 8601. Day and month occur in both orders, and the order with the
-# smaller time steps is chosen.
+# Formats of dates that are not ISO 8601. If both orders of day and month are possible, the order
+# that gives smaller time steps is chosen.
 _DATES = tuple(
     f"{date} {clock}".strip()
     for date in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y.%m.%d", "%d.%m.%y")
     for clock in ("%H:%M:%S.%f", "%H:%M:%S", "%H:%M", "%I:%M:%S.%f %p", "%I:%M:%S %p", "")
 ) + ("%Y-%m-%d_%H-%M-%S.%f", "%Y%m%d_%H%M%S", "%b %d %Y %H:%M:%S.%f", "%b %d, %Y %H:%M:%S.%f %p")
-_MOST_BROKEN = 0.1  # a column of numbers may have up to this fraction of cells that are not numbers
+_MOST_BROKEN = 0.1  # largest fraction of unreadable cells in a column of numbers or of dates
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cells:
-    """The meaning of a column of texts.
+    """The interpretation of a column of texts.
 
     - `kind`: "numbers", "dates" (dates, times of day or durations: `values` are timedelta64 since
       the first cell), "codes" (0x1F) or "words" (`values` are NaN).
-    - `values`: NaN or NaT for missing numbers; `wrong`: other cells without a value, such as "ERR
-      timeout" among numbers.
+    - `values`: NaN or NaT in cells without a value; `wrong`: True for those of these cells that
+      are neither empty nor a usual text for a missing number, such as "ERR timeout".
     - `unit`: the unit after each number, or None.
     - `note`: end of a sentence on how the column was read, "" for plain numbers.
     """
@@ -54,12 +52,12 @@ class Cells:
 
     @property
     def few_wrong(self) -> bool:
-        """Return whether few enough cells are wrong to drop their rows."""
+        """Return whether the wrong cells are so few that their rows can be left out."""
         return bool(np.sum(self.wrong) <= _MOST_BROKEN * self.wrong.size)
 
 
 def is_missing(cell: str) -> bool:
-    """Return whether a cell is a missing number."""
+    """Return whether a cell is empty or a usual text for a missing number."""
     text = cell.strip()
     return text.lower() in MISSING or text.startswith(ERRORS)
 
@@ -76,7 +74,7 @@ def is_date(cell: str) -> bool:
 
 def read_number(text: str, decimal: str) -> float:
     """Return the number in a cell; NaN if it is not a finite number."""
-    if "_" in text or (decimal != "." and "." in text):  # Python would read 1_000 as a number.
+    if "_" in text or (decimal != "." and "." in text):  # float() would accept "1_000".
         return np.nan
     try:
         value = float(text.replace(decimal, ".") if decimal != "." else text)
@@ -86,7 +84,7 @@ def read_number(text: str, decimal: str) -> float:
 
 
 def read_cells(texts: Sequence[str], decimal: str) -> Cells:
-    """Return the meaning of the texts of a column.
+    """Return the interpretation of the texts of a column.
 
     >>> read_cells(["0.1 sec", "0.2 sec"], ".").values, read_cells(["0.1 sec"], ".").unit
     (array([0.1, 0.2]), 's')
@@ -180,7 +178,7 @@ def _dates(cells: list[str]) -> np.ndarray:
 
     texts = pd.Series(cells, dtype=object)
     texts = texts.str.replace(r"(:\d\d),(\d+)", r"\1.\2", regex=True)
-    # A fourth part with three digits is milliseconds.
+    # In 10:15:30:250, the fourth part is milliseconds.
     texts = texts.str.replace(r"(:\d\d):(\d{3})$", r"\1.\2", regex=True)
     if all(map(_DURATION.fullmatch, texts)):
         short = texts.str.count(":") == 1
@@ -193,8 +191,7 @@ def _dates(cells: list[str]) -> np.ndarray:
         return times - times[0]
     stamps = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
     if stamps.isna().mean() > _MOST_BROKEN:
-        # Choose the format that reads most dates. Of equally good formats, choose the one with the
-        # smallest time steps.
+        # Choose the format that reads most dates, and among equals that with the smallest steps.
         best, stamps = (np.inf, np.inf), pd.Series(pd.NaT, index=texts.index)
         for form in _DATES:
             if pd.isna(pd.to_datetime(texts.iloc[0], format=form, errors="coerce")):

@@ -1,9 +1,8 @@
-"""The reader of text files, workbooks and JSON logs. It returns the columns, or raises an error
-that names the wrong line. Workbooks and logs become lines with commas.
+"""Read the columns of text files, workbooks and JSON logs, or raise an error that names the wrong
+line. Workbooks and JSON logs are converted to CSV first.
 
-A file is read twice: once for its lines, which must have the same number of cells, and once by
-pandas for its numbers. Single cells are read only in columns that are not plain numbers, and for
-error messages.
+A file is read twice: first to count the cells of each line, then by pandas for its numbers. Single
+cells are read only in columns that are not plain numbers, and for error messages.
 """
 
 import codecs
@@ -29,19 +28,19 @@ from .cells import ERRORS, MISSING, is_missing, read_number
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    # The mark of UTF-32 must be tested before the mark of UTF-16, which is its beginning.
+    # The marks of UTF-32 are tested first, because one of them begins with a mark of UTF-16.
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Characters that do not occur in a text file.
+# Control characters, which do not occur in a text file.
 _UNPRINTED = re.compile(rf"(?![\r\f\v]){CONTROL.pattern}")
 _UNPRINTED_BYTES = bytes([*range(9), *range(14, 32), 127])
 _AT_ONCE = 1 << 22  # [bytes] size of the blocks in which lines are counted
-# [rows] number of first rows that decide whether a column contains words; 50 are read quickly
+# [rows] number of first rows that decide which columns pandas reads as numbers
 _HEAD = 50
-# Usual texts for a missing number, for pandas. Other texts are found cell by cell.
+# Texts that pandas reads as a missing number. Other spellings are found cell by cell.
 _NO_NUMBER = sorted(
     {*ERRORS, *MISSING, *(m.upper() for m in MISSING), "NaN", "Null", "None", "Nan"}
 )
@@ -55,9 +54,9 @@ Decimal = Literal[".", ","]
 class Columns:
     """The columns of a text file.
 
-    - `header`: the names, which may repeat; `n`: number of rows.
-    - `first`: line number of the first row; `skipped`: lines after it, counted from 0, that are not
-      rows: blank lines, comments, and lines with another number of cells (their numbers: `broken`).
+    - `header`: the names, which may repeat; `n`: number of rows; `first`: line of the first row.
+    - `skipped`: lines that are not rows, counted from 0 at the first row: blank lines, comments,
+      and lines with a wrong number of cells; `broken`: such a line -> its number of cells.
     - `rows_are`: the name of a row in messages: "line", "row" or "entry".
     """
 
@@ -76,7 +75,7 @@ class Columns:
     _read: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Let pandas read the columns with a number or an empty cell in one of the first rows."""
+        """Read the columns that have a number or an empty cell in one of the first rows."""
         every = list(range(len(self.header)))
         head = self._frame(every, dtype=str, na_filter=False, nrows=_HEAD)
         worth = [
@@ -100,7 +99,7 @@ class Columns:
                 self._read[j] = frame.pop(j).to_numpy()
 
     def numbers(self, j: int) -> np.ndarray | None:
-        """Return column j, from 0, if pandas reads it as numbers; None otherwise."""
+        """Return column j (from 0) if pandas reads numbers in all its cells; otherwise None."""
         return self._read.get(j)
 
     def texts(self, j: int) -> np.ndarray:
@@ -115,8 +114,8 @@ class Columns:
         return f"{self.rows_are} {line}"
 
     def _frame(self, columns: list[int], **options: Any) -> Any:
-        """Return the columns as a table. If all lines are used, the file is read by its path, so
-        that pandas uses all cores.
+        """Return the columns as a `DataFrame`. If all lines and columns are used, pandas opens the
+        file itself, which lets pandas use all cores.
         """
         import pandas as pd
 
@@ -129,7 +128,7 @@ class Columns:
             source.seek(self._start)
             options |= {"skiprows": self.skipped.tolist() or None, "usecols": columns}
         if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-            # This is the default of pandas from version 3.1 on.
+            # From version 3.1 on, "round_trip" is the default of pandas.
             options["float_precision"] = "round_trip"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
@@ -154,13 +153,11 @@ def read_columns(
     header: bool = True,
     drop: bool = False,
 ) -> Columns:
-    """Read the columns of a text file with a header line. Lines that begin with ``#`` are comments.
+    """Read the columns of a text file with the options of `Record.from_csv`. Without a header,
+    columns are named by their numbers, from ``"1"``. With `drop`, lines with a wrong number of
+    cells are left out instead of raising an error.
 
-    **Arguments:** `delimiter`: a character; a space is any number of spaces and tabs; `skip`:
-    number of lines before the header; `header`: if False, columns are named by their numbers, from
-    ``"1"``; `drop`: leave out lines with another number of cells instead of raising an error.
-
-    **Raises:** `FileNotFoundError` or `ValueError` with one sentence on what to do.
+    **Raises:** `FileNotFoundError`, or `ValueError` with a remedy.
     """
     path = existing_file(path, ".csv")
     if not isinstance(delimiter, str) or len(delimiter) != 1:
@@ -217,7 +214,7 @@ def read_columns(
 
 @dataclasses.dataclass
 class _Scan:
-    """Number of rows `n`, blank and comment lines `skipped`, and lines of other length `broken`."""
+    """Number of rows `n`, blank and comment lines `skipped`, and wrong line -> cells `broken`."""
 
     n: int = 0
     skipped: list[int] = dataclasses.field(default_factory=list)
@@ -227,8 +224,8 @@ class _Scan:
 def _scan_lines(
     path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int
 ) -> _Scan:
-    """Count the cells of each line from the byte `start` on. A block of some megabytes without
-    quotation marks and comments is compared as a whole with the separators of equal lines.
+    """Count the cells of each line from the byte `start` on. For speed, the separators of a whole
+    block without quotation marks and comments are compared with those of lines of `width` cells.
     """
     out, at, line = _Scan(), start, 0
     plain = delimiter != " " and delimiter.isascii() and width > 1
@@ -265,8 +262,8 @@ def _scan_lines(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextFile:
-    """The text `raw` of a file in UTF-8. `rows_are`: name of its lines in messages; `offset`: added
-    to line numbers; `is_file`: whether the file contains the same bytes.
+    """The text of a file in UTF-8. `rows_are`: name of a line in messages; `offset`: number added
+    to line numbers in messages; `is_file`: True if the file has exactly the bytes `raw`.
     """
 
     raw: bytes
@@ -278,7 +275,7 @@ class TextFile:
 def text_file(path: Path) -> TextFile:
     """Return the text of a file in UTF-8, with line feeds. The file may be in UTF-8, in UTF-16 or
     UTF-32 with a byte order mark, or in the Windows code page 1252. A workbook and a JSON log
-    become lines with commas.
+    are converted to CSV.
 
     **Raises:** `ValueError` for a file that is not text.
     """
@@ -286,7 +283,7 @@ def text_file(path: Path) -> TextFile:
     if (document := document_as_csv(path, raw)) is not None:
         return TextFile(document[0], document[1], document[2] - 1)
     marked = next((code for mark, code in _MARKS.items() if raw.startswith(mark)), None)
-    # Old programs mark the end of a file with this character.
+    # Old programs mark the end of a file with the character 0x1a.
     if marked is None and raw.endswith(b"\x1a"):
         raw = raw.rstrip(b"\x1a")
     if marked is not None or not raw.isascii():
@@ -305,7 +302,7 @@ def text_file(path: Path) -> TextFile:
     _check_signs(path, head)
     if b"\r" in head and head.count(b"\r") != head.count(b"\r\n"):
         raw = raw.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    # The first line may be a directive for spreadsheets. It is turned into a comment.
+    # A first line such as "sep=;" is meant for spreadsheets. It becomes a comment.
     if raw[:5].lower() in (b"sep=,", b"sep=;", b"sep=\t", b"sep=|"):
         raw = b"#" + raw
     return TextFile(raw, is_file=raw is read and path.is_file())
@@ -317,7 +314,7 @@ def text_of(path: Path) -> str:
 
 
 def _check_signs(path: Path, raw: bytes, first: int = 1) -> None:
-    """Raise the error for characters that are not text; `first`: number of the first line."""
+    """Raise an error for control characters; `first`: line number of the beginning of `raw`."""
     if raw.isascii() and len(raw.translate(None, _UNPRINTED_BYTES)) == len(raw):
         return
     text = raw.decode("utf-8", "ignore")
@@ -345,9 +342,7 @@ def _lines_kept(raw: bytes, skip: int) -> Iterator[tuple[int, int, str]]:
 
 
 def is_comment(line: str) -> bool:
-    """Return whether a line is a comment: it begins with #, but not with an error of a spreadsheet
-    such as #N/A.
-    """
+    """Return whether a line begins with #, but not with an error of a spreadsheet such as #N/A."""
     return line.lstrip().startswith("#") and not line.lstrip().startswith(ERRORS)
 
 
@@ -376,7 +371,7 @@ def existing_file(path: str | Path, suffix: str) -> Path:
 
 
 def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> ValueError:
-    """Return the error for a column that `source` lacks, with the nearest name and all names."""
+    """Return the error for a missing column of `source`, with the nearest name and all names."""
     hint = suggestion(name, header, 0.5)
     return ValueError(
         f"{source} has no column {name!r} for {role}.{hint} It has: {', '.join(header)}."
@@ -427,7 +422,7 @@ def _check_names(
 def _broken_line(
     path: Path, found: _Scan, names: list[str], file: TextFile, first: int, named: bool
 ) -> ValueError:
-    """Return the error for lines whose number of cells differs from that of the first line."""
+    """Return the error for lines with a wrong number of cells."""
     line, cells = next(iter(found.broken.items()))
     many = len(found.broken)
     remedy = "Correct the line" if many == 1 else "Correct them"
@@ -451,8 +446,8 @@ def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
     """Return the CSV text of a workbook or of a JSON log, the name of its rows in messages, and the
     number of its first line; None for other files.
 
-    **Raises:** `ValueError` with one sentence if the file does not contain a readable table;
-    `ImportError` if the package that reads workbooks is missing.
+    **Raises:** `ValueError` if the file does not contain a readable table, or if the package that
+    reads workbooks is missing.
     """
     if raw[:4] in _WORKBOOKS:
         rows, rows_are, first = _sheet(path, raw), "row", 1
@@ -475,7 +470,7 @@ def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
 
 def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
     """Return the rows of the first sheet that has at least two rows."""
-    # [bytes] largest size of an unpacked workbook
+    # `largest`: [bytes] largest size of an unpacked workbook
     save, largest = "Save its sheet as CSV (UTF-8)", 400_000_000
     try:
         import openpyxl  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
@@ -510,7 +505,7 @@ def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
 
 
 def _log(path: Path, raw: bytes) -> list[list[Any]]:
-    """Return the names and the rows of a JSON log."""
+    """Return the rows of a JSON log; the first row contains the names of the columns."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -547,7 +542,9 @@ def _log(path: Path, raw: bytes) -> list[list[Any]]:
 
 
 def _table_in(content: Any) -> list[Any] | None:
-    """Return the longest list of objects in JSON. Equally long lists are read as columns."""
+    """Return the longest table in JSON as a list of objects. A list of objects or lists is a table
+    of rows. In an object, the longest lists of plain values are the columns of a table.
+    """
     if isinstance(content, list):
         if content and all(isinstance(e, dict) for e in content):
             return content
@@ -576,7 +573,7 @@ def _flat(entry: Any, above: str = "") -> Iterable[tuple[str, Any]]:
         if isinstance(value, dict):
             yield from _flat(value, f"{key}.")
         elif isinstance(value, list) and len(value) <= 200:
-            # Longer lists are data of one entry, not a list of columns.
+            # A list of more than 200 values is not a list of columns, and is left out.
             yield from _flat({f"[{i}]": x for i, x in enumerate(value)}, key)
         elif not isinstance(value, list):
             yield key, value

@@ -1,4 +1,4 @@
-"""Read columns from text files, Parquet, MAT and pandas, or raise one sentence on the mistake."""
+"""Read columns from text files, Parquet, MAT and pandas, or raise an error with a remedy."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -17,12 +17,11 @@ from .columns import existing_file, missing_column, read_columns, twice
 class Table:
     """A source of columns: text file, workbook, JSON log, MAT-file, Parquet or `DataFrame`.
 
-    - `read` returns column j, from 0: numbers, dates, or texts.
-    - `row` returns the name of a row: "line 7", "row 3 (counted from 0)".
-    - `texts` returns the cells of column j; None if the source is not text.
-    - `decimal`: decimal sign of texts; `drop`: whether cells that are not numbers count as missing;
-      `notes`: doubts about the source; `chosen`: indices of the rows to read, None for all;
-      `broken`: number of lines left out.
+    - `read` returns column j (from 0) as numbers, dates or texts; `texts` returns its cells, and is
+      None if the source is not text; `row` returns the name of a row, such as "line 7".
+    - `decimal`: decimal sign of texts; `drop`: whether cells that are not numbers count as missing.
+    - `notes`: doubts about the source; `chosen`: indices of the rows to read, None for all rows;
+      `broken`: number of lines that were left out.
     """
 
     source: str
@@ -92,8 +91,8 @@ class Table:
     ) -> np.ndarray:
         """Return a column: numbers, dates, or the objects of a `DataFrame` or a MAT-file.
 
-        **Arguments:** `gaps`: whether a missing number in a text is NaN instead of an error;
-        `empty`: the value of an empty cell; with None an empty cell is a missing number.
+        `gaps`: whether a missing number in a text file is NaN instead of an error; `empty`: value
+        for empty cells, or None if an empty cell is a missing number.
         """
         j = self.position(name, role)
         values = self.read(j)
@@ -106,7 +105,7 @@ class Table:
         return values if self.chosen is None or values.ndim != 1 else values[self.chosen]
 
     def cells(self, j: int) -> Cells | None:
-        """Return the meaning of column j if it is texts; None otherwise."""
+        """Return the interpretation of column j if its cells are texts; otherwise None."""
         values = self.read(j)
         if values.dtype.kind not in "OUST":
             return None
@@ -125,7 +124,7 @@ class Table:
         return None
 
     def doubts(self) -> tuple[str, ...]:
-        """Return the notes on the source, and on its columns that were read."""
+        """Return the notes on the source, and on those of its columns that were read."""
         more = (
             f"Column {self.header[j]!r} of {self.source} {cells.note}."
             for j, cells in self._known.items()
@@ -134,7 +133,7 @@ class Table:
         return (*self.notes, *more)
 
     def where(self, conditions: Mapping[str, Any]) -> "Table":
-        """Return the table of the rows whose cells equal the given values, as numbers or texts."""
+        """Return the table of the rows whose cells equal the given values: column -> value."""
         keep = True
         for name, wanted in conditions.items():
             cells = self.read(self.position(name, "where"))
@@ -189,7 +188,7 @@ class Table:
     def _meaning(
         self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None
     ) -> np.ndarray:
-        """Convert a column of texts to numbers or dates."""
+        """Return column j, whose cells are texts, as numbers or dates if possible."""
         cells = self.cells(j)
         assert cells is not None
         if self.texts is None:
@@ -207,7 +206,7 @@ class Table:
         self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None,
         wrong: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        """Raise the error for the first cell that is not a number, if there is one."""
+        """Raise an error if a cell is not a number."""
         bad = np.zeros(values.size, bool) if values.dtype.kind != "f" else ~np.isfinite(values)
         if gaps or empty is not None:
             bad = np.isinf(values) if wrong is None else wrong | np.isinf(values)
@@ -359,7 +358,7 @@ def pandas_table(frame: Any, source: str) -> Table:
             else frame.index.to_frame().iloc[:, frame.index.names.index(index[j - len(columns)])]
         )
         if pd.api.types.is_datetime64_any_dtype(series.dtype):
-            # A difference of times does not depend on the time zone.
+            # Take differences, which do not depend on the time zone.
             series = series - series.iloc[0]
         if pd.api.types.is_timedelta64_dtype(series.dtype):
             return series.to_numpy()
@@ -373,7 +372,7 @@ def pandas_table(frame: Any, source: str) -> Table:
 
 
 def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the arrays of numbers or texts in structs, cells and matrices, by MATLAB's names."""
+    """Yield the arrays of numbers or texts in structs, cells and matrices, with MATLAB's names."""
     for name, value in content.items():
         fields = getattr(value, "_fieldnames", None)
         if fields:
@@ -387,9 +386,8 @@ def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
                     for at, item in np.ndenumerate(value)
                 }
             )
-        # A matrix with at most 100 channels is read as a table.
+        # A matrix with at most 100 channels is read as a table, with time along its longer side.
         elif isinstance(value, np.ndarray) and value.ndim == 2 and min(value.shape) <= 100:
-            # The time runs along the longer side of the matrix.
             down = value.shape[0] >= value.shape[1]
             for i, column in enumerate(value.T if down else value, start=1):
                 yield (f"{name}(:,{i})" if down else f"{name}({i},:)"), column

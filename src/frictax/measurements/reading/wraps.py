@@ -21,7 +21,7 @@ _COUNTS = (*(2.0**k for k in range(4, 49)), *map(float, _ROUND.split()))
 
 @dataclasses.dataclass(frozen=True)
 class Wrap:
-    """The range of a column that wraps, in its own unit, and the samples after each jump."""
+    """The range of a column that wraps, in the column's unit, and the samples after the jumps."""
 
     range: float
     samples: Int[np.ndarray, " k"]
@@ -30,14 +30,14 @@ class Wrap:
 def find_wrap(
     values: Float[np.ndarray, " n"], turn: float | None = None, rising: bool = False
 ) -> Wrap | None:
-    """Return the range at which a column wraps; None if it does not wrap.
+    """Return the range at which a column wraps; None if the column does not wrap.
 
     A jump is a step of more than half of the extent of the numbers. At least 80 % of the jumps must
     equal the range within 2 %, after the motion of the neighbouring samples is subtracted. The
     range is a turn (360, 2 pi, 1) or a number of counts (a power of two or a round number).
 
-    **Arguments:** `turn`: another range that is likely, such as the counts in a turn; `rising`:
-    whether the column is a clock, which only rises. NaN are ignored.
+    `turn`: another likely range, such as the counts in a turn; `rising`: True for a clock, which
+    jumps at each decrease. NaN are ignored.
 
     >>> import numpy as np
     >>> angle = np.linspace(0.0, 2000.0, 201)
@@ -52,7 +52,7 @@ def find_wrap(
     if x.size < 8:
         return None
     step, extent = np.diff(x), float(np.ptp(x))
-    # A step of more than half of the extent is a jump. At most a quarter of all steps may be jumps.
+    # At most a quarter of all steps may be jumps.
     jumps = np.flatnonzero(step < 0 if rising else np.abs(step) > 0.5 * extent)
     if not 0 < jumps.size <= 0.25 * step.size:
         return None
@@ -68,8 +68,7 @@ def find_wrap(
     if rising and not whole:
         likely += tuple(2.0**k * size for k in (16, 31, 32) for size in (1e-6, 1e-3))
     best = min(likely, key=lambda r: abs(r - float(np.median(sizes))), default=0.0)
-    # The range is accepted if most jumps differ from it by at most 2 %, and the median jump by at
-    # most 0.4 %.
+    # Accept the range if 80 % of the jumps differ from it by at most 2 %, their median by 0.4 %.
     near = np.abs(sizes - best) <= max(0.02 * best, 3.0 * usual)
     exact = abs(best - float(np.median(sizes))) <= max(0.004 * best, 2.0 * usual / jumps.size**0.5)
     if best < (2.0 if rising else 5.0) * usual or np.mean(near) < 0.8 or not exact:
@@ -84,7 +83,9 @@ def find_wrap(
 
 
 def _is_between(x: np.ndarray, jumps: np.ndarray, low: float, range_: float, usual: float) -> bool:
-    """Return whether all numbers are in one range above `low`, and jumps go from end to end."""
+    """Return whether all numbers are between `low` and `low + range_`, and most jumps go from one
+    of these bounds to the other.
+    """
     room, little = max(3.0 * usual, 0.02 * range_), 5e-3 * range_
     if x.min() < low - little or x.max() > low + range_ + little:
         return False
@@ -93,7 +94,7 @@ def _is_between(x: np.ndarray, jumps: np.ndarray, low: float, range_: float, usu
 
 
 def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarray:
-    """Return the mean step of `beside` samples on both sides of each jump; jumps do not count."""
+    """Return the mean of the `beside` steps before and after each jump, without other jumps."""
     calm = np.delete(np.arange(step.size), jumps)
     if not calm.size:
         return np.zeros(jumps.size)
@@ -105,8 +106,8 @@ def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarr
 def unwrap_column(
     values: Float[np.ndarray, " n"], range_: float, rising: bool = False
 ) -> Float[np.ndarray, " n"]:
-    """Add multiples of the range to a column so that each step is as small as possible, or for a
-    clock (`rising`) not negative. NaN stay.
+    """Add multiples of the range to a column so that each step is as small as possible. For a clock
+    (`rising`), no step becomes negative. NaN do not change.
 
     >>> unwrap_column(np.array([350.0, 355.0, 0.0, 5.0, 355.0]), 360.0)
     array([350., 355., 360., 365., 355.])
@@ -123,11 +124,8 @@ def unwrap_column(
 
 
 def find_seams(values: Float[np.ndarray, " n"], range_: float) -> Int[np.ndarray, " k"]:
-    """Return the samples of an unwrapped column before which it jumps: samples were lost, or the
-    counter was reset.
-
-    A jump is at least a quarter of the range, and more than three times the steps before and after
-    it.
+    """Return the samples to which an unwrapped column still jumps, because samples were lost or the
+    counter was reset. A jump exceeds a quarter of the range and three times the adjacent steps.
     """
     there = np.flatnonzero(np.isfinite(values))
     step = np.diff(np.asarray(values, dtype=float)[there])

@@ -1,4 +1,4 @@
-"""Write a problem file for a measured file, or copy a bundled example."""
+"""Write a problem file for a file of measured data, or copy a bundled example."""
 
 from .deciding import (
     Options as Options,

@@ -1,4 +1,4 @@
-"""Create a draft from a file and the options of a user. The options override guesses."""
+"""Create a draft of a problem from a data file. The user's options override guesses."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from .draft import DRIVEN, Draft, first_draft, machine_of
 from .machines import drive_brakes, has_gravity
 from .roles import guess_columns, match_units, named_column, role_of, times_in_seconds
 
-# The kind of machine that a given constant implies.
+# Constant that the user gives -> the machine that needs this constant.
 _MACHINE_OF = {
     "ratio": "gear",
     "radius": "brake",
@@ -21,11 +21,9 @@ _MACHINE_OF = {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Options of a user. `machine`; `rate` [Hz]; `columns`: role -> column; `constants`: name ->
-    value.
-
-    Only rows with the values in `where` are read. If the clock of the file starts again, only the
-    rows of its `part` are read.
+    """The options of `frictax init`. `rate` [Hz]; `columns`: role -> column; `constants`: name ->
+    value; `where`: column -> value of the rows to read; `part`: number of the part to read, if the
+    clock of the file starts again.
     """
 
     machine: str | None = None
@@ -50,7 +48,7 @@ def draft_of(file: Path, options: Options) -> Draft:
     if machine is not None:
         draft = with_machine(draft, machine)
     if "torque_constant" in options.constants:
-        # If the user gives a torque constant, a column that was guessed to be a force is a current.
+        # A torque constant implies that a column that was guessed to be a force is a current.
         force = draft.columns.get("force")
         if force is not None and role_of(draft.shape, force.number - 1) is None:
             why = f"Only its numbers say that {force.label} is the current."
@@ -64,9 +62,7 @@ def draft_of(file: Path, options: Options) -> Draft:
 
 
 def with_machine(draft: Draft, machine: str) -> Draft:
-    """Return the draft with another machine. For a machine that moves along a line, the units are
-    guessed again.
-    """
+    """Return the draft with another machine. For a motion along a line, guess the units again."""
     other = dataclasses.replace(draft, machine=machine, sure=True)
     if not other.turns:
         other = dataclasses.replace(other, columns=guess_columns(draft.shape, True, draft.rate))
@@ -105,7 +101,7 @@ def correct_machine(draft: Draft) -> Draft:
 
 
 def with_signs(draft: Draft) -> Draft:
-    """Reverse the sign of the drive in the draft if the drive takes energy from the machine."""
+    """Return the draft with a reversed sign of the drive if the drive brakes the machine."""
     if draft.machine not in DRIVEN or draft.lacking() is not None or draft.unknown_counts():
         return draft
     return dataclasses.replace(draft, reversed=drive_brakes(draft))

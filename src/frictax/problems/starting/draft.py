@@ -1,4 +1,4 @@
-"""A draft of a problem: the columns and the machine of a file, and the open questions."""
+"""A draft of a problem: columns and machine of a data file, and open questions to the user."""
 
 import dataclasses
 from pathlib import Path
@@ -34,15 +34,14 @@ MACHINES = {
     "brake": "a wheel slowed by a brake whose normal force is recorded",
     "sweep": "a table of steady speeds and forces",
 }
-# Machines that coast, with the constant that each machine needs.
+# Machine that coasts without a drive -> the constant that the user must give.
 COASTING = {"spindown": "inertia", "coastdown": "mass"}
-# Whether a machine turns (True) or moves along a line (False). Machines that are not listed can do
-# either.
+# Machine -> True if it turns, False if it moves along a line. Other machines can do either.
 _TURNS = {
     **dict.fromkeys(("rotor", "gear", "pendulum", "arm", "spindown", "brake"), True),
     **dict.fromkeys(("axis", "coastdown"), False),
 }
-# Constants that a record cannot contain, with the option and the question for each.
+# Constant that a record cannot contain -> option with which the user gives it, and the question.
 CONSTANTS = {
     "torque_constant": (
         "--torque-constant",
@@ -70,8 +69,7 @@ _BODIES = {"gear": "rotor alone", "brake": "wheel", "spindown": "rotor"}
 @dataclasses.dataclass(frozen=True)
 class Missing:
     """An open question to the user. `flag`: the option that answers the question, with an example;
-    `says`: the question with a remedy; `doubtful`: True if the user must answer it even with
-    `--yes`.
+    `says`: the question with a remedy; `doubtful`: True if `--yes` does not answer the question.
     """
 
     flag: str
@@ -83,7 +81,7 @@ class Missing:
 class Draft:
     """A problem file in progress: the record, its columns and its machine.
 
-    - `file`, `shape`: the record and its layout.
+    - `file`, `shape`: the data file, and its layout and numbers.
     - `machine`: one of `MACHINES`; `sure`: True if the file or the user determines the machine.
     - `columns`: role -> column; `rate` [Hz]: sampling rate if no column contains the time;
       `constants`: name -> value.
@@ -128,9 +126,7 @@ class Draft:
 
     @property
     def output(self) -> Chosen | None:
-        """The column that is fitted, or None. A position has precedence, because a velocity is
-        often its derivative.
-        """
+        """The column to fit, or None: the position, of which a velocity is often a derivative."""
         return self.columns.get("position") or self.columns.get("velocity")
 
     @property
@@ -169,8 +165,8 @@ class Draft:
         )
 
     def lacking(self) -> Missing | None:
-        """Return the first reason why the columns are insufficient for this machine, or None.
-        Reasons are a column that is missing, constant or of the wrong unit, and times that repeat.
+        """Return the first reason why the columns are insufficient for this machine, or None: a
+        column is missing, is constant or has an unsuitable unit, or times repeat.
         """
         have, machine = self.columns, self.machine
         needed: dict[str, tuple[str, ...]] = {
@@ -206,13 +202,13 @@ class Draft:
         )
 
     def _no_times(self) -> str:
-        """Return the sentence that no time column was recognised."""
+        """Return the sentence for a file without a recognised column of times."""
         return (
             f"No time column was recognised in {self.file.name}. Give --rate HZ, or --time COLUMN."
         )
 
     def _still(self, column: Chosen) -> Missing | None:
-        """Return an error if a column does not change."""
+        """Return a `Missing` if a column is constant; otherwise None."""
         x = self.shape.values[:, column.number - 1]
         x = x[np.isfinite(x)]
         if x.size and np.ptp(x) > 0:
@@ -233,8 +229,8 @@ class Draft:
         )
 
     def _of_other_kind(self, column: Chosen) -> Missing | None:
-        """Return an error if the unit of a column is one of translation for a machine that turns,
-        or the reverse.
+        """Return a `Missing` if a column has a unit of translation but the machine turns, or a unit
+        of rotation but the machine moves along a line.
         """
         if column.role in ("time", "current", "pressing"):
             return None
@@ -261,7 +257,7 @@ class Draft:
         )
 
     def _repeats(self) -> Missing | None:
-        """Return an error if times repeat or start again."""
+        """Return a `Missing` if times repeat or start again; otherwise None."""
         time = self.columns.get("time")
         if self.machine == "sweep" or time is None:
             return None
@@ -269,16 +265,15 @@ class Draft:
         there = np.flatnonzero(np.isfinite(t))
         steps = np.diff(t[there])
         starts = there[1:][steps < 0]
-        # If times start again in at most 1 % of the rows, the file consists of several parts. If
-        # more than 1 % of the stamps repeat, the clock has too few digits.
+        # If times decrease in at most 1 % of the rows, the file consists of several parts. If more
+        # than 1 % of the times repeat, the times have too few digits.
         if 0 < starts.size <= 0.01 * t.size:
             by = ""
             for j, name in enumerate(self.shape.names if self.shape.header else ()):
                 parts = np.split(self.shape.values[:, j], starts)
                 firsts = [part[0] for part in parts]
                 alike = all(np.all(part == part[0]) for part in parts)
-                # Look for a column that is constant in each part and has a different value in each
-                # part.
+                # Find a column that is constant in each part, with different values in all parts.
                 if not by and name and alike and len(set(firsts)) == len(parts):
                     by = f"{name}={firsts[0]:.15g}"
             flag = f"--where '{by}'" if by else "--part 1"
@@ -348,9 +343,7 @@ class Draft:
         return out
 
     def unused_option(self, roles: list[str]) -> str | None:
-        """Return why an option of the user is not used, or None. `roles`: the roles of the columns
-        that the user names.
-        """
+        """Return why an option is not used, or None. `roles`: roles of columns in the options."""
         used = {column.role for column in self.used_columns}
         for role in roles:
             if role not in used:
@@ -422,8 +415,7 @@ def first_draft(
     where: dict[str, str] | None = None,
     part: int | None = None,
 ) -> Draft:
-    """Return a draft from the names and numbers of a file; `rate` [Hz]: sampling rate if no column
-    contains the time; `where` and `part`: see `Draft`.
+    """Return a draft from the names and numbers of a file. `rate`, `where` and `part`: see `Draft`.
 
     **Raises:** `FileNotFoundError`, or `ValueError` for a file without a table of numbers.
     """
@@ -465,7 +457,7 @@ def first_draft(
 def machine_of(
     columns: dict[str, Chosen], shape: Shape, rate: float | None = None
 ) -> tuple[str, bool]:
-    """Return the machine that the columns suggest, and True if another machine is unlikely."""
+    """Return the machine that the columns suggest, and whether the choice is certain."""
     if (by_roles := _machine_by_roles(set(columns), rate)) is not None:
         return by_roles, True
     drive = columns.get("current") or columns.get("force")
@@ -486,7 +478,7 @@ def machine_of(
 
 
 def _machine_by_roles(roles: set[str], rate: float | None) -> str | None:
-    """Return the machine that follows from the roles of the columns, or None."""
+    """Return the machine that the roles of the columns determine without their numbers, or None."""
     is_timed = "time" in roles or rate is not None
     if not is_timed and {"velocity", "force"} <= roles and "position" not in roles:
         return "sweep"

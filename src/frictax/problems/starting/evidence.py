@@ -1,4 +1,4 @@
-"""Tests of guesses with the numbers of a record: derivatives, plausible units, coasting."""
+"""Test guesses about columns with their numbers: derivatives, plausible units, coasting."""
 
 import dataclasses
 
@@ -11,9 +11,9 @@ _SAME_MOTION = 0.999  # smallest correlation between a position and the integral
 # [rad] size of each unit of an angle
 _TURNING = {"rad": 1.0, "deg": np.pi / 180.0, "rev": 2.0 * np.pi}
 _MOVING = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}  # [m] size of each unit of a distance
-# smallest and largest top speed: [rad/s] of turning machines, [m/s] of sliding machines
+# smallest and largest top speed of machines that turn (True) [rad/s] and that slide (False) [m/s]
 _TOP_SPEEDS = {True: (0.05, 3000.0), False: (1e-3, 20.0)}
-# Smallest range of a motion, in each unit. Smaller motions are rarely recorded.
+# Unit -> smallest range of a recorded motion in this unit.
 _LEAST_RANGES = {"rad": 0.02, "deg": 7.0, "rev": 0.1, "m": 1e-3, "mm": 2.0, "cm": 0.2, "in": 0.1}
 _LARGEST_RANGES = {"m": 20.0}  # [m] range of the longest axis or rail
 _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # [s] size of each unit of time
@@ -63,7 +63,7 @@ def time_units(values: Samples) -> Fit:
 def position_units(t: Samples | None, x: Samples, turns: bool, angle: bool = False) -> Fit:
     """Return the units in which `x` is a plausible position, the most likely one first. `t`: times
     [s], or None; `turns`: True for a rotation; `angle`: True if the column's name means an angle,
-    which excludes turns as unit.
+    whose unit cannot be rev.
     """
     wide = float(np.ptp(x)) if x.size else 0.0
     low, high = _TOP_SPEEDS[turns]
@@ -82,8 +82,8 @@ def position_units(t: Samples | None, x: Samples, turns: bool, angle: bool = Fal
 
 
 def top_speed(t: Samples, x: Samples) -> float:
-    """Return the 99th percentile of the speed of `x`. The speed is a difference over 1/300 of the
-    record, so that noise and the resolution of an encoder hardly affect it.
+    """Return the 99th percentile of the speed of `x`. Differences over 1/300 of the record are
+    used, because noise and the resolution of an encoder affect them little.
     """
     lag = max(1, x.size // 300)
     if x.size <= lag + 1:
@@ -93,16 +93,13 @@ def top_speed(t: Samples, x: Samples) -> float:
 
 
 def is_speed_of(t: Samples, x: Samples, other: Samples) -> bool:
-    """Return True if `other` is the derivative of `x`, up to a factor and an offset. The integral
-    of `other` is compared with `x`, because noise and the resolution of an encoder hardly affect
-    integrals.
-    """
+    """Return True if `other` is the derivative of `x`, up to a factor and an offset."""
     return speed_scale(t, x, other) is not None
 
 
 def speed_scale(t: Samples, x: Samples, other: Samples) -> float | None:
-    """Return the change of `x` divided by the change of the integral of `other`. Return None if
-    `other` is not the speed of `x`.
+    """Return the change of `x` divided by the change of the integral of `other`; None if `other` is
+    not the speed of `x`. Integrals are compared, because noise hardly affects them.
     """
     whole = np.isfinite(t) & np.isfinite(x) & np.isfinite(other)
     t, x, other = t[whole], x[whole], other[whole]

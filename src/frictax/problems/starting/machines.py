@@ -1,4 +1,4 @@
-"""The machine of a draft: start values from the record, and the tables of the problem file."""
+"""Start values for the machine of a draft, and the tables [machine] and [fit] of the problem."""
 
 import dataclasses
 from collections.abc import Callable
@@ -19,12 +19,10 @@ class Sizes:
     """Properties of a record, estimated from its samples.
 
     - `rate` [Hz]: sampling rate; `duration` [s]: length of the record.
-    - `fast` [Hz]: nine tenths of the power of the drive, or of the motion, are below `fast`.
-    - `slow` [Hz]: a twentieth of the power of the motion is below `slow`, without white noise.
-    - `inertia`, `dry`, `viscous`, `gravity`, `offset`: parameters of Newton's law, estimated by
-      least squares from the smoothed motion. `offset` is the angle of rest. All others are limited
-      to at least a small fraction of the drive.
-    - `cutoff` [Hz]: cutoff of filters; `window` [s]: length of windows.
+    - `fast` [Hz]: frequency below which 90 % of the power of the drive is, or of the motion without
+      a drive; `slow` [Hz]: frequency below which 5 % of the power of the motion is.
+    - `inertia`, `dry`, `viscous`, `gravity`, `offset` (angle of rest): parameters of the equation
+      of motion, estimated from the smoothed motion.
     """
 
     rate: float
@@ -39,10 +37,9 @@ class Sizes:
 
     @property
     def decimate(self) -> int:
-        """The number n with which every n-th sample is kept. It is 1 unless the record has at least
-        60000 samples, at a rate far above the frequencies of the motion.
+        """The argument n of `Record.decimate`. It is above 1 only for records of at least 60000
+        samples, whose fit takes minutes, at a rate far above the frequencies of the motion.
         """
-        # A fit of 60000 samples or more takes minutes.
         if self.rate * self.duration < 60_000:
             return 1
         # At least 100 samples per period of the fastest motion, and at least 20000 in all, remain.
@@ -56,9 +53,9 @@ class Sizes:
 
     @property
     def window(self) -> float:
-        """The length of windows [s]: a third of the period of `fast`, so that force errors do not
-        accumulate. It is at least a quarter of the period of `slow`, and at most a tenth of the
-        record.
+        """The length of windows [s]: a third of the period of `fast`, so that errors of the force
+        do not accumulate. The length is at least a quarter of the period of `slow`, at most a tenth
+        of the record, but never below 12 samples after decimation.
         """
         long = max(0.33 / self.fast, 0.25 / self.slow)
         return _round(max(min(long, self.duration / 10.0), 12.0 * self.decimate / self.rate))
@@ -85,20 +82,20 @@ def sizes(draft: Draft) -> Sizes:
 
 
 def has_gravity(draft: Draft) -> bool:
-    """Return True if the machine is an arm rather than a rotor. A model of inertia, friction and an
-    offset is fitted to the drive. The result is True if a sine of the angle explains most of its
-    residuals, and more than a parabola of the angle does.
+    """Return True if the machine is an arm rather than a rotor. Inertia, friction and an offset are
+    fitted to the drive. For an arm, a sine of the angle explains more than 70 % of the squared
+    residuals, and a parabola of the angle explains less.
     """
     position = draft.columns.get("position")
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:
         return False
     t, s, u = series(draft)
-    # [rad] The sine of gravity is visible only in a larger range.
+    # In a range below 0.5 rad, the torque of gravity does not differ enough from a constant.
     if u is None or np.ptp(s) < 0.5:
         return False
     s, v, a, pushed = _smooth_motion(t, s, u, True)
     way = np.sign(v) * (np.abs(v) > 0.02 * np.max(np.abs(v)))
-    # At least three reversals are needed to distinguish gravity from friction.
+    # With fewer than three reversals, gravity and friction cannot be distinguished.
     if np.count_nonzero(np.diff(way[way != 0])) < 3:
         return False
     plain = [a, way, v, np.ones(s.size)]
@@ -118,9 +115,9 @@ def has_gravity(draft: Draft) -> bool:
 def _smooth_motion(
     t: np.ndarray, x: np.ndarray, u: np.ndarray, is_position: bool
 ) -> tuple[np.ndarray, ...]:
-    """Return position, speed, acceleration and drive, without the ends of the record. They are
-    low-pass filtered at five times the frequency of the motion. `is_position`: True if `x` was
-    measured, False if it is the integral of a measured speed.
+    """Return position, speed, acceleration and drive without the ends of the record, low-pass
+    filtered at five times the frequency of the motion. `is_position`: True if `x` was measured,
+    False if `x` is the integral of a measured speed.
     """
     rate = (t.size - 1) / float(t[-1] - t[0])
     power = _power(np.gradient(x, 1.0 / rate), 2 if is_position else 0)
@@ -131,8 +128,8 @@ def _smooth_motion(
 
 
 def drive_brakes(draft: Draft) -> bool:
-    """Return True if the drive takes energy from the machine and accelerates it against the sign of
-    the drive. Then the sign of the drive or of the motion is reversed in the record.
+    """Return True if the record has the wrong sign of the drive or of the motion: a positive drive
+    gives a negative acceleration, and the drive takes energy from the machine.
     """
     t, s, u = series(dataclasses.replace(draft, reversed=False))
     if u is None or not np.ptp(u) > 0 or not np.ptp(s) > 0:
@@ -186,8 +183,9 @@ def _estimate(
 def _estimate_by_least_squares(
     u: np.ndarray, s: np.ndarray, v: np.ndarray, a: np.ndarray, hangs: str | None
 ) -> tuple[float, float, float, float, float]:
-    """Estimate the same numbers as `_estimate` by least squares on the drive `u`. `hangs`: "down"
-    if an arm rests at the angle 0, "anywhere" if at an unknown angle; None without gravity.
+    """Estimate the numbers of `_estimate` by least squares on the drive `u`. `hangs`: "down" for an
+    arm that hangs at the angle 0, "anywhere" for an unknown angle, None without gravity. Inertia,
+    dry friction and gravity are at least a small share of the drive.
     """
     gravity = {"down": [np.sin(s)], "anywhere": [np.sin(s), np.cos(s)]}.get(hangs or "", [])
     columns = [a, np.sign(v), v, *gravity]
@@ -197,7 +195,7 @@ def _estimate_by_least_squares(
     size = max(float(np.sqrt(np.mean(u**2))), 1e-30)
     inertia, dry, viscous = (
         max(float(x), y * size) / z
-        # The numbers in parentheses are the smallest allowed shares of the drive.
+        # (0.1, 0.05, 0.0): smallest allowed shares of the drive
         for x, y, z in zip(found, (0.1, 0.05, 0.0), scale, strict=False)
     )
     if hangs != "anywhere":
@@ -247,13 +245,12 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
 
 
 def _power(x: np.ndarray, rise: int) -> np.ndarray:
-    """Return the power spectrum of a signal after subtracting that of noise. The power of the noise
-    rises with about the `rise`-th power of the frequency. It is estimated from the upper half of
-    the frequencies.
+    """Return the power spectrum of a signal without that of its noise. The power of the noise rises
+    about with the power `rise` of the frequency. Its level is that of the upper half of the
+    frequencies.
     """
     power = np.abs(np.fft.rfft((x - np.mean(x)) * np.hanning(x.size))) ** 2
-    # The power spectrum of white noise that is differentiated by central differences is
-    # proportional to sin(2 pi f)^2.
+    # Central differences of white noise have a power spectrum in proportion to sin(2 pi f)^2.
     shape = np.sin(2 * np.pi * np.linspace(0.0, 0.5, power.size)) ** rise
     half = slice(power.size // 2, -max(power.size // 20, 1))
     floor = np.median(power[half]) / max(np.median(shape[half]), 1e-300) / np.log(2)
@@ -273,8 +270,8 @@ def _round(x: float) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """The machine-dependent part of a problem file. `drive` and `output`: the names of the record's
-    channels; `text`: the tables [machine] and [fit]; `files`: name -> text of further files.
+    """The part of a problem file that depends on the machine. `drive`, `output`: names of the
+    record's channels; `text`: tables [machine] and [fit]; `files`: name -> text of further files.
     """
 
     drive: str
@@ -284,13 +281,13 @@ class Template:
 
 
 def template(draft: Draft, found: Sizes) -> Template:
-    """Return the part of the problem file that depends on the machine, with start values."""
+    """Return the template of the draft's machine with the start values in `found`."""
     return _TEMPLATES[draft.machine](draft, found)
 
 
 def _windows(found: Sizes, first: bool = True) -> str:
-    """Return the TOML lines for the objective `Windows`. `first`: True if a fit by inverse
-    dynamics, which needs the motion of each body, gives the start.
+    """Return the TOML lines for the objective `Windows`. `first`: True for start values by inverse
+    dynamics, which needs the motion of each body.
     """
     start = (
         f'start = {{ kind = "InverseDynamics", cutoff = {found.cutoff!r} }} # Hz, of the filter\n'
@@ -306,7 +303,7 @@ def _law(found: Sizes) -> str:
 
 
 def _viscous(found: Sizes) -> float:
-    """Return a start value of the viscous coefficient > 0. A start must not be at the bound 0."""
+    """Return a start value of the viscous coefficient, which must not be at its bound 0."""
     return float(f"{max(found.viscous, 1e-3 * found.dry):.2g}")
 
 
@@ -472,7 +469,7 @@ J = {found.inertia!r} # kg.m2, known: without a drive, a record identifies only 
 kind = "Mass"
 m = {found.inertia!r} # kg, known: without a drive, a record identifies only friction/mass
 """
-    # With this start value, the drag at the mean speed is about equal to viscous friction.
+    # start value for which drag is about equal to viscous friction at the mean speed
     drag = max(found.viscous**2 / max(found.dry, 1e-300), 1e-12)
     output, slope = draft.output, ""
     assert output is not None

@@ -1,4 +1,4 @@
-"""Find roles and units of a file's columns from their names, and check them with the numbers."""
+"""Guess the role and unit of each column of a file from its name and its numbers."""
 
 import dataclasses
 import re
@@ -24,8 +24,8 @@ from .shape import Shape
 
 COUNTS = ("count", "counts", "tick", "ticks")
 PRESSING = {"N": 1.0, "kN": 1e3}  # [N] size of each unit of a pressing force
-# Words for each role in English, German, French and Spanish. If a name fits several roles, the
-# first role is used.
+# Role -> words in English, German, French and Spanish. If a name has words of several roles, the
+# role that is listed first is used.
 _WORDS = {
     "reference": "ref reference setpoint soll sollwert target desired demand consigne cmd command",
     "time": "t time zeit temps tiempo tempo timestamp stamp clock sec second seconds ms us micros"
@@ -58,19 +58,18 @@ _UNITS = {
 }
 ROLES = tuple(_UNITS)
 _COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "#"}
-# units that ROS prescribes (REP 103)
+# role -> unit that ROS (robot operating system) prescribes, by REP 103
 _ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}
-# [unit of the key] Usual range of the largest value in a record. The user is not asked about a unit
-# if the value is in this range.
+# Unit -> usual range of the largest value in a record. Outside, a guessed unit is doubtful.
 _USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 15.0), "N": (1e-2, 5000.0)}
-# names that mean an angle, not a number of turns
+# words for an angle, whose unit is not a number of turns
 _ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}
 # function names of microcontroller clocks, with their units
 _TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
-# A counter with this range wraps because of its number of bits, not after a turn.
+# Ranges of counters that wrap because of their number of bits, not after a turn.
 _COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)
-# largest relative deviation of a measured ratio of speeds from the ratio of two units
+# largest relative deviation of a measured ratio of position to integrated speed from that of units
 _SAME_SCALE = 0.02
 
 
@@ -78,15 +77,13 @@ _SAME_SCALE = 0.02
 class Chosen:
     """A column with its role and unit.
 
-    - `number`: position in the file, from 1; `name`: that in the file, or "".
-    - `unit`; `per_turn`: counts of an encoder in a turn, None if unknown or if the unit is not
-      counts.
+    - `number`: position in the file, from 1; `name`: name in the file, or "".
+    - `per_turn`: counts of an encoder in a turn, None if unknown or if the unit is not counts.
     - `factor`: size of one recorded unit in `unit`, if the user scales the column.
-    - `sure`: True if file, numbers or user determine role and unit; False if they are guessed.
+    - `sure`: True if file, numbers or user determine role and unit; False for a guess.
     - `doubt`: a sentence that says why the user must confirm the guess, or "".
     - `others`: further units that the numbers allow.
-    - `clock`: number of the column that contains the times of this column; None if these are the
-      times of the record.
+    - `clock`: number of the column with the times of this column; None for the times of the record.
     """
 
     role: str
@@ -111,9 +108,7 @@ class Chosen:
 
     @property
     def choices(self) -> str:
-        """Return the texts that a user can type for the column: with its unit, or with each unit
-        that is plausible.
-        """
+        """The texts that a user can type for the column, one for each plausible unit."""
         if self.unit in COUNTS and self.per_turn is None:
             return f"'{self.name or self.number}[counts/4096]' with the counts in a turn"
         return " or ".join(f"'{self.in_unit(unit)}'" for unit in (self.unit, *self.others))
@@ -131,8 +126,8 @@ def guess_columns(
 ) -> dict[str, Chosen]:
     """Return a dict from role to its guessed column; roles without a column are left out.
 
-    **Arguments:** `linear`: True if the machine is known to move along a line; `rate` [Hz]:
-    sampling rate if no column contains the time.
+    `linear`: True if the machine is known to move along a line; `rate` [Hz]: sampling rate if no
+    column contains the time.
     """
     clocks = [] if rate is not None else clocks_of(shape)
     time = _with_unit("time", shape, clocks[0], turns=True) if clocks else None
@@ -156,8 +151,8 @@ def guess_columns(
 
 
 def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, int], set[int]]:
-    """Return a dict from role to column (except time), and the set of columns whose role was
-    guessed from their numbers.
+    """Return a dict from role (except time) to column, and the set of columns whose names show no
+    role. The role of these columns is a guess from their numbers.
     """
     columns = range(shape.values.shape[1])
     stated = {j: role_of(shape, j) for j in columns}
@@ -173,7 +168,7 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
         and not (_is_counter(shape, j) or _is_other(shape, j))
         and shape.units[j] in (None, *ELECTRIC)
     ]
-    # If no column that changes has such a role, a constant column with a unit of the role is used.
+    # If no changing column is the drive, or the motion, use a constant column in a suitable unit.
     for likely in (("current", "force", "reference", "pressing"), ("position", "velocity")):
         if not set(likely) & set(roles):
             for j in columns:
@@ -181,8 +176,7 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
                     roles.setdefault(role, j)
     guessed = set(rest)
     if rest and not {"position", "velocity"} & set(roles):
-        # A motion is smoother than a drive. Its second differences are therefore the smallest
-        # relative to its range.
+        # A motion is smoother than a drive: its second differences are small relative to its range.
         smoothest = min(
             rest, key=lambda j: np.sqrt(np.mean(np.diff(finite[j], 2) ** 2)) / np.ptp(finite[j])
         )
@@ -198,9 +192,7 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
 def _roles_by_name(
     shape: Shape, stated: dict[int, str | None], changing: list[int]
 ) -> dict[str, int]:
-    """Return a dict from role to column, according to names and units. The first suitable column
-    gets the role. Columns that are named as references are tried last.
-    """
+    """Return role -> first column whose name and unit fit, trying names of references last."""
     words = set(_WORDS["reference"].split())
     roles = dict[str, int]()
     for j in sorted(changing, key=lambda j: bool(set(_tokens(shape.names[j])) & words)):
@@ -214,7 +206,7 @@ def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int]
     """Return "velocity" or "position" for a column of motion whose name does not show its role."""
     x = shape.values[:, j]
     for k in rest if t is None else ():
-        # In a table of steady speeds, a force opposes the speed in both directions.
+        # In a table of steady speeds, the sign of the force depends on that of the speed.
         y = shape.values[:, roles.get("force", k)]
         whole = np.isfinite(x) & np.isfinite(y)
         v, force = x[whole], y[whole]
@@ -227,8 +219,8 @@ def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int]
 
 
 def without_wraps(shape: Shape) -> Shape:
-    """Return the shape with nanoseconds added to the times, and with times, angles and counts
-    unwrapped: without jumps at the end of their range.
+    """Return the shape with nanoseconds added to the times, and without the jumps of times, angles
+    and counts at the end of their range.
     """
     values, wraps = shape.values.copy(), dict[int, float]()
     for j, more in shape.nanoseconds.items():
@@ -250,11 +242,10 @@ def clocks_of(shape: Shape) -> list[int]:
     columns = range(shape.values.shape[1])
     said = {j: role_of(shape, j) for j in columns}
     clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
-    # If no column of times increases, take one with a unit of time, so that an error names this
-    # column.
+    # If no column of times increases, take one with a unit of time, which an error then names.
     if not clocks:
         clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
-    # Otherwise take a column of times that repeat, or that are out of order in a few places.
+    # Otherwise take a column of times that repeat, or that decrease in a few rows.
     if not clocks:
         clocks = [j for j in columns if said[j] == "time" and _mostly_rises(shape.values[:, j])][:1]
     if not clocks:
@@ -272,8 +263,8 @@ def _is_other(shape: Shape, j: int) -> bool:
 
 
 def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any) -> None:
-    """Change the role of a column from force or current to velocity, if it has no unit and is the
-    derivative of the position. This changes `roles` in place.
+    """Change `roles` in place: a column without a unit that is the derivative of the position is
+    the velocity, not a force or a current.
     """
     for role in ("force", "current"):
         if "position" not in roles or t is None:
@@ -296,8 +287,8 @@ def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any
 
 
 def match_units(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, Chosen]:
-    """Return the columns with consistent units of position and velocity, so that the velocity is
-    the derivative of the position.
+    """Return the columns with guessed units of position and velocity changed, so that the velocity
+    is the derivative of the position.
     """
     position, velocity = columns.get("position"), columns.get("velocity")
     if position is None or velocity is None or t is None:
@@ -325,9 +316,9 @@ def match_units(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, C
 
 
 def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
-    """Return the position column. Its unit, or its number of counts in a turn, becomes the one that
-    agrees with the unit of the velocity. `scale`: change of the position divided by the integral of
-    the velocity, as recorded.
+    """Return the position column with the unit, or the counts in a turn, that agrees with the unit
+    of the velocity. `scale`: change of the recorded position divided by the integral of the
+    recorded velocity.
     """
     known = VELOCITY[velocity.unit]
     size = known.si / scale  # the size of one unit of the position, in SI units
@@ -337,7 +328,7 @@ def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
             return position
         return dataclasses.replace(position, unit=unit, sure=True, doubt="", others=())
     if known.rotational and position.per_turn is None:
-        # The counts per turn are usually a power of two or a multiple of 100.
+        # The counts in a turn are usually a power of two or a multiple of 100.
         counts = 2 * np.pi / size
         powers = [2.0**k for k in range(4, 25)]
         hundreds = [100.0 * round(counts / 100.0)] if counts > 100 else []
@@ -353,9 +344,8 @@ def _unit_of_size(size: float, units: Any, rotational: bool) -> str | None:
     return next((name for name, si in known.items() if abs(size / si - 1) < _SAME_SCALE), None)
 
 
-# Ratio of a position to the integral of its velocity, for pairs of units that often occur together.
-# The pairs rad, rad/s and deg, deg/s have the same ratio, so they are distinguished by the size of
-# the numbers.
+# Frequent units of position and velocity -> ratio of the position to the integral of the velocity.
+# The pairs (rad, rad/s) and (deg, deg/s) are missing, because their ratios are equal.
 _PAIRS = {
     ("deg", "rad/s"): 180 / np.pi,
     ("deg", "rpm"): 6.0,
@@ -386,7 +376,7 @@ def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turn
     clock = before.clock if before is not None and before.number == j + 1 else None
     if unit is None:
         chosen = _with_unit(role, shape, j, turns)
-        # By naming the column, the user confirms the unit that the file states.
+        # A user who names the column confirms the unit that the file states.
         if shape.units[j] in _UNITS[role]:
             chosen = dataclasses.replace(chosen, sure=True, doubt="")
         return dataclasses.replace(chosen, clock=clock)
@@ -422,7 +412,7 @@ def _parse_unit(role: str, name: str, unit: str) -> tuple[str, float | None, flo
 
 
 def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> Chosen:
-    """Return column j in the given role, with the unit that the file states or that its numbers
+    """Return column j in the given role, with the unit that the file states or that the numbers
     suggest. `t`: times [s] if known.
     """
     name, values = shape.names[j].strip(), shape.values[:, j]
@@ -433,8 +423,7 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
         known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
         if known:
             return dataclasses.replace(chosen, unit=known[0])
-        # A counter with this range wraps because of its bits, so its range does not show the counts
-        # of a turn.
+        # The range of a counter of bits does not show the counts in a turn.
         sure = wrap in _COUNTERS_OF_BITS
         per_turn = None if sure else wrap
         return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
@@ -472,8 +461,7 @@ def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
             and unit == "s"
             and "s" not in time_units(shape.values[:, j]).units
         ):
-            # The numbers have the size of times since 1970 in seconds, but their steps do not fit
-            # seconds.
+            # The size of the numbers suggests seconds since 1970, but their steps do not.
             unit = None
         if unit is None and normalize_unit(name) in TIME and name != "t":
             unit = normalize_unit(name)
@@ -502,9 +490,7 @@ def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.nda
 def _likely_units(
     role: str, values: np.ndarray, turns: bool, t: Any, words: set[str]
 ) -> tuple[str, ...]:
-    """Return the units that the numbers of a column and the `words` of its name suggest, the most
-    likely first.
-    """
+    """Return the units that a column's numbers and `words` suggest, the most likely unit first."""
     x = _finite(values)
     wide = float(np.ptp(x)) if x.size else 0.0
     size = float(np.max(np.abs(x), initial=0.0))
@@ -587,7 +573,7 @@ def is_linear(columns: dict[str, Chosen]) -> bool:
 
 
 def _clock_of(clocks: list[int], j: int) -> int:
-    """Return the column of times nearest before column j, or the first one."""
+    """Return the column of times nearest before column j, or the first column of times."""
     before = [c for c in clocks if c < j]
     return before[-1] if before else clocks[0]
 
@@ -603,7 +589,7 @@ def _rises(values: np.ndarray) -> bool:
 
 
 def _mostly_rises(values: np.ndarray) -> bool:
-    """Return True if times increase, except for repeated times and a few out of order."""
+    """Return True if times increase or repeat, except in at most 1 % of the rows."""
     x = _finite(values)
     steps = np.diff(x)
     return x.size > 3 and bool(np.mean(steps >= 0) > 0.99 and np.mean(steps > 0) > 0.1)

@@ -22,7 +22,7 @@ from frictax.measurements.reading.tables import Table, csv_table
 from frictax.measurements.units import named_in, normalize_unit
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # the most likely delimiter first
-# Words that oscilloscopes and loggers write for a unit in a cell of its own.
+# Word for a unit that oscilloscopes and loggers write in a separate cell -> unit.
 _WORDS = {
     **dict.fromkeys(("second", "seconds", "sekunde", "sekunden", "secs"), "s"),
     **dict.fromkeys(("millisecond", "milliseconds", "msec"), "ms"),
@@ -46,19 +46,19 @@ class Shape:
     """The layout and the contents of a text file.
 
     - `delimiter`, `decimal`, `skip`, `header`: arguments of `Record.from_csv` and `Sweep.from_csv`.
-    - `names`: those of the columns, "" if unknown; `units`: those of the columns, None if unknown.
+    - `names`: names of the columns, "" if unknown; `units`: units of the columns, None if unknown.
       A file can state a unit in the name, in a line below the names, or behind each number.
     - `values` (rows, columns), NaN where a number is missing. Dates, times of day and times since
-      1970 are replaced by the time since the first one (dates: [s]).
+      1970 are replaced by the time since the first row (dates: [s]).
     - `dated`: indices (from 0) of the columns with dates or times of day.
     - `kinds`: content of each column: "numbers", "dates", "codes" (0x1F) or "words". Codes and
       words are not read as numbers.
-    - `broken`: number of defects: lines with a wrong number of cells, which are left out, and cells
-      without a number in a column of numbers.
-    - `nanoseconds`: column of whole seconds -> column of the nanoseconds that are added to it.
+    - `broken`: number of lines with a wrong number of cells, which are left out, plus number of
+      cells without a number in columns of numbers.
+    - `nanoseconds`: column of whole seconds -> column of the nanoseconds to add.
     - `rate` [Hz]: sampling rate that a line above the numbers states, or None.
-    - `notes`: sentences on the interpretation.
-    - `wraps`: column -> its range, for columns whose jumps at the end of the range were removed.
+    - `notes`: sentences on how the file was interpreted.
+    - `wraps`: column -> range, for columns whose jumps at the end of the range were removed.
 
     If `header` is False, columns are read by number. `names` may still be known, from a comment or
     from a line above a line of units.
@@ -130,7 +130,7 @@ def shape_of(path: str | Path) -> Shape:
 
 
 def _first_lines(raw: bytes) -> list[str]:
-    """Return the first lines of a text, up to 400 non-empty lines, which show its layout."""
+    """Return the first lines of a text, up to 400 non-empty ones, to determine the layout."""
     lines, at, written = list[str](), 0, 0
     while at < len(raw) and written < 400:
         end = raw.find(b"\n", at)
@@ -144,8 +144,8 @@ def _first_lines(raw: bytes) -> list[str]:
 def _times_from_first(
     table: Table, j: int, unit: str | None, name: str
 ) -> tuple[np.ndarray, str | None]:
-    """Return the numbers of column j, and None. For times since 1970 return the times since the
-    first one, which preserves their digits, and their unit, which follows from their magnitude.
+    """Return the numbers of column j, and None. From times since 1970, subtract the first time, so
+    that no digits are lost, and return the unit that fits the size of the numbers.
     """
     column = table.read(j)
     epoch = epoch_unit(column)
@@ -158,7 +158,7 @@ def _times_from_first(
 
 
 def _nanosecond_columns(names: tuple[str, ...]) -> dict[int, int]:
-    """Return column of whole seconds -> column of its nanoseconds, according to the names."""
+    """Return column of whole seconds -> column of nanoseconds, according to the names."""
     found = {}
     for j, name in enumerate(names):
         before, word = _last_word(name)
@@ -183,9 +183,9 @@ def _last_word(name: str) -> tuple[str, str]:
 def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, str, int, int]:
     """Return delimiter, decimal sign, number of columns, and index of the first line with numbers.
 
-    The chosen pair of delimiter and decimal sign gives the most lines with numbers in the same
-    columns. The weight of a line is the fraction of its cells that are numbers or dates. Of two
-    equally good pairs, the one with more columns is chosen.
+    The chosen delimiter and decimal sign give the most lines with numbers in the same columns. Each
+    line has as weight its fraction of cells that are numbers or dates. Of equally good pairs, the
+    pair with more columns is chosen.
     """
     best, found = (0.0, 0), None
     looked = [i for i, line in enumerate(lines) if line.strip() and not is_comment(line)]
@@ -196,8 +196,7 @@ def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, s
             if delimiter == decimal:
                 continue
             kinds = {i: _kinds(lines[i], delimiter, decimal) for i in looked}
-            # Lines are of the same kind if they have the same number of cells, and words in the
-            # same columns.
+            # Group the lines that have the same number of cells, and words in the same columns.
             keys = {i: re.sub("[^w]", ".", k) for i, k in kinds.items() if "n" in k or "g" in k}
             for key, many in collections.Counter(keys.values()).items():
                 first = next(i for i in looked if keys.get(i) == key)
@@ -240,9 +239,9 @@ def _kinds(line: str, delimiter: str, decimal: str) -> str:
 
 
 def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
-    """Return the index of the first row of the table that contains line `first`. Rows before it
-    belong to the table if they have the same number of cells, and numbers or empty cells in the
-    columns of numbers. Some rows may have a remark.
+    """Return the index of the first row of the table to which line `first` belongs. Lines above
+    belong to this table if they have the same number of cells, and numbers or empty cells in the
+    columns of numbers.
     """
     at = [i for i, _ in kinds].index(first)
     like = kinds[at][1]
@@ -256,11 +255,10 @@ def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Above:
-    """Information from the lines above the numbers: names and units of the columns, and the
-    sampling rate if known.
+    """Names and units of the columns, and the sampling rate, from the lines above the numbers.
 
-    - `header`: True if the names are in the line just above the numbers, where `csv_table` reads
-      them; `skip`: the number of lines before that line.
+    - `header`: True if the names are in the line just above the numbers, where `csv_table` expects
+      names; `skip`: number of lines before the line of names.
     """
 
     names: tuple[str, ...]
@@ -295,8 +293,8 @@ def _read_head(above: list[str], delimiter: str, width: int) -> _Above:
 
 
 def _fit_to_width(cells: list[str], width: int) -> list[str] | None:
-    """Return the cells of a line if they match the number of columns `width`, otherwise None. One
-    empty cell at the end may be missing or too many.
+    """Return `width` cells of a line, or None if the line has another number of cells. The line may
+    lack an empty cell at its end, or have an additional empty cell there.
     """
     if len(cells) == width or (len(cells) == width + 1 and not cells[-1]):
         return cells[:width]
@@ -304,8 +302,8 @@ def _fit_to_width(cells: list[str], width: int) -> list[str] | None:
 
 
 def _names_of_pairs(above: list[list[str]], width: int) -> _Above | None:
-    """Return names and units if a file is from TwinCAT's Scope, which writes pairs such as "Name
-    ActPos  Name  ActTorque". Return None for other files.
+    """Return names and units in a file of TwinCAT's Scope, which writes pairs of label and value
+    such as "Name  ActPos  Name  ActTorque". Return None for other files.
     """
     pairs = {
         cells[0]: cells[1::2]
@@ -321,8 +319,8 @@ def _names_of_pairs(above: list[list[str]], width: int) -> _Above | None:
 
 
 def _names_above_increments(names: list[str], cells: list[str]) -> _Above | None:
-    """Return names, units and rate if a file is from a Rigol oscilloscope, which writes the time
-    step below "Increment". Return None for other files.
+    """Return names, units and rate in a file of a Rigol oscilloscope, which writes the time step
+    below "Increment". Return None for other files.
     """
     small = [name.lower() for name in names]
     if "increment" not in small:
@@ -338,7 +336,7 @@ def _names_above_increments(names: list[str], cells: list[str]) -> _Above | None
 
 
 def _labelled_units(above: list[list[str]], width: int) -> tuple[str | None, ...] | None:
-    """Return the units in a line that LabVIEW or ControlDesk label as units, otherwise None."""
+    """Return the units in a line with a label such as "unit" (LabVIEW, ControlDesk), or None."""
     labels = {cells[0].lower(): cells[1:] for cells in above if cells}
     if above[-1][0] == "X_Value" and "y_unit_label" in labels:
         clock = "s" if labels.get("x_dimension", ["Time"])[0] == "Time" else None
@@ -367,14 +365,13 @@ def _are_units(cells: list[str]) -> bool:
 
 
 def _unit(cell: str) -> str | None:
-    """Return the unit if a cell contains only a unit, with or without brackets, otherwise None."""
+    """Return the unit in a cell that contains only a unit, with or without brackets, or None."""
     plain = cell.strip().strip("[]()")
     return named_in(f"[{_WORDS.get(plain.lower(), plain)}]")
 
 
 def _unit_in(name: str) -> str | None:
-    """Return the unit in the name of a column: in brackets, or after its last separator. Return
-    None if it has no unit.
+    """Return the unit in the name of a column, in brackets or after a separator; None without one.
 
     >>> [_unit_in(name) for name in ("t [ms]", "angle/deg", "speed_rpm", "Zeit, s", "i_m", "F")]
     ['ms', 'deg', 'rpm', 's', None, None]
@@ -387,6 +384,6 @@ def _unit_in(name: str) -> str | None:
             name.strip().partition(sign) if sign == "/" else (name.strip().rpartition(sign))
         )
         if found and before.strip() and (unit := _unit(after)) is not None:
-            # A single lower-case letter after an underscore is an index, as in i_m, not a unit.
+            # A single letter after "_", " " or ":" is an index, as in i_m, unless it is A, V or N.
             return unit if sign in "/," or len(normalize_unit(after)) > 1 or unit in "AVN" else None
     return None

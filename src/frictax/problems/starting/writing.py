@@ -16,11 +16,11 @@ from .roles import PRESSING, Chosen
 
 
 def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
-    """Write all files of the problem that a draft describes, or none. The draft must not have open
-    questions. The files pass the checks of `frictax identify --check`.
+    """Write all files of the problem that a draft without open questions describes, or none. The
+    files pass the checks of `frictax identify --check`.
 
-    **Raises:** `ValueError` with one sentence for columns that do not fit the machine; `OSError`
-    for files that cannot be written.
+    **Raises:** `ValueError` for columns that do not fit the machine; `OSError` for files that
+    cannot be written.
     """
     folder = Path(folder)
     texts = problem_texts(draft, folder)
@@ -96,7 +96,7 @@ def _file(draft: Draft, folder: Path) -> str:
     shape = draft.shape
     try:
         path = os.path.relpath(draft.file.resolve(), folder.resolve())
-    except ValueError:  # The file is on another drive, so a relative path does not exist.
+    except ValueError:  # On another drive of Windows, a file has no relative path.
         path = str(draft.file.resolve())
     lines = [f"file = {toml_text(Path(path).as_posix())}\n"]
     if shape.delimiter != ",":
@@ -130,7 +130,7 @@ def _value(text: str) -> str:
 
 
 def _drops_rows(draft: Draft) -> bool:
-    """Return True if a row repeats a time, or lacks a number in a channel sampled then."""
+    """Return True if some rows repeat a time or are incomplete, and must be left out."""
     import numpy as np
 
     values, time = draft.shape.values, draft.columns.get("time")
@@ -173,7 +173,7 @@ def _column(column: Chosen, draft: Draft) -> str:
 
 
 def _unit(column: Chosen, draft: Draft) -> tuple[str, str]:
-    """Return the TOML text with the unit and gain of a column, and a comment."""
+    """Return the TOML text with the unit and gain of a column, and a TOML comment."""
     if column.per_turn is not None:
         return f'unit = "counts", per_turn = {_number(column.per_turn)}', ""
     if column.role == "current":
@@ -192,7 +192,7 @@ def _unit(column: Chosen, draft: Draft) -> tuple[str, str]:
 
 
 def _key_of(number: int, draft: Draft) -> str:
-    """Return the name of a column in TOML, or its number if the name is missing or not unique."""
+    """Return the TOML text that names a column: its name if unique, otherwise its number."""
     names = draft.shape.names
     name = names[number - 1]
     told = draft.shape.header and bool(name) and names.count(name) == 1
@@ -200,20 +200,19 @@ def _key_of(number: int, draft: Draft) -> str:
 
 
 def _number(value: float) -> str:
-    """Return the text of a number."""
+    """Return the text of a number with up to 15 digits."""
     return f"{value:.15g}"
 
 
 _BUNDLED = Path(__file__).parent / "bundled"
-# Files of the examples that are stored in data/, outside the package.
+# Example -> its files that are stored in data/ of the repository, outside the package.
 _SHIPPED = {"screw_drive": ("screw_drives/sweep.csv", "screw_drives/LICENSE")}
 EXAMPLES = ("motor", "screw_drive")
 
 
 def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
-    """Copy all files of an example into `folder`, or none. The folder is created if necessary.
-
-    Returns the paths of the written files.
+    """Copy all files of an example into `folder`, or none, and return their paths there. The folder
+    is created if necessary.
 
     **Raises:** `ValueError` for an unknown name; `OSError` if a file cannot be written, or if it
     exists and `overwrite` is False.
@@ -224,7 +223,7 @@ def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> l
             f" {', '.join(EXAMPLES)}."
         )
     sources = [path for path in (_BUNDLED / name).iterdir() if path.is_file()]
-    # In an installed package, these files are in the folder `bundled`.
+    # In an installed package, the files of `_SHIPPED` are in the folder `bundled` too.
     data = Path(__file__).parents[4] / "data"
     sources += [data / file for file in _SHIPPED.get(name, ()) if (data / file).is_file()]
     sources.sort()
@@ -233,7 +232,7 @@ def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> l
 
 
 def write_folder(folder: str | Path, texts: dict[str, str], *, overwrite: bool) -> list[Path]:
-    """Write all files into a folder, or none. The folder is created if necessary."""
+    """Write all `texts` (file name -> text) into a folder, or none, and return their paths."""
     folder = Path(folder)
     check_folder(folder, texts, overwrite=overwrite)
     with made_folder(folder):
