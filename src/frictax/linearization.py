@@ -68,6 +68,7 @@ def linearize(
     >>> run = fx.simulate(machine, jnp.array([0.0, 1.0]))
     >>> fx.linearize(machine, 0.0, run.ys[0], run.modes[0]).A.tolist()
     [[0.0, 1.0], [0.0, 0.0]]
+
     >>> sliding = run.modes[0].at[0].set(fx.Mode.FORWARD)
     >>> there = fx.linearize(machine, 0.0, jnp.array([0.0, 0.5]), sliding, inputs="push")
     >>> there.A.tolist(), there.B.tolist(), there.states

@@ -27,8 +27,10 @@ class ProgressLine(str):
 
     >>> import frictax as fx
     >>> v, f = [0.5, 1.0, 2.0, 4.0, 8.0], [6.12, 6.19, 6.41, 6.78, 7.61]
+
     >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
     >>> found, lines = fx.fit(fx.Coulomb, sweep), []
+
     >>> pair = found.profile(("F_Coulomb", "F_prop"), points=5, progress=lines.append)
     >>> lines[9].what, lines[9].share, lines[9].left is not None
     ('10 of 25 points', 0.4, True)

@@ -56,6 +56,7 @@ def format_estimate(
     >>> row = format_estimate(2.0129e-4, 1.02e-6, "kg.m2", (1.993e-4, 2.033e-4))
     >>> row.value, row.error, row.interval, row.unit
     ('2.013e-4', '1.0e-6', '1.993e-4 to 2.033e-4', 'kg.m2')
+
     >>> row = format_estimate(0.0389, 0.0011, "N.m", (0.0367, 0.0411))
     >>> row.value, row.error, row.interval, row.unit
     ('38.9', '1.1', '36.7 to 41.1', 'mN.m')

@@ -107,6 +107,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     >>> run = fx.simulate(block, ts=jnp.linspace(0.0, 1.0, 5))
     >>> run["friction"].mode.tolist()
     [1, 1, 1, 0, 0]
+
     >>> print(run.to_pandas()[["mass.s", "mass.v", "friction.lossPower"]].round(3))
           mass.s  mass.v  friction.lossPower
     time

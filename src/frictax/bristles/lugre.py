@@ -81,6 +81,7 @@ class LuGre(Rubbing):
     >>> run = fx.simulate(block, jnp.array([0.0, 1.0, 2.0]))
     >>> [round(1e6 * float(s), 2) for s in run["mass"].s]
     [0.0, 6.87, 6.94]
+
     >>> [round(float(f), 3) for f in run["friction"].f]
     [0.0, 0.5, 0.5]
     """

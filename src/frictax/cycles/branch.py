@@ -264,6 +264,7 @@ def continued(
     ... )
     >>> cycle = fx.limit_cycle(belt, within=20.0)
     >>> branch = fx.continued(cycle, "friction.peak", to=1.3, longest_step=0.5)
+
     >>> print(branch)
     friction.peak  period [s]  mass.s   mass.v  multiplier
     1.5            0.8069      0.02236  0.1618  0

@@ -209,6 +209,7 @@ class Chirp(AbstractShape):
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 10.0, 1001)
+
     >>> curve = fx.Chirp().basis(t, (0.1, 2.0))[:, 0]
     >>> int(np.sum(np.diff(np.sign(curve[30:-30])) != 0))  # half periods
     11

@@ -133,6 +133,7 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
 
     >>> import frictax as fx, numpy as np
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
+
     >>> found = fx.fit(fx.Coulomb, sweep)
     >>> round(float(found.law.F_Coulomb), 3), round(found.standard_errors["F_Coulomb"], 3)
     (6.1, 0.155)
@@ -140,7 +141,9 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     Both directions have the same viscous friction, and different Coulomb friction:
 
     >>> v = np.concatenate([np.linspace(1, 8, 8), -np.linspace(1, 8, 8)])
+
     >>> f = np.sign(v) * (6.0 + 0.2 * abs(v)) + 0.5 * (v < 0) + 0.01 * np.sin(40.0 * v)
+
     >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
     >>> ties = {"f_neg.F_prop": "f_pos.F_prop"}
     >>> found = fx.fit(fx.Coulomb, sweep, f_neg=fx.Coulomb, tied=ties)

@@ -90,10 +90,13 @@ def fit_many(
     >>> import frictax as fx, numpy as np
     >>> v = np.linspace(0.5, 8.0, 16)
     >>> law = fx.Coulomb(F_Coulomb=6.0, F_prop=0.2)
+
     >>> noise = 0.05 * np.random.default_rng(0).standard_normal((200, 16))
     >>> f = 6.0 + 0.2 * v
+
     >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
     >>> many = fx.fit_many(law, sweep, f + noise)
+
     >>> many.names, many.values.shape
     (('F_Coulomb', 'F_prop'), (200, 2))
     >>> np.std(many.values, axis=0).round(3), np.mean(many.standard_errors, axis=0).round(3)

@@ -147,6 +147,7 @@ def starting_bristle(
     >>> import frictax as fx, numpy as np
     >>> way = np.linspace(0.0, 1e-3, 2001)
     >>> s, rise = np.concatenate([way, way[::-1]]), -np.expm1(-way / 2e-5)
+
     >>> f = np.concatenate([3.0 * rise, 3.0 - 6.0 * rise])
     >>> bristle = fx.starting_bristle(fx.LuGre, s, f, m=2.0)
     >>> f"{float(bristle.sigma_0):.2g} N/m, {float(bristle.sigma_1):.2g} N.s/m"

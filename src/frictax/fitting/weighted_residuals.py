@@ -40,6 +40,7 @@ def weighted_residuals(
 
     >>> import frictax as fx, jax, jax.numpy as jnp
     >>> sweep = fx.Sweep([1, 2, 4], [7.0, 8.0, 10.5], velocity_unit="m/s", force_unit="N")
+
     >>> law = fx.Coulomb(F_Coulomb=6.0, F_prop=1.0)
     >>> fx.weighted_residuals(law, sweep).round(6).tolist()
     [0.0, 0.0, -0.5]

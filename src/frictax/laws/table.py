@@ -52,6 +52,7 @@ class Table(CheckedModule, AbstractLaw):
 
     >>> import frictax as fx
     >>> f_pos = fx.Table([[0, 0], [1, 2], [2, 5], [3, 8]])
+
     >>> [float(f_pos(v)) for v in (0.0, 0.5, 1.0, 1.5, 3.0, 4.0, -1.0)]
     [0.0, 1.0, 2.0, 3.5, 8.0, 11.0, -2.0]
 

@@ -43,6 +43,7 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
 
     >>> import numpy as np
     >>> t = np.linspace(0.0, 2.0, 2001)
+
     >>> found = smooth(t, np.sin(2 * np.pi * t), cutoff=20.0)
     >>> found.v[1000].round(3), found.a[1250].round(2)  # 2 pi, -(2 pi)^2
     (np.float64(6.283), np.float64(-39.48))

@@ -92,6 +92,7 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
 
     >>> t = np.linspace(0.0, 4.0, 2001)
     >>> noise = 0.01 * np.random.default_rng(0).standard_normal(2001)
+
     >>> 3.0 < cutoff_of(t, np.sin(20.0 * t) + noise, 1) < 6.0  # a sine of 3.2 Hz
     True
     """
@@ -184,6 +185,7 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
 
     >>> n = np.arange(200)
     >>> times = 10.0 * np.log(1.0 + n / 100.0)  # a speed that decays
+
     >>> ticks = find_ticks(times, 0.5 * n)
     >>> ticks.step, ticks.speed[[0, 100]].round(2)
     (0.5, array([ 5., 10.]))

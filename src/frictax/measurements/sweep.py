@@ -309,6 +309,7 @@ class Sweep(SweepVerbs):
 
         >>> import frictax as fx, numpy as np
         >>> t, noise = np.arange(500) * 0.01, np.random.default_rng(0).standard_normal((4, 500))
+
         >>> speeds = [1.0, 2.0, 3.0, 4.0 + 0.2 * t]
         >>> runs = [
         ...     fx.Record(t, {"drive": 5 + v + e}, {"mass.v": v + 0.01 * e}, name=f"run {i}")

@@ -50,6 +50,7 @@ class Sampled(CheckedModule, AbstractSignal):
     >>> import frictax as fx
     >>> [float(fx.Sampled([0.0, 1.0, 3.0], [0.0, 2.0, 0.0])(t)) for t in (-1.0, 0.5, 2.0, 4.0)]
     [0.0, 1.0, 1.0, 0.0]
+
     >>> float(fx.Sampled([0.0, 1.0], [4.0, 2.0], hold=True)(0.9))
     4.0
     """

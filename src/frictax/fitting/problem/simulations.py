@@ -155,6 +155,7 @@ class ClosedLoop(AbstractSimulation):
     ...     )
     >>> t = np.linspace(0.0, 2.0, 401)
     >>> asked = np.sin(3.0 * t)
+
     >>> seen = fx.simulate(servo(5.0, fx.Sampled(t, asked)), t)["mass"].s
     >>> seen = np.asarray(seen) + 1e-4 * np.random.default_rng(0).standard_normal(401)
     >>> record = fx.Record(t, {"drive": asked}, {"mass.s": seen})

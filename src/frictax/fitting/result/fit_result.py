@@ -88,6 +88,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
     >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
+
     >>> found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
     >>> {name: round(float(value), 3) for name, value in found.values.items()}
     {'F_Coulomb': 6.003, 'F_prop': 0.2}

@@ -40,6 +40,7 @@ class Identifiability:
     >>> import frictax as fx, numpy as np
     >>> v = np.linspace(5.0, 8.0, 16)
     >>> f = 6.0 + 0.2 * v + 0.01 * np.random.default_rng(0).standard_normal(16)
+
     >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
     >>> found = fx.fit(fx.Stribeck(F_prop=0.2, F_Coulomb=6.0, F_Stribeck=1.0, fexp=5.0), sweep)
     >>> found.identifiability.complete, sorted(found.identifiability.unknown)

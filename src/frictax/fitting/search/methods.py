@@ -43,6 +43,7 @@ class LevenbergMarquardt(AbstractMethod):
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
     >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
+
     >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
     >>> start = fx.Coulomb(F_Coulomb=1.0, F_prop=1.0)
     >>> found = fx.fit(start, sweep, method=fx.LevenbergMarquardt(tolerance=1e-10))

@@ -313,6 +313,7 @@ def population(
 
     >>> import frictax as fx, numpy as np, pandas as pd
     >>> rng, n = np.random.default_rng(0), 300
+
     >>> F = 7.0 * np.exp(0.1 * rng.standard_normal(n))
     >>> F[11] = 12.0
     >>> fleet = pd.DataFrame(

@@ -43,6 +43,7 @@ def find_wrap(
     >>> angle = np.linspace(0.0, 2000.0, 201)
     >>> find_wrap(angle % 360).range, find_wrap(angle // 1 % 256).range, find_wrap(angle)
     (360.0, 256.0, None)
+
     >>> find_wrap(np.sign(np.sin(angle))) is None
     True
     """
