@@ -157,8 +157,8 @@ _PREFIXABLE = re.compile(r"(N|m|rad|W|V|A|Hz|J)(?![A-Za-z0-9])|s$|kg$")
 def prefix_unit(
     unit: str, *values: Any, plain: tuple[float, float] = (0.1, 1e4)
 ) -> tuple[str, float]:
-    """Return the SI unit with a suitable prefix, and its value in SI. There is no prefix if the
-    unit cannot have one, or if the largest value lies between the two numbers of `plain`.
+    """Return the SI unit with a suitable prefix, and its value in SI. The unit stays without a
+    prefix if it cannot have one, or if the largest value lies between the two numbers of `plain`.
 
     >>> prefix_unit("m", [0.0, 0.004]), prefix_unit("kg", [0.02]), prefix_unit("kg.m2", [2e-4])
     (('mm', 0.001), ('g', 0.001), ('kg.m2', 1.0))

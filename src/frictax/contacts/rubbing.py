@@ -190,10 +190,11 @@ def _by_direction(v: Number | Integer, values: list[Any]) -> Any:
 
 
 def gives_energy_from(contact: Any) -> float | None:
-    """Return the lowest speed at which the bristle of a contact may generate energy; None if there
-    is no such speed, or if values of the contact are traced. Energy is generated if the dissipated
-    power f*v - dW/dt is negative at the deflection, in the direction of motion, for which this
-    power is smallest.
+    """Return the lowest speed at which the bristle of a contact may generate energy, or
+    None without such a speed or for a contact with traced values.
+
+    Energy is generated if the dissipated power f*v - dW/dt is negative. It is taken at the
+    deflection, in the direction of motion, for which this power is smallest.
     """
     bristle = contact.bristle
     known = jax.tree.leaves((bristle, contact.law(1), contact.law(-1)))

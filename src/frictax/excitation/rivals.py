@@ -76,8 +76,8 @@ def _best_staircase(problem: DesignProblem) -> Rival | None:
 
 
 def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray | None] | None:
-    """Return a function from a motion between -1 and 1 to the drive that produces it; None if there
-    is none.
+    """Return a function from a motion between -1 and 1 to the drive that produces it, or
+    None if the machine has no such drive.
     """
     machine = problem.under_test.setup.machine
     if problem.excites_reference:

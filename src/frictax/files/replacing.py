@@ -109,8 +109,8 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
 
 def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
     """Complete or undo the writing of a killed process in `folder`, and remove its temporary files.
-    If the caller is only `reading`, a folder that cannot be written raises no error, and the
-    function waits for a process that is renaming files at this moment.
+    With `reading`, a folder that cannot be written raises no error. The function then waits for a
+    process that is renaming files at this moment.
     """
     try:
         found = [match for name in os.listdir(folder) if (match := _OURS.fullmatch(name))]

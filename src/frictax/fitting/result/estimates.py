@@ -53,7 +53,7 @@ class Estimate:
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        """Name, value, unit, error and interval (or why there is no interval) as printed."""
+        """Name, value, unit, error and interval (or the reason why it is missing) as printed."""
         row, known, says = self.shown, self.knowledge, self.knowledge.value
         size, value, error = abs(self.value) or 1.0, row.value, row.error
         name = f"{self.name} {self.tied}".rstrip()

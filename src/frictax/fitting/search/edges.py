@@ -156,8 +156,8 @@ def _standard_errors(state: Descent, variance: float) -> Float[np.ndarray, "p p"
 def _find_edge(
     problem: Problem, state: Descent, noise: float, dof: float, count: int, looked: int
 ) -> tuple[Notice, ...]:
-    """Return a notice of the first jump of the cost along the undamped step from `state`. If there
-    is no jump, look along the gradient, towards which damping turns steps. Return () if neither
+    """Return a notice of the first jump of the cost along the undamped step from `state`.
+    Without a jump, look along the gradient, towards which damping turns steps. Return () if neither
     direction meets a jump.
     """
     nearest = 1e-8  # [standard errors] shortest distance at which a jump of the cost is sought

@@ -38,7 +38,7 @@ _WORDS = {
     "position": "s x q phi theta pos position angle winkel weg lage enc encoder counts cnt angulo"
     " ist",
 }
-# Words in the names of columns that are neither a motion nor a drive.
+# Words in the names of columns that are not a motion or a drive.
 _OTHER_WORDS = set(
     "acc accel acceleration beschleunigung qdd ddq temp temperature temperatur status state id err"
     " error mode flag enable enabled".split()
@@ -258,7 +258,7 @@ def clocks_of(shape: Shape) -> list[int]:
 
 
 def _is_other(shape: Shape, j: int) -> bool:
-    """Return True if the name of a column shows that it is neither a motion nor a drive."""
+    """Return True if the name of a column shows that it is not a motion or a drive."""
     return bool(_OTHER_WORDS & set(_tokens(shape.names[j])))
 
 
