@@ -242,7 +242,8 @@ def _scores(
     """Return three scores of each point, from one simulation; a lower score is better.
 
     The first score measures how long the simulation stays near the record. It is minus the mean
-    of 1 / (1 + m / 25) over the samples. Here m is the mean square of the residuals up to a sample. The second score is the mean of log(1 + square / 25), the third is the sum of squares.
+    of 1 / (1 + m / 25) over the samples. Here m is the mean square of the residuals up to a sample.
+    The second score is the mean of log(1 + square / 25), the third is the sum of squares.
     """
     near = 5.0  # [noise] residuals up to this size count as near the record
     failed = 1e12  # squared residual that is assumed for a run that fails
