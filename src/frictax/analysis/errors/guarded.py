@@ -1,7 +1,6 @@
 """The default noise model: the model of the objective, a guard, and known sources of errors.
 
-For sweeps, tests decide whether the rows are autocorrelated, in which order, and whether their
-variances are unequal.
+For sweeps, tests on the rows decide which errors are added to those of white noise.
 """
 
 import dataclasses
@@ -48,27 +47,26 @@ class Guarded(NoiseModel):
     - The usual model: `Clustered()` on `Windows`, and `Autoregression()` for a run. Residuals of
       `InverseDynamics` are whitened, so the covariance is `inv(X'X)`. With `at_samples` they are
       not whitened, and only the guard is used.
-    - The guard, `Clustered(10)`: the differences between ten blocks of time. It is used if its
-      error is larger than in seven of ten records for which the usual model is right (F test).
-      Without this condition, two correct models differ by chance, and the wider one is too wide.
+    - The guard, `Clustered(10)`: the differences between ten blocks of time. The guard is used if
+      its error is larger than in seven of ten records for which the usual model is right (F test).
+      Without this test, the wider of two correct models would often be chosen by chance.
     - `InputNoise`, for a run whose misfit exceeds the noise of its sensors.
-    - `EncoderSteps`, for a run with rounded outputs. It replaces the other models if all outputs
-      are rounded and no other model gives an interval more than twice as wide.
+    - `EncoderSteps`, for a run with rounded outputs. This model replaces the other models if all
+      outputs are rounded and no other model gives an interval more than twice as wide.
 
-    Between samples, inputs may follow straight lines or smooth curves. The difference of the
-    estimates between the two assumptions is added to the errors of each model if it matters.
+    Between samples, inputs may follow straight lines or smooth curves. If the estimates differ
+    between the two assumptions, this difference is added to the errors of each model.
 
     If records differ in a parameter by more than their errors (Welch's test), the interval of this
-    parameter follows from the differences between whole records. A notice reports this.
+    parameter follows from the differences between whole records. A notice reports this case.
 
-    The rows of a sweep do not have times. Their errors are taken as white. Other errors are added
-    if the rows show them:
+    The rows of a sweep do not have times. Their errors are taken as white. The following errors are
+    added if the rows show them:
 
     - errors by `Autoregression`, with rows in order of speed in each direction, and in table order;
     - errors of one mean row by speed, if speeds differ by more than their replicates (F test);
     - errors by the squares of single residuals, for a parameter whose error is then larger than in
       four of five draws of white noise.
-
     **Arguments:** `blocks`: the number of blocks of all records together.
 
     **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951); see
@@ -110,7 +108,7 @@ class Guarded(NoiseModel):
         bends = np.zeros(len(linear.acts))
         if found.bends is not None:
             bends = found.bends.spread * np.array(list(found.bends.moved.values()))
-        # A smaller variance is left out, because it makes each error less than 1 % larger.
+        # A smaller variance is left out, because it increases each error by less than 1 %.
         if np.any(bends**2 > 0.02 * np.diag(made[0].covariance)):
             made = [
                 dataclasses.replace(
@@ -144,12 +142,8 @@ class Guarded(NoiseModel):
 
 
 def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
-    """Return the widest errors of a fit to sweeps: of white noise, and of further noise models if
-    the rows show such noise.
-
-    - An autoregression of the rows, in table order and in order of speed in each direction. If the
-      replicates of a speed are closer to each other than to the curve, they become one row.
-    - Rows with unequal variances, for parameters with errors larger than for most white noise.
+    """Return the widest errors of a fit to sweeps: those of white noise, and those of the further
+    noise models in `Guarded` that the rows support.
     """
     found = linear.found
     parts, where = [White().spread(found)], [np.ones(len(found.x), bool)]
@@ -162,8 +156,8 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     for one in [] if is_exact else _in_order(linear):
         by_replicates, is_autocorrelated = len(one.residuals) < len(linear.residuals), False
         if is_long and not by_replicates:
-            # Neighbours must be more similar than in 90 % of draws of white noise. With few rows,
-            # the criterion for the order of an autoregression alone is not reliable.
+            # The autocorrelation must exceed that of 90 % of draws of white noise. With few rows,
+            # the criterion for the order of an autoregression is not reliable.
             r = _with_white_draws(one)
             pairs = [np.stack([part[1:], part[:-1]]) for _, _, parts in one.rows for part in parts]
             after, before = np.concatenate(pairs, axis=1)
@@ -179,7 +173,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     unequal = np.zeros(p, bool)
     if not is_exact and not found.problem.noise_known:
         # Find parameters whose error by the squares of single residuals ("HC2") is larger than in
-        # four of five draws of white noise. With few rows a stricter test rarely succeeds.
+        # four of five draws of white noise. With few rows a stricter test rarely finds them.
         root, _ = linear.axes
         seen = linear.jacobian @ root
         left = 1.0 - np.sum(seen**2, axis=1)
@@ -195,7 +189,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
         parts.append(linear.to_all_parameters(errors))
         where.append(unequal)
     out = _widest(found, parts, np.array(where), 0, ())
-    # Both orders of the rows can give a notice with the same code. The first notice is kept.
+    # Two orders of the rows can give the same notice. The first notice is used.
     first = {n.code: n for n in reversed(out.notices)}
     notices = tuple(reversed(first.values()))
     if not notices and not is_exact:
@@ -205,9 +199,8 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
 
 @dataclasses.dataclass(frozen=True)
 class _Widest(CovarianceEstimate):
-    """The widest interval of several noise models.
-
-    `of_each`: function of directions (m, q) and level, returns half of each interval (parts, m).
+    """The widest interval of several noise models. `of_each`: function from directions (m, q) and
+    level to half of the interval of each model (parts, m).
     """
 
     of_each: Callable[[np.ndarray, float], np.ndarray] = dataclasses.field(kw_only=True)
@@ -240,7 +233,7 @@ def _widest(
     most = int(np.argmax(np.bincount(wins[shown & active], minlength=len(parts))))
     scale = np.divide(own, size[most], out=np.ones_like(own), where=size[most] > 0)
     covariance = parts[most].covariance * np.outer(scale, scale)
-    # Name the assumption behind the error of each parameter, the usual model first.
+    # Name the assumption for the error of each parameter, the usual model first.
     names = [
         [n for n, w, a in zip(found.names, wins[shown], active[shown], strict=True) if a and w == k]
         for k in range(len(parts))
@@ -289,8 +282,7 @@ def _dof_of_widest(
 
 def _in_order(linear: Linearization) -> list[Linearization]:
     """Return the rows as series: in order of speed, and in the order of the table if it differs.
-
-    Outliers are removed, because two of them in neighbouring rows look like an autocorrelation.
+    Outliers are removed, because two outliers in neighbouring rows look like an autocorrelation.
     """
     found, record = linear.found, linear.samples.record
     sweeps, r = list(found.records.values()), linear.residuals
@@ -376,17 +368,17 @@ def _with_white_draws(linear: Linearization) -> Float[np.ndarray, "n k"]:
 def _autocorrelation_not_excluded(
     linear: Linearization, spread: CovarianceEstimate, allows: bool
 ) -> tuple[Notice, ...]:
-    """Return a notice if the residuals do not exclude an autocorrelation of 0.8 at which the
+    """Return a notice if the rows are compatible with an autocorrelation of 0.8 at which the
     intervals of `spread` are too narrow. `allows`: whether `spread` allows for autocorrelation.
 
     The test compares the sum of squares of generalised least squares, for this autocorrelation,
     with the sum of squares of ordinary least squares. The distribution of their ratio and the
     widths of the intervals are computed from 999 draws of autocorrelated errors. For any number of
-    rows, the test wrongly excludes the autocorrelation in 3 % of the sweeps that have it.
+    rows, the test wrongly excludes this autocorrelation in 3 % of the sweeps that have it.
     """
     found, wider = linear.found, np.zeros(len(linear.acts))
     rows, told = int(np.sum(linear.counted)), linear.acts
-    if rows - np.sum(told) > 100:  # With more rows, the test always gives an answer.
+    if rows - np.sum(told) > 100:  # With more rows, the test can always decide.
         return ()
     half, level = spread.half_width(found.level, np.eye(len(told))), found.level
     correlation = 0.8  # correlation of neighbouring rows, as if a machine warms up during the sweep
