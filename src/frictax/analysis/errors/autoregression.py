@@ -226,9 +226,9 @@ def random_walk_noise(
     """Return the random walk in the noise of `series`, and refit the autoregression of the series.
     Return None if noise without a random walk explains the residuals equally well.
 
-    White noise hides a random walk with small steps, except for its slowest components.
-    Schwarz's criterion does not select an autoregression for such few components. But slow
-    parameters (a constant force, an initial value) depend on its slow components. The method maximises the
+    White noise hides a random walk with small steps, except for the slowest components of the walk.
+    These components are too few for Schwarz's criterion to select an autoregression, but slow
+    parameters (a constant force, an initial value) depend on them. The method maximises the
     restricted likelihood over the variance of the random walk. The other noise is first white, and
     then an autoregression of the residuals without the random walk. The maximum is compared with
     the likelihood of an autoregression alone.
