@@ -217,8 +217,7 @@ class ScoreTest:
 
     @functools.cached_property
     def doubt(self) -> float:
-        """Factor on p values by blocks: 10 if input noise may have moved the machine, otherwise 1.
-        """
+        """Factor on p values by blocks: 10 if input noise may have moved the machine, or 1."""
         is_noisy = self.has_noisy_inputs or input_noise_exceeds_sensors(self._found)
         return 10.0 if is_noisy else 1.0
 

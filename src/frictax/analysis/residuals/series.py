@@ -25,8 +25,8 @@ from ..errors.linearization import Samples
 class Series:
     """A residual over the part of a record in which the machine moves.
 
-    - `record`; `of`: the body on which the force is missing, or the channel of an objective's
-      residual; `unit`; `is_force`: which of the two.
+    - `record`; `of`: the body on which a force is missing (if `is_force`), or the channel of the
+      objective's residual; `unit` of this residual.
     - `t` [s], `e` [unit]: times and residual, (n,); `s`, `v`: position and velocity at these times
       [m or rad, and 1/s], None if the record does not contain them.
     - `place`: unit of the position; `cutoff` [Hz] of the filter that was applied to `e`, inf
@@ -53,7 +53,6 @@ class Series:
 
 def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     """Return the missing force on each body: m*a - (sum of forces), after one zero-phase low-pass.
-
     Samples within 1/cutoff of a standstill are left out, because the filter mixes the friction
     before and after it. **Raises:** `ValueError` if motion or machine do not determine forces.
     """
@@ -163,8 +162,8 @@ def _moving_part(whole: Series) -> Series:
         near = int(np.ceil(reach / step))
         keep = np.convolve(slow, np.ones(2 * near + 1), "same")[: t.size] < 0.5 if near else ~slow
     keep[:edge] = keep[t.size - edge :] = False
-    # Three samples in a period of the cutoff contain everything that passes the filter. A study
-    # does not need more than 12,000 samples.
+    # Three samples in a period of the cutoff contain everything that passes the filter. 12,000
+    # samples are enough for a study.
     thin = max(int(reach / (3.0 * step)), int(np.ceil(t.size / 12_000)), 1)
     rows = np.flatnonzero(keep)[::thin]
     if rows.size < 40:

@@ -36,7 +36,7 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     Whiteness is a property of the objective's own residuals. All other patterns are patterns of the
     residual force, m*a - (sum of forces), at the fitted values. Positions and forces pass the same
     filter (as in `InverseDynamics`), and standstill is left out. If machine or record do not
-    determine forces, the study uses the objective's residuals. `notices` then gives the reason.
+    determine forces, the study uses the objective's residuals, and `notices` contains the reason.
 
     A **strong** finding has a p value below 0.5 %. In addition to the other patterns, it explains
     more than 0.5 % of the residual's mean square. For this test the residual is regressed on the
@@ -121,7 +121,7 @@ def residual_study(
     """
     names = list(found.records)
     if label is not None:
-        found.number(label)  # raises an error for an unknown label
+        found.number(label)  # raises for an unknown label
         names = [label]
     objective = found.problem.objective
     if cutoff is None:

@@ -25,9 +25,9 @@ def autocorrelation_of(fits: Iterable[FitResult]) -> float:
     """Return the autocorrelation of the errors of neighbouring rows, from 0 to 0.98. The result is
     0 if white noise explains the sweep equally well, or if there are too few rows.
 
-    The autocorrelation is estimated by restricted maximum likelihood. The law with the smallest
-    AICc for white noise is used, because a law that lacks a term has autocorrelated residuals. The
-    result is the upper end of the 68 % interval, because too small a value favours laws with many
+    The autocorrelation is estimated by restricted maximum likelihood, for the law with the smallest
+    AICc for white noise, because a law that lacks a term has autocorrelated residuals. The result
+    is the upper end of the 68 % interval, because too small a value favours laws with many
     parameters, which follow the errors.
 
     **Source:** H. D. Patterson, R. Thompson, Biometrika 58(3), 1971 (restricted likelihood).
@@ -42,7 +42,7 @@ def autocorrelation_of(fits: Iterable[FitResult]) -> float:
 
     minus2log = restricted_likelihood(r, J)
     best: Any = minimize_scalar(minus2log, bounds=(0.0, 0.98), method="bounded")
-    # For white noise the difference exceeds 2.7 by chance in 1 of 20 sweeps.
+    # For white noise this difference exceeds 2.7 by chance in 1 of 20 sweeps.
     if not minus2log(0.0) - best.fun > 2.7:
         return 0.0
     farther = np.linspace(best.x, 0.98, 100)
@@ -68,10 +68,9 @@ def restricted_likelihood(
 
 
 def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
-    """Return AICc and BIC of the fit for errors with autocorrelation `rho`, one more parameter.
-
-    The law is fitted again by generalised least squares, to first order about the fit. This is
-    exact for laws that are linear in their parameters.
+    """Return AICc and BIC of the fit for errors with autocorrelation `rho`, one more parameter. To
+    first order about the fit, the law is fitted again by generalised least squares. This is exact
+    for laws that are linear in their parameters.
     """
     if rho == 0.0:
         return found.aicc, found.bic
@@ -100,11 +99,12 @@ def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, 
 
 
 OFFSET, EACH = "offset", "each direction"
-# The directions differ below the first p value, and by more than an offset below the second.
+# `_DIFFERENT`: p value below which the directions differ. `_MORE`: p value below which they differ
+# by more than an offset.
 _DIFFERENT, _MORE = 0.002, 0.02
-# A test must be significant at each of these autocorrelations whose restricted likelihood, as twice
-# the logarithm, is within _NEARLY of the largest. With these numbers, 0 of 384 symmetric sweeps
-# with white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
+# A test must be significant at each of `_CORRELATIONS` whose restricted likelihood is near the
+# largest, by `_NEARLY` in twice its logarithm. With these numbers, 0 of 384 symmetric sweeps with
+# white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
 _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
 
@@ -126,10 +126,8 @@ class Difference:
 
 def _difference(found: FitResult, kind: str) -> Difference | None:
     """Fit the model of this kind, and return the difference between the directions. Return None if
-    the model cannot be fitted, or if it does not contain a difference.
-
-    The returned difference is that of the parameter which differs most clearly. If no parameter
-    differs clearly, the friction forces are compared at the speed where they differ most clearly.
+    the model cannot be fitted, or if it does not contain a difference. The returned difference is
+    that of the parameter, or else of the friction force at one speed, which differs most clearly.
     """
     try:
         call, better = _fit_kind(found, kind)
@@ -206,14 +204,12 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
 def with_directions(
     fits: Mapping[str, FitResult],
 ) -> tuple[dict[str, FitResult], dict[str, str]]:
-    """Return `fits` with further fits if the two directions differ, and for each further fit the
-    difference in words.
-
-    The fit with the smallest AICc decides whether an offset or a law for each direction is
-    necessary. This extension is then fitted for each law.
+    """Return `fits` with further fits if the two directions differ, and the difference in words for
+    each further fit. The fit with the smallest AICc decides whether an offset or a law for each
+    direction is necessary. This extension is then fitted for each law.
     """
     out, words = dict(fits), {}
-    for _ in range(2):  # after an offset is added, the laws may still differ
+    for _ in range(2):  # after an offset is added, laws may still differ
         least = min(out.values(), key=lambda found: found.aicc, default=None)
         kind = _different(least) if least is not None else ""
         others = {n: _difference(found, kind) for n, found in fits.items() if kind}
@@ -252,7 +248,6 @@ def direction_notices(found: FitResult) -> tuple[Notice, ...]:
 
 def _different(found: FitResult) -> str:
     """Return the extension that the fit lacks: an offset, a law for each direction, or none ("").
-
     The F tests use generalised least squares. The largest p value over the likely autocorrelations
     of neighbouring rows counts. Outliers are excluded.
     """

@@ -101,11 +101,11 @@ class ComparedStructure:
       The runs are free or in closed loop, like the objective. The unit is that of the output, or
       standard deviations for several outputs.
     - `force`: root mean square residual of inverse dynamics at the fitted values [N or N.m]; NaN if
-      the records do not determine it. `mean_square` of the objective's weighted residuals.
+      the records do not determine the force. `mean_square` of the objective's weighted residuals.
     - `aic`, `bic`: criteria for `StructureComparison.n_eff` independent residuals.
     - `held_out`: errors in data left out of the fit, by ``"repeats"``, ``"speeds"`` and, for
       several records, ``"records"``.
-    - `implausible`: reasons why it cannot describe the machine; `doubts`: further remarks.
+    - `implausible`: reasons why a structure cannot describe the machine; `doubts`: other remarks.
 
     **Example:** at `Structure`.
     """
@@ -147,13 +147,12 @@ def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StructureComparison(Summarised, StructureComparisonVerbs):
-    """Structures fitted to the same records, in the given order, with the chosen one.
-
-    Print it, or draw it by `plot()`.
+    """Structures fitted to the same records, in the given order, with the chosen one. Print it, or
+    draw it by `plot()`.
 
     `best`: the structure chosen by `frictax.analysis.selection.selection_rule.choose_structure`.
-    `reason`: why this one is chosen, not those with smaller residuals. `n_eff`: effective number of
-    independent residuals. `unit`, `force_unit`: units of trajectory and force errors.
+    `reason`: why this structure is chosen, and not one with smaller residuals. `n_eff`: effective
+    number of independent residuals. `unit`, `force_unit`: units of trajectory and force errors.
 
     **Example:** at `Structure`.
     """
