@@ -28,8 +28,8 @@ def is_on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
     """Return which fitted parameters are at their lower bound and have no standard error."""
     x, low = np.asarray(found.x, float), bounds(found.problem.unknowns)
     start = np.abs(np.asarray(found.problem.x0) - low)
-    # A parameter is at its bound if its distance from the bound is at most 1 % of its value or of
-    # the distance of its start from the bound, whichever is larger.
+    # A parameter is at its bound if its distance from the bound is at most 1 % of its value, or at
+    # most 1 % of the distance between start and bound.
     return ~found.active & (x - low <= 0.01 * np.maximum(np.abs(x), start))
 
 
@@ -51,9 +51,9 @@ def draws_within_bounds(
       likelihood. The profile also gives the other parameters for each value of this parameter.
     - Errors with the covariance of `spread` (Student's t) are added to the other parameters.
     - For each further parameter at a bound, the distance d from the bound has the density exp(-(g d
-      + s d^2/2)). g and s are slope and curvature of half the linearised misfit, minimised over the
-      other parameters. Both are divided by the ratio of the variances of `spread` to the variances
-      for white residuals.
+      + s d^2/2)). Here g and s are slope and curvature of half the linearised misfit, minimised
+      over the other parameters. g and s are divided by the ratio of the variances of `spread` to
+      the variances for white residuals.
     """
     rng = np.random.default_rng(0)
     unknowns, on, x = found.problem.unknowns, found.active.copy(), np.asarray(found.x, float)
@@ -61,7 +61,7 @@ def draws_within_bounds(
     white = np.diag(found.full_covariance)[on]
     covariance = spread.covariance * np.outer(on, on)
     wider = float(np.median(np.diag(covariance)[on] / white)) if on.any() else 1.0
-    # `moved` marks the m parameters at a bound whose effect over their whole size exceeds 1 % of
+    # `moved` marks the m parameters at a bound whose total effect on the residuals exceeds 1 % of
     # the noise. `follow` (k, m): derivatives of the k other parameters with respect to these m.
     j, noise = found.full_jacobian, found.noise_scale * np.sqrt(wider)
     far = np.maximum(np.abs(x), np.abs(x - np.asarray(found.problem.x0)))
@@ -88,7 +88,7 @@ def draws_within_bounds(
     root = turn * np.sqrt(np.maximum(variances, 0.0))
     dof = float(spread.dof((gradient * on)[None])[0])
     by_factors, kept = _has_log_scale(found), list[np.ndarray]()
-    for _ in range(20):  # Draws beyond a bound are replaced by new ones.
+    for _ in range(20):  # Draws beyond a bound are replaced by new draws.
         step = np.zeros((_DRAWS, x.size))
         ends = low[moved] - x[moved], high[moved] - x[moved]
         # A Gibbs sampler with 30 sweeps draws the distances of parameters from their bounds.

@@ -106,13 +106,13 @@ def derive_from_fit(
     quantity that cannot be negative, use draws: ``found.posterior().derived(...)``.
 
     If a parameter is within three standard errors of its bound, error and interval come from draws
-    within the bounds, from the profile likelihood of this parameter. Such an interval is not
-    symmetric, and does not contain impossible values.
+    within the bounds. The profile likelihood of this parameter determines the draws. The interval
+    is not symmetric, and does not contain impossible values.
 
     **Arguments:**
 
     - `function`: computes one or several numbers from all parameters by path, with operations that
-      JAX differentiates. It can also be text: a formula such as ``"rotor.J /
+      JAX differentiates. Instead, `function` can be text: a formula such as ``"rotor.J /
       bearing.tau_pos.F_prop"``, or the name of a common quantity. The default is all common
       quantities that are defined for the machine: breakaway force or torque, Stribeck velocity,
       time constant.
@@ -289,7 +289,7 @@ class DerivedValues:
         if moves.any():
             half[moves] = self.spread.half_width(found.level, g[moves])
             dof[moves] = self.spread.dof(g[moves])
-        # Half of the interval belongs to the noise model with the widest interval, and so does the
+        # The noise model with the widest interval determines the standard error, half / t.
         # error.
         t = np.array([float(quantile(found.level, d, not np.isfinite(d))) for d in dof])
         error = half / t

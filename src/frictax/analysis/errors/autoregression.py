@@ -53,7 +53,7 @@ def select_autoregression(
     `count` samples of the products at each pair of lags. `floor`: share of white noise to add.
     """
     g = g + (floor * np.trace(g) / len(g) + 1e-200) * np.eye(len(g))
-    # One Cholesky factor contains the fits of all orders, each of which is a triangular solution.
+    # One Cholesky factor serves all orders: the fit of each order is a triangular solution.
     low = np.linalg.cholesky(g[1:, 1:])
     along = np.linalg.solve(low, g[1:, 0])
     rest = np.maximum(g[0, 0] - np.concatenate([[0.0], np.cumsum(along**2)]), 1e-200)
@@ -84,8 +84,9 @@ class Series:
         rows = np.concatenate(stretches)
         self.residuals, seen = residuals[rows], columns[rows]
         self.pull = root @ seen.T  # change of the estimates by each residual
-        # Successive rows are averaged to 300 to 20,000 averages. They contain the frequencies below
-        # `wide` [cycles per row], which have 98 % of the energy of each sensitivity.
+        # Successive rows are averaged, to between 300 and 20,000 averages. They contain the
+        # frequencies below `wide` [cycles per row], which have 98 % of the energy of each
+        # sensitivity.
         norms, wide = np.linalg.norm(self.pull, axis=1), 0.5
         power = np.abs(np.fft.rfft(self.pull[norms > 0] / norms[norms > 0, None])) ** 2
         if power.size:
@@ -193,7 +194,7 @@ def lagged_products(z: Float[np.ndarray, "n w"], most: int) -> Float[np.ndarray,
 # [1] White noise added to smooth residuals instead of `_FLOOR`, as a share of their variance.
 _SMOOTH_FLOOR = 1e-6
 # [standard deviation of the residuals] Grid of the standard deviation of a random walk at the end
-# of the record. A larger random walk would be visible.
+# of the record. A larger random walk would be visible in the residuals.
 SIZES = np.geomspace(0.02, 5.0, 24)
 
 
@@ -419,14 +420,15 @@ def _walk_waves(n: int) -> _Waves:
     return _Waves(s, c, phase, 0.25 / np.sin(phase / 2.0) ** 2, s.T @ s, s.T @ c, c.T @ c)
 
 
-# [information of white residuals] added, so that the information can be inverted
+# [information of white residuals] added to the diagonal, so that the matrix can be inverted
 _LEAST_INFORMATION = 1e-9
 # `_ROUNDS`: largest number of REML iterations. `_SETTLED`: relative change of the covariance at
 # which the iterations end.
 _ROUNDS, _SETTLED = 12, 3e-3
 _IN_TIME = ("s", "record", "Record longer, or repeat the run and use the errors of Jackknife")
 _IN_ROWS = ("rows", "sweep", "Measure the sweep again with its speeds in another order")
-# Numbers of correlation times and of degrees of freedom below which errors are rough or useless.
+# Pairs (correlation times in the record, degrees of freedom); errors are rough below the first
+# pair, and useless below the second pair.
 _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 
 
@@ -488,7 +490,7 @@ class Autoregression(LinearNoiseModel):
         parts += [w.covariances(one) for one, w in zip(series, walks, strict=True) if w]
         size = sum((v for v, _, _ in parts), np.zeros((root.shape[1],) * 2))
         prior = prior @ root.T * linear.noise
-        # Errors increase if residuals are larger where they have more effect on an estimate.
+        # Errors increase if residuals with more effect on an estimate are larger.
         of_size = of_mean = np.zeros(len(root))
         for one in series:
             w, square = one.pull**2, one.residuals**2

@@ -31,7 +31,7 @@ from .linearization import (
 )
 from .resampling import method_of, run_search, scale_weights
 
-# [1] A cluster with a larger share of the information on a direction is the only source of it.
+# [1] Share of the information on a direction above which a single cluster determines the direction.
 _ALONE = 1 - 1e-6
 
 

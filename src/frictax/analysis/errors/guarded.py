@@ -51,8 +51,8 @@ class Guarded(NoiseModel):
       its error is larger than in seven of ten records for which the usual model is right (F test).
       Without this test, the wider of two correct models would often be chosen by chance.
     - `InputNoise`, for a run whose misfit exceeds the noise of its sensors.
-    - `EncoderSteps`, for a run with rounded outputs. This model replaces the other models if all
-      outputs are rounded and no other model gives an interval more than twice as wide.
+    - `EncoderSteps`, for a run with rounded outputs. `EncoderSteps` replaces the other models if
+      all outputs are rounded and no other model gives an interval more than twice as wide.
 
     Between samples, inputs may follow straight lines or smooth curves. If the estimates differ
     between the two assumptions, this difference is added to the errors of each model.
@@ -60,8 +60,8 @@ class Guarded(NoiseModel):
     If records differ in a parameter by more than their errors (Welch's test), the interval of this
     parameter follows from the differences between whole records. A notice reports this case.
 
-    The rows of a sweep do not have times. Their errors are taken as white. The following errors are
-    added if the rows show them:
+    The rows of a sweep do not have times. Errors of rows are taken as white. The following errors
+    are added if the rows show them:
 
     - errors by `Autoregression`, with rows in order of speed in each direction, and in table order;
     - errors of one mean row by speed, if speeds differ by more than their replicates (F test);
@@ -108,7 +108,7 @@ class Guarded(NoiseModel):
         bends = np.zeros(len(linear.acts))
         if found.bends is not None:
             bends = found.bends.spread * np.array(list(found.bends.moved.values()))
-        # A smaller variance is left out, because it increases each error by less than 1 %.
+        # Smaller variances of `bends` are left out: they increase each error by less than 1 %.
         if np.any(bends**2 > 0.02 * np.diag(made[0].covariance)):
             made = [
                 dataclasses.replace(

@@ -146,9 +146,10 @@ class Linearization:
 
     @functools.cached_property
     def series(self) -> list[tuple[int, float, list[Int[np.ndarray, " _"]]]]:
-        """The residuals as one series for each channel of each record. Each series has the number
-        of its record, the time step [s], and the numbers of its residuals in order of time, in one
-        array for each section without a gap. Sweeps do not have series, unless `rows` is given.
+        """The residuals as one series for each channel of each record. A series is the number of
+        the record, the time step [s], and the numbers of the residuals in order of time. These
+        numbers are divided into one array for each section without a gap. Sweeps do not have
+        series, unless `rows` is given.
         """
         if self.rows:
             return list(self.rows)
@@ -406,7 +407,8 @@ class HAC(NoiseModel):
             np.add.at(scores, samples.sample[mine], contributions[mine])
             step = data.duration / max(data.n - 1, 1)
             # After multiplication by `turn`, white residuals give errors of 1 in each direction.
-            # Without it, an autoregression cannot separate parameters with the same effect.
+            # Without this multiplication, an autoregression cannot separate parameters with the
+            # same effect.
             summed, width = long_run_covariance(
                 scores @ turn, None if self.bandwidth is None else self.bandwidth / step
             )

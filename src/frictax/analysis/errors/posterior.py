@@ -40,7 +40,7 @@ _SECONDS = 0.5
 _ACCEPTED = 0.9  # target acceptance rate of the step size adaptation
 
 
-State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, its log density, and the gradient by u
+State = tuple[np.ndarray, np.ndarray, np.ndarray]  # coordinates u, log density, gradient by u
 
 
 class Frame(eqx.Module):
@@ -201,7 +201,7 @@ class _Chain:
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
-        # Smallest log density of a start: that of the middle - 20 - 2 for each parameter.
+        # Smallest log density of a start: 20 + 2 per parameter below that of the frame's middle.
         least = -np.inf if middle is None else middle[1] - 20.0 - 2.0 * frame.middle.size
         improbable = None
         for nearer in range(12):
@@ -422,9 +422,9 @@ def posterior(
     """Draw from the posterior density of all fitted parameters by the No-U-Turn sampler.
 
     Within the bounds, density(x) ~ S(x)**(-n/2) * prior(x). S is the sum of squared weighted
-    residuals, and n the number of independent residuals. This is a normal likelihood whose unknown
-    standard deviation (prior 1/sigma) is integrated out. An interval of `fit` is symmetric and
-    stops at a bound. The density can be skewed, and a bound cuts it off.
+    residuals, and n the number of independent residuals. The density is a normal likelihood whose
+    unknown standard deviation (prior 1/sigma) is integrated out. An interval of `fit` is symmetric
+    and stops at a bound. The density can be skewed, and a bound cuts it off.
 
     Autocorrelated residuals carry less information than their number. Therefore n is chosen so
     that, on average over all directions, the density is as wide as the standard errors of the fit.
@@ -561,8 +561,8 @@ def posterior(
 
 @functools.cache
 def _agreement() -> Callable[[Any], Any]:
-    """Return a function that computes R-hat and effective sample size. Its program is compiled once
-    for all posteriors; without compilation it takes four times as long.
+    """Return a function that computes R-hat and effective sample size. The function is compiled
+    once for all posteriors. Without compilation it takes four times as long.
     """
     from blackjax.diagnostics import ess_bulk, rhat
 

@@ -116,9 +116,9 @@ def profile_of(
 
     Unlike a linearised interval, this interval accounts for a misfit that is not a parabola, and
     for the bound of the parameter's domain. If the data do not exclude the bound, the interval
-    begins at the bound. Its upper end then has the ratio of a one-sided test, 2.71 for 95 %,
-    because the ratio at a bound is 0 in half of all cases (50:50 mixture). Otherwise the ratio is
-    3.84 at both ends, unless the interval ends at a bound.
+    begins at the bound. At a bound the ratio is 0 in half of all cases (50:50 mixture). Therefore
+    the ratio at the upper end is then that of a one-sided test, 2.71 for 95 %. Otherwise the ratio
+    is 3.84 at both ends, unless the interval ends at a bound.
 
     **Arguments:**
 
@@ -392,7 +392,7 @@ def interval_end(
                 continue
         else:
             outside = (x, root)
-        # The root can jump at a kink of the misfit. Therefore the next point avoids both ends.
+        # The root can jump at a kink of the misfit. Therefore the next point avoids both limits.
         share = 0.5
         if np.isfinite(outside[1]):
             share = (aim - inside[1]) / max(outside[1] - inside[1], 1e-300)

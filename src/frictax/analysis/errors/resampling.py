@@ -164,8 +164,8 @@ class Jackknife(NoiseModel):
     between repeats counts as error.
 
     The variance is (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of
-    freedom. The variances of several records are added. Their degrees of freedom are added too,
-    unless parameters differ by record; then the smallest number counts.
+    freedom. The variances of several records are added. The degrees of freedom of records are added
+    too. If parameters differ by record, the smallest number counts.
 
     **Arguments:** `repeats`: the number of equal parts of each record, one cycle of the motion
     each; if None, whole records are left out.

@@ -110,8 +110,8 @@ class Uncertainty(Summarised, Estimated):
     def motion(self, label: str) -> tuple[Float[np.ndarray, "*w n c"], Float[np.ndarray, "*w n c"]]:
         """Return the lower and the upper limit of the pointwise confidence band of a prediction
         [SI], by the delta method. The prediction is the one that the objective compares with record
-        `label`. The band does not include the noise of a new measurement. It is nan for samples
-        without a weight.
+        `label`. The band does not include the noise of a new measurement. The limits are nan for
+        samples without a weight.
         """
         i = self.found.number(label)
         weight = np.asarray(self.found.problem.prepared[i].weight)

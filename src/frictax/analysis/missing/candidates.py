@@ -130,7 +130,9 @@ def _clock(t: Any) -> Any:
 
 
 class _Push(AbstractSource):
-    """A part that applies `Shapes` as a force to a flange. Its drive signal is the time."""
+    """A part that applies `Shapes` as a force to a flange. The drive signal of the part is the
+    time.
+    """
 
     shapes: Shapes
     clock: Drive = eqx.field(converter=as_signal, default=_clock)
@@ -221,7 +223,7 @@ _NAMES = {
 # Terms that can only brake -> the field of a friction law that describes the same term.
 _BRAKES = {"viscous": "F_prop", "drag": "", "Stribeck": "F_Stribeck"}
 _BEARING = ("viscous", "drag")  # terms that are tried on a body without a friction law
-# Terms that describe a deviation of the friction without a physical cause.
+# Terms that describe how friction deviates, but do not name a physical cause.
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
 _OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # terms of laws, the simplest first
 _OF_STOPS = "law"  # name of the law of a mass between stops
@@ -291,7 +293,7 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     out: list[Candidate] = []
     is_held = any(isinstance(r, Record) and r.hold for r in found.records.values())
     if found.bends is not None and not is_held:
-        # The bound allows 1.5 times the interpolation error, which three samples only estimate.
+        # The bound is 1.5, because `bend_of` only estimates the interpolation error.
         out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, 1.5))
     out += _law_candidates(found)
     machine, problem = found.model, found.problem

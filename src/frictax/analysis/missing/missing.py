@@ -1,7 +1,7 @@
 """Find the terms that a fitted machine lacks: score tests of all candidates, refits of the best.
 
-`Trials` is the fitted machine with all candidates. It evaluates residuals and derivatives at any
-values, and refits with one more candidate. `_Search` tests and refits in rounds.
+`Trials` is the fitted machine with all candidates. `Trials` evaluates residuals and derivatives at
+any values, and refits with one more candidate. `_Search` tests and refits in rounds.
 """
 
 import dataclasses
@@ -45,12 +45,12 @@ from .table import Missing, MissingTerm
 _PERIODS = 45  # number of ripple periods on each grid of the search
 # Least number of ripple periods in the travel of a record. Fewer periods look like a slope.
 _LEAST_PERIODS = 3.0
-# A ripple is refitted from the `_WAVES` best periods. Their numbers of waves over the travel differ
-# by more than `_APART`.
+# A ripple is refitted from the `_WAVES` best periods. The numbers of waves over the travel differ
+# by more than `_APART` between these periods.
 _WAVES, _APART = 3, 1.2
 _DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of a refit, and factor of its changes
-# If Schwarz's criterion of two terms differs by less than this, the simpler term is preferred. Kass
-# and Raftery, JASA 90 (1995), call a larger difference very strong evidence.
+# If Schwarz's criterion of two terms differs by less than this value, the simpler term is better.
+# Kass and Raftery, JASA 90 (1995), call a larger difference very strong evidence.
 _NEARLY = 10.0
 
 
@@ -315,7 +315,7 @@ class Trials:
             for w in range(len(moved)):
                 mine = window == first + w
                 u, d, v = np.linalg.svd(starts[mine] / scale, full_matrices=False)
-                # Directions with less than 0.1 % of the largest effect are left out.
+                # Changes of a start with less than 0.1 % of the largest effect are left out.
                 large = d > 1e-3
                 parts = np.divide(u.T @ rest[mine], d, out=np.zeros_like(d), where=large)
                 out[w] = -(v.T @ parts) / scale
@@ -355,7 +355,7 @@ class _Search(Trials):
         taken: list[MissingTerm] = []
         table: _Round | None = None
         terms, untestable, start = [], (), np.nan
-        rounds = {f"round {k + 1}": 2.0**-k for k in range(most)}  # Often one round is enough.
+        rounds = {f"round {k + 1}": 2.0**-k for k in range(most)}  # often one round is enough
         for tell in work.parts(rounds).values():
             tell(f"{len(self.tried)} candidates")
             now = self.test_candidates(tell)

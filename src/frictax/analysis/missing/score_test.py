@@ -79,8 +79,8 @@ UNTESTABLE = TestResult(0.0, np.nan, np.zeros(1), np.full((1, 1), np.inf), 0.0, 
 class RefitGain:
     """The gain of a refit with a candidate.
 
-    - `p_value` of the gain for autoregressive residuals. It replaces a smaller p value that is
-      predicted from the derivatives of the candidate.
+    - `p_value` of the gain for autoregressive residuals. This p value replaces a smaller one that
+      is predicted from the derivatives of the candidate.
     - `reaches_noise`: whether the refit removes most of the misfit above the noise of the sensors.
     - `covariance` (k, k) of the candidate's coefficients, computed from the residuals of the refit.
     """
@@ -261,8 +261,8 @@ class ScoreTest:
         self, rows: list[TestResult], tries: Float[np.ndarray, " m"]
     ) -> tuple[Float[np.ndarray, " m"], int]:
         """Return a p value of each candidate, and the number of candidates that pass all tests
-        except the test by blocks. The p value is the largest over the tests, each multiplied by 1 %
-        / (significance level of the test), and corrected for the number of candidates.
+        except the test by blocks. It is the largest p value of the tests, times 1 % / (significance
+        level of the test). It is corrected for the number of candidates.
         """
         first, second, third = np.array([row.p_values for row in rows]).T
         one = np.ones(len(rows))

@@ -45,7 +45,7 @@ from .sensitivities import Sensitivities, directional_sensitivity, operating_ran
 _STEP = 1e-4  # [drive, or standard deviation of a state] step of the finite difference
 _LONG = 1 / 60  # [duration of the run] errors of sensors rarely have a longer correlation time
 
-# A function from a changed problem and the size of the change to derivatives of the residuals.
+# Function: (changed problem, size of the change) -> derivatives of the residuals by the change.
 Moved = Callable[[Problem, float], Float[np.ndarray, " n"]]
 
 

@@ -211,8 +211,8 @@ def directional_sensitivity(
     ranges: OperatingRange,
 ) -> Float[np.ndarray, " n"]:
     """Return the derivative of the weighted residuals along `way`, a direction in the coefficients
-    of the candidates, where all coefficients are 0. This takes one simulation with a tangent. The
-    candidates must not be ripples.
+    of the candidates, where all coefficients are 0. One simulation with a tangent gives this
+    derivative. The candidates must not be ripples.
     """
     at = Point(x, np.zeros(len(way)), {}, dict.fromkeys(ranges.centre, 1.0))
     each = (
@@ -252,7 +252,7 @@ def ripple_columns(
     periods: Float[Array, " m"],
 ) -> tuple[Array]:
     """Return the derivatives (m, n, 2) of the residuals of record i by the two coefficients of a
-    ripple on `body`, for each of the m periods.
+    ripple on `body`. `periods` (m,): the periods of the ripple.
     """
     begin = jnp.zeros(_start_states(problem, i))
 

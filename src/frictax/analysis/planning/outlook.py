@@ -163,7 +163,7 @@ class OutlookOptions(SweepOptions, RecordOutlookOptions, total=False):
     """All options of `outlook`."""
 
 
-# The options in the overloads of `outlook`.
+# For type checkers: the options in the overloads of `outlook`.
 if TYPE_CHECKING:
 
     class RecordOutlook(RecordOutlookOptions, total=False, extra_items=NoSuchOption): ...

@@ -42,9 +42,9 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     more than 0.5 % of the residual's mean square. For this test the residual is regressed on the
     columns of the pattern, and the columns of the other patterns are projected out. The covariance
     allows for autocorrelation [1], and the degrees of freedom follow from the effective number of
-    samples. The power of a ripple is also compared with the powers at neighbouring periods. Its p
-    value allows for the choice of the largest of many powers [2]. The test of whiteness is that of
-    Ljung and Box [3].
+    samples. The power of a ripple is also compared with the powers at neighbouring periods. The p
+    value of a ripple allows for the choice of the largest of many powers [2]. The test of whiteness
+    is that of Ljung and Box [3].
 
     **Source:** [1] D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992); [2] J. D. Scargle,
     Astrophysical Journal 263 (1982); [3] Biometrika 65 (1978).

@@ -91,9 +91,10 @@ class Comparison(Summarised):
     def as_table(
         self, unit: str = " {}", figures: int = 4, chosen: str = "<- chosen", unknown: str = "inf"
     ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return the header of the table, and its rows. `unit`: format of the unit of the force in
-        the header; `figures`: digits of forces; `chosen`: the remark on the best law; `unknown`:
-        the text for an unknown error.
+        """Return the header of the table, and its rows.
+
+        **Arguments:** `unit`: format of the unit of the force in the header; `figures`: digits of
+        forces; `chosen`: the remark on the best law; `unknown`: the text for an unknown error.
         """
         force = self.best.found.shown_force
         name = unit.format(force.name)
@@ -127,7 +128,7 @@ class CompareOptions(LawOptions, StructureOptions, total=False):
     """All options of `compare`."""
 
 
-# The options in the overloads of `compare`.
+# For type checkers: the options in the overloads of `compare`.
 if TYPE_CHECKING:
 
     class CompareLaws(LawOptions, total=False, extra_items=NoSuchOption): ...

@@ -200,8 +200,8 @@ def unfinished_refits(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
 
 class Refits:
     """Refits of one structure to parts of its records, with the compiled program of the full fit. A
-    refit begins at the user's model, or at a refit of `before` to the same part of the records. It
-    does not begin at the estimates of the full fit, because these depend on the data left out.
+    refit begins at the user's model, or at a refit of `before` to the same part of the records. The
+    estimates of the full fit are not used, because they depend on the data left out.
 
     `found`: the full fit; `before`: the fit whose estimates were the start of `found`, or None;
     `force`: the same machine with the objective `InverseDynamics`, or None.

@@ -25,9 +25,9 @@ def autocorrelation_of(fits: Iterable[FitResult]) -> float:
     """Return the autocorrelation of the errors of neighbouring rows, from 0 to 0.98. The result is
     0 if white noise explains the sweep equally well, or if there are too few rows.
 
-    The autocorrelation is estimated by restricted maximum likelihood, for the law with the smallest
-    AICc for white noise, because a law that lacks a term has autocorrelated residuals. The result
-    is the upper end of the 68 % interval, because too small a value favours laws with many
+    The autocorrelation is estimated by restricted maximum likelihood. The law with the smallest
+    AICc for white noise is used, because a law that lacks a term has autocorrelated residuals. The
+    result is the upper end of the 68 % interval, because too small a value favours laws with many
     parameters, which follow the errors.
 
     **Source:** H. D. Patterson, R. Thompson, Biometrika 58(3), 1971 (restricted likelihood).
@@ -69,8 +69,8 @@ def restricted_likelihood(
 
 def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
     """Return AICc and BIC of the fit for errors with autocorrelation `rho`, one more parameter. To
-    first order about the fit, the law is fitted again by generalised least squares. This is exact
-    for laws that are linear in their parameters.
+    first order about the fit, the law is fitted again by generalised least squares. The result is
+    exact for laws that are linear in their parameters.
     """
     if rho == 0.0:
         return found.aicc, found.bic
@@ -102,9 +102,9 @@ OFFSET, EACH = "offset", "each direction"
 # `_DIFFERENT`: p value below which the directions differ. `_MORE`: p value below which they differ
 # by more than an offset.
 _DIFFERENT, _MORE = 0.002, 0.02
-# A test must be significant at each of `_CORRELATIONS` whose restricted likelihood is near the
-# largest, by `_NEARLY` in twice its logarithm. With these numbers, 0 of 384 symmetric sweeps with
-# white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
+# A test must be significant at each of `_CORRELATIONS` for which twice the log restricted
+# likelihood is within `_NEARLY` of its largest value. With these numbers, 0 of 384 symmetric sweeps
+# with white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
 _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
 
@@ -206,7 +206,7 @@ def with_directions(
 ) -> tuple[dict[str, FitResult], dict[str, str]]:
     """Return `fits` with further fits if the two directions differ, and the difference in words for
     each further fit. The fit with the smallest AICc decides whether an offset or a law for each
-    direction is necessary. This extension is then fitted for each law.
+    direction is necessary. The offset or the second law is then fitted for each law.
     """
     out, words = dict(fits), {}
     for _ in range(2):  # after an offset is added, laws may still differ
@@ -223,10 +223,10 @@ def direction_notices(found: FitResult) -> tuple[Notice, ...]:
     """Return a notice if the two directions of a sweep differ more than the fitted model allows.
 
     F tests for an offset and for a law for each direction, to first order about the fit, detect a
-    difference. The model with this difference is then fitted. Its AICc must be lower, and the
-    interval of the difference must not contain 0. If the directions still differ after an offset by
-    the same tests, a law for each direction is tried. Fits with priors, ties, bounds or logarithmic
-    scales are not examined.
+    difference. The model with this difference is then fitted. The AICc of this model must be lower,
+    and the interval of the difference must not contain 0. If the directions still differ after an
+    offset by the same tests, a law for each direction is tried. Fits with priors, ties, bounds or
+    logarithmic scales are not examined.
     """
     other, least = None, found.aicc
     kinds = [EACH] if "offset" in found.names else [OFFSET, EACH]

@@ -64,7 +64,7 @@ def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
             (values[path] for path in (u.path, _mirror_path(u.path)) if path in values), None
         )
         if value is None or np.shape(value) != u.shape:
-            # If a table replaces another law, its values are the forces of this law at its speeds.
+            # The values of a table that replaces a law are the forces of this law.
             place, _, field = u.path.rpartition(".")
             table, law = _part(problem.setup.machine, place), setup.machine
             if not isinstance(law, AbstractLaw):

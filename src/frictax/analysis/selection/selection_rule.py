@@ -114,7 +114,7 @@ def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
         for kind in ("trajectory_squares", "force_squares"):
             squares = [getattr(row.held_out[by], kind) for row in rows]
             size = np.asarray([root_mean(s) for s in squares])
-            # The error of a failed fit is inf. The error of a structure without such errors is NaN.
+            # The error of a failed fit is inf. An error that a structure does not have is NaN.
             if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):
                 continue
             first = int(np.argmin(size))
@@ -183,7 +183,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
 
     - Friction that drives: the law falls to 0 at a speed of the record.
     - A law that rises too steeply, as a table does that follows errors at one speed of the record.
-      Its slope exceeds 5 times that of the straight line through the law, and also the mean force
+      The slope exceeds 5 times that of the straight line through the law, and also the mean force
       divided by the highest speed.
     - Parameters that the records do not identify, or a search that did not converge.
 

@@ -88,7 +88,7 @@ def compare_structures(
       `repeats`: number of equal parts of each record; `bands`: number of groups of speeds.
     - `progress` as in `fit`.
 
-    **Returns:** a `StructureComparison`. Its AIC and BIC are those of Gaussian residuals: n_eff
+    **Returns:** a `StructureComparison`. AIC and BIC are those of Gaussian residuals: n_eff
     log(mean square) plus 2 p for AIC or p log(n_eff) for BIC. Residuals of a record are
     autocorrelated, so n_eff is their effective number (`effective_sample_size`), for the fit with
     the smallest residuals. AIC and BIC rate only the fitted motion, and do not affect the choice.
