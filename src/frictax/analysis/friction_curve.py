@@ -24,9 +24,9 @@ def predict(
     """Return the sliding friction [N or N.m] at each velocity [m/s or rad/s]. At velocity 0, the
     result is the limit for slow forward motion.
 
-    If a constant force was fitted to a sweep, it is included. `contact`: name of a contact of a
-    machine; `label`: name of a record, if parameters differ by record. For a contact under a normal
-    force, the result is the friction coefficient.
+    If a constant force was fitted to a sweep, the result includes this force. `contact`: name of a
+    contact of a machine; `label`: name of a record, if parameters differ by record. For a contact
+    under a normal force, the result is the friction coefficient.
     """
     v = np.asarray(velocity, dtype=float)
     at = friction_at(found.problem, contact, np.ravel(v), label, list(found.records))

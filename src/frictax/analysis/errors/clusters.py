@@ -218,7 +218,8 @@ def compare_records(
     linear: Linearization, model: LinearNoiseModel
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
     """Return which estimates differ between records by more than their errors in the noise `model`,
-    and a notice for each of these estimates. The linearised fit to one record gives its estimates.
+    and a notice for each of these estimates. The estimates of a record are by the linearised fit to
+    the record.
     """
     found = linear.found
     shared = _is_shared(found)
@@ -276,9 +277,9 @@ def records_apart(found: FitResult) -> tuple[Notice, ...]:
     notices only if the residuals of the common fit exceed the noise, and at least two fits to a
     single record reach the noise.
 
-    Each single record is fitted by a search, because the linearised common fit is not valid for
-    values far from the common ones. The search begins at the start of the common fit. If it does
-    not reach the noise, a second search begins at the result of the common fit.
+    Each single record is fitted by a search, because the linearised common fit is not valid far
+    from the common values. The search begins at the start of the common fit. If its residuals
+    exceed the noise, a second search begins at the result of the common fit.
     """
     whole, problem = found.certificate, found.problem
     if whole is None or whole.at_noise or len(problem.prepared) < 2 or problem.priors:

@@ -281,8 +281,8 @@ def _dof_of_widest(
 
 
 def _in_order(linear: Linearization) -> list[Linearization]:
-    """Return the rows as series: in order of speed, and in the order of the table if it differs.
-    Outliers are removed, because two outliers in neighbouring rows look like an autocorrelation.
+    """Return the rows as series: in order of speed, and in the order of the table if that order
+    differs. Outliers are removed, because two neighbouring ones look like an autocorrelation.
     """
     found, record = linear.found, linear.samples.record
     sweeps, r = list(found.records.values()), linear.residuals
@@ -372,9 +372,9 @@ def _autocorrelation_not_excluded(
     intervals of `spread` are too narrow. `allows`: whether `spread` allows for autocorrelation.
 
     The test compares the sum of squares of generalised least squares, for this autocorrelation,
-    with the sum of squares of ordinary least squares. The distribution of their ratio and the
-    widths of the intervals are computed from 999 draws of autocorrelated errors. For any number of
-    rows, the test wrongly excludes this autocorrelation in 3 % of the sweeps that have it.
+    with the sum of squares of ordinary least squares. The distribution of this ratio and the widths
+    of the intervals are computed from 999 draws of autocorrelated errors. For any number of rows,
+    the test wrongly excludes this autocorrelation in 3 % of the sweeps that have it.
     """
     found, wider = linear.found, np.zeros(len(linear.acts))
     rows, told = int(np.sum(linear.counted)), linear.acts

@@ -234,7 +234,7 @@ def linearize(found: FitResult) -> Linearization:
 
 def influence_residuals(found: FitResult) -> tuple[Float[np.ndarray, " n"], float]:
     """Return the influence function of the loss at each residual, and its mean slope. For least
-    squares these are the residuals and 1.
+    squares, the result is the residuals and 1.
     """
     loss, noise, r = found.problem.loss, found.noise_scale, found.full_residuals
     if loss.rounds == 1:
@@ -245,7 +245,7 @@ def influence_residuals(found: FitResult) -> tuple[Float[np.ndarray, " n"], floa
 
 
 def varies_by_record(problem: Problem) -> bool:
-    """Return whether a parameter has a value of its own for each record."""
+    """Return whether a parameter has a separate value for each record."""
     return any(u.record is not None for u in problem.unknowns if not u.hidden)
 
 
@@ -308,9 +308,9 @@ def long_run_covariance(
     """Return the covariance of the sum of n successive terms, divided by n, and the bandwidth
     [samples]. Each term has p components with mean 0.
 
-    An autoregression of order 1 removes most of the dependence (prewhitening). The covariances of
-    the prewhitened terms are added with the weights of the quadratic spectral kernel over
-    `bandwidth` samples, by default chosen from the data. Then the autoregression is restored.
+    An autoregression of order 1 removes most of the dependence (prewhitening). Their covariances
+    are added with the weights of the quadratic spectral kernel over `bandwidth` samples, by default
+    chosen from the data. Then the effect of the autoregression is restored.
 
     **Source:** D. W. K. Andrews, Econometrica 59 (1991), equations 2.7, 5.3, 6.2, 6.4; D. W. K.
     Andrews, J. C. Monahan, Econometrica 60 (1992), section 3.

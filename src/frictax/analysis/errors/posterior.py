@@ -47,8 +47,8 @@ class Frame(eqx.Module):
     """Coordinates u in which the density is approximately a standard normal: w = middle + root u,
     and values x(w) within their bounds.
 
-    Far from its bound, x is linear in w with the slope `scale`. Otherwise, parameters of which only
-    a combination is identifiable would lie on a curved ridge of the density.
+    Far from its bound, x is linear in w with the slope `scale`. Without this linearity, parameters
+    of which only a combination is identifiable would lie on a curved ridge of the density.
     """
 
     lower: Float[np.ndarray, " q"]

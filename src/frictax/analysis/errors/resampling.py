@@ -39,7 +39,7 @@ def run_search(
 
 
 def method_of(found: FitResult) -> LevenbergMarquardt:
-    """Return the method of the fit, or a new `LevenbergMarquardt` if it is another method."""
+    """Return the method of the fit, or `LevenbergMarquardt` if the fit has another method."""
     if isinstance(found.method, LevenbergMarquardt):
         return found.method
     return LevenbergMarquardt(tolerance=1e-3)

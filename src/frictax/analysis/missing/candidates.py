@@ -130,9 +130,7 @@ def _clock(t: Any) -> Any:
 
 
 class _Push(AbstractSource):
-    """A part that applies `Shapes` as a force to a flange. The drive signal of the part is the
-    time.
-    """
+    """A part that applies `Shapes` as a force to a flange, with the time as drive signal."""
 
     shapes: Shapes
     clock: Drive = eqx.field(converter=as_signal, default=_clock)

@@ -106,7 +106,7 @@ class Likelihood:
     def p_value(self, at: list[int]) -> float:
         """Return the p value of the columns `at`.
 
-        With a random walk, this is twice the smaller of two p values. For the first one, the
+        With a random walk, the result is twice the smaller of two p values. For the first one, the
         variance of the random walk is fitted without the columns. For the second one, the variance
         is refitted, and the degrees of freedom are the number of slow components of the random walk
         above the noise. With input noise, only the first p value is used, because the size of the
@@ -127,7 +127,9 @@ class Likelihood:
         return min(2.0 * min(of_walk, p), 1.0)
 
     def _p_value(self, after: Fitted, k: int, most: float) -> float:
-        """Return the p value of k columns, fitted in `after`, with at most `most` dof."""
+        """Return the p value of k columns, fitted in `after`. `most`: limit of the degrees of
+        freedom.
+        """
         assert self.before is not None
         n = sum(one.count for one in self.channels)
         dof = max(min(after.effective - self.p - k, most), 2.0)

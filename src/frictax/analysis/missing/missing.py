@@ -486,7 +486,7 @@ class _Search(Trials):
 
     def simplest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
         """Return the simplest of the candidates that are nearly as good as the best by Schwarz's
-        criterion, and a list of the others. `refits`: root mean square residual by candidate.
+        criterion, and a list of the other ones. `refits`: root mean square residual by candidate.
         """
         score = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
         least = min(score.values())

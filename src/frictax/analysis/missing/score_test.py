@@ -260,9 +260,9 @@ class ScoreTest:
     def combine(
         self, rows: list[TestResult], tries: Float[np.ndarray, " m"]
     ) -> tuple[Float[np.ndarray, " m"], int]:
-        """Return a p value of each candidate, and the number of candidates that pass all tests
-        except the test by blocks. It is the largest p value of the tests, times 1 % / (significance
-        level of the test). It is corrected for the number of candidates.
+        """Return a combined p value for each candidate, and the number of candidates that pass all
+        tests except the test by blocks. The combined p value is the largest value of p times 1 % /
+        (significance level) over the tests, corrected for the number of candidates.
         """
         first, second, third = np.array([row.p_values for row in rows]).T
         one = np.ones(len(rows))
@@ -275,7 +275,7 @@ class ScoreTest:
 
 class CandidateTests:
     """Tests of candidates by the sensitivities at one point. `plain`: residuals and columns without
-    the part that fitted parameters explain; `white`: the same after whitening.
+    the part that fitted parameters explain; `white`: these residuals and columns, whitened.
     """
 
     def __init__(self, test: ScoreTest, seen: Sensitivities) -> None:
@@ -297,7 +297,7 @@ class CandidateTests:
 
     def leaves_white_noise(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
         """Return whether the residuals of `seen` are white noise after a fit of the columns `at`:
-        uncorrelated, and even over frequencies and blocks of time. `rows`: their indices.
+        uncorrelated, and even over frequencies and blocks of time. `rows`: their numbers.
         """
         left = np.zeros(len(self.left))
         left[seen.rows] = seen.without(at)

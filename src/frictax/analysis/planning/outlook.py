@@ -182,8 +182,8 @@ def outlook(model: Machine, data: Data, **options: Unpack[RecordOutlook]) -> Out
 
 @lists_options(OutlookOptions, {"by": None, **DEFAULTS})
 def outlook(model: Any, data: Any, **options: Any) -> Outlook:
-    """Predict the standard errors of a fit of `model` to `data`, the combinations of parameters
-    that it cannot distinguish, and experiments that can.
+    """Predict the standard errors of a fit of `model` to `data`. Find combinations of parameters
+    that the fit cannot distinguish, and experiments that can distinguish them.
 
     The expected errors are computed at the start values, from the residuals of a first fit. A
     parameter is weak if its error exceeds half of its size or half of its distance from its bound.

@@ -280,7 +280,7 @@ def free_run(
 
     The parameters of the drawn machines have normal errors. With `Jackknife` errors, the machines
     differ as much as the repeats of the motion. With other errors, the machines differ by the
-    standard errors of the parameters. A parameter that is drawn beyond its bound is set to it.
+    standard errors of the parameters. A parameter drawn beyond its bound is set to the bound.
 
     **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an
     `Uncertainty` of this fit, by default that of the fit's own errors; `objective`: by default
@@ -392,7 +392,7 @@ def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
 
 def _changes(data: Record, machine: Any) -> tuple[list[tuple[str, float, float]], tuple[str, ...]]:
     """Return the changes and the drives. Each change has a text, an additional force [N or N.m],
-    and a factor on friction. Drives are the force inputs, or the torque inputs if there are none.
+    and a factor on friction. Drives are the force inputs, or the torque inputs without such inputs.
     """
     out, units = [], {n: data.units[n].si_name for n in data.inputs}
     pushes = "N" if "N" in units.values() else "N.m"

@@ -76,9 +76,9 @@ class Validation:
       fitted to the record; `from_measured`, `from_given`: root mean square for the smoothed
       measured start, and for the start values of the machine; `units` of the outputs.
     - `start`: the fitted start, an `Estimate` for each position and speed; `measured`: the smoothed
-      start by name. If fitted and measured start differ much, the fitted start compensates for
-      errors of the parameters. If no start is both a parameter of the machine and measured, `start`
-      is empty and `rms` is `from_measured`.
+      measured start by name. If fitted and measured start differ much, the fitted start compensates
+      for errors of the parameters. If no start is both a parameter of the machine and measured,
+      `start` is empty and `rms` is `from_measured`.
     """
 
     label: str

@@ -120,8 +120,9 @@ def finding_of(
 
 
 def direction_means(x: Series, c: Columns) -> Finding:
-    """Find the mean residuals in forward and backward motion. Equal means indicate an offset of the
-    force, or friction that differs by direction. Opposite means indicate more or less friction.
+    """Find the mean residuals by direction. Equal means indicate an offset of the force, or
+    friction that differs by direction. Opposite means indicate too much or too little friction in
+    the model.
     """
     label = ("direction of motion", "")
     if x.v is None:

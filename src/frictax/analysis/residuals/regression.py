@@ -157,7 +157,7 @@ def regress(
     covariance is that of sums of autocorrelated terms (`long_run_covariance`). The Wald statistic
     W/k is compared with Fisher's F with k and m - k degrees of freedom. m is the effective number
     of samples for this covariance. With the number of all samples, a few periods of a slow error
-    would seem significant. Unless `in_time`, samples are independent, like rows of a sweep.
+    would seem significant. Without `in_time`, as for sweeps, samples are independent.
     """
     from scipy.stats import f as fisher
 

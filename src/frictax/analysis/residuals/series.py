@@ -53,8 +53,8 @@ class Series:
 
 def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     """Return the missing force on each body: m*a - (sum of forces), after one zero-phase low-pass.
-    Samples within 1/cutoff of a standstill are left out, because the filter mixes the friction
-    before and after it. **Raises:** `ValueError` if motion or machine do not determine forces.
+    Samples within 1/cutoff of a standstill are left out, because the filter mixes friction before
+    and after a standstill. **Raises:** `ValueError` if motion or machine do not determine forces.
     """
     record, number = found.records[label], found.number(label)
     setup = found.problem.setup_at(jnp.asarray(found.x), number)

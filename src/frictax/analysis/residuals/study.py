@@ -38,13 +38,13 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     filter (as in `InverseDynamics`), and standstill is left out. If machine or record do not
     determine forces, the study uses the objective's residuals, and `notices` contains the reason.
 
-    A **strong** finding has a p value below 0.5 %. In addition to the other patterns, it explains
-    more than 0.5 % of the residual's mean square. For this test the residual is regressed on the
-    columns of the pattern, and the columns of the other patterns are projected out. The covariance
-    allows for autocorrelation [1], and the degrees of freedom follow from the effective number of
-    samples. The power of a ripple is also compared with the powers at neighbouring periods. The p
-    value of a ripple allows for the choice of the largest of many powers [2]. The test of whiteness
-    is that of Ljung and Box [3].
+    A **strong** finding has a p value below 0.5 %. In addition to the other patterns, the finding
+    explains more than 0.5 % of the residual's mean square. For this test the residual is regressed
+    on the columns of the pattern, and the columns of the other patterns are projected out. The
+    covariance allows for autocorrelation [1], and the degrees of freedom follow from the effective
+    number of samples. The power of a ripple is also compared with the powers at neighbouring
+    periods. The p value of a ripple allows for the choice of the largest of many powers [2]. The
+    test of whiteness is that of Ljung and Box [3].
 
     **Source:** [1] D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992); [2] J. D. Scargle,
     Astrophysical Journal 263 (1982); [3] Biometrika 65 (1978).

@@ -155,7 +155,7 @@ def compare(
 
 @lists_options(CompareOptions, _DEFAULTS)
 def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | StructureComparison:
-    """Fit several laws to one sweep and choose one by AICc; or compare structures on records.
+    """Fit several laws to one sweep and choose one by AICc, or compare structures on records.
 
     `frictax.analysis.selection.structures.compare_structures` describes the comparison of
     structures and its options: `objective`, `start`, `engine`, `cutoff`, `repeats`, `bands`.

@@ -49,7 +49,7 @@ class Folds:
         self.record, self.place, self.speed = map(np.asarray, (record, place, speed))
 
     def piece_of_residuals(self, problem: Problem) -> Int[np.ndarray, " m"]:
-        """Return for each residual of a problem with these records the number of its piece."""
+        """Return for each residual of `problem` the number of the piece that contains it."""
         pieces = [x.astype(float) for x in self.piece_of_samples]
         return Samples(problem).spread_out(pieces).astype(int)
 
@@ -112,7 +112,7 @@ def sliding_speed(
     ends: tuple[str, str | None], speeds: Mapping[str, np.ndarray]
 ) -> Float[np.ndarray, " n"] | None:
     """Return the velocity of the first end of a contact relative to the second end or the housing;
-    None if it is not measured.
+    None if a velocity is not measured.
     """
     bodies = [end.split(".")[0] for end in ends if end is not None]
     if not all(body in speeds for body in bodies):

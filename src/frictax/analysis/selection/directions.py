@@ -127,7 +127,8 @@ class Difference:
 def _difference(found: FitResult, kind: str) -> Difference | None:
     """Fit the model of this kind, and return the difference between the directions. Return None if
     the model cannot be fitted, or if it does not contain a difference. The returned difference is
-    that of the parameter, or else of the friction force at one speed, which differs most clearly.
+    that of the parameter that differs most clearly. If no parameter differs clearly, friction at
+    one speed is compared.
     """
     try:
         call, better = _fit_kind(found, kind)
@@ -159,7 +160,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
 
 @dataclasses.dataclass(frozen=True)
 class _SizedDifference:
-    """A difference `size`, half the width of its interval, and the words that precede it."""
+    """A difference `size`, half the width of its interval, and the words before the size."""
 
     what: str
     size: float

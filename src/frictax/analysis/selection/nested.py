@@ -20,8 +20,8 @@ def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
     """Search each model a second time, starting from the best fit of a model that it contains.
     Return the better fits.
 
-    A model contains another one if it has the same misfit at trial values: estimates of the other
-    model, with further parameters at a bound, 0, or equal to those of the other direction.
+    A model contains another one if both have the same misfit at trial values: estimates of the
+    other model, with further parameters at a bound, at 0, or equal to those of the other direction.
     """
     out: dict[str, FitResult] = {}
     for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):

@@ -182,7 +182,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     """Return the reasons why a fit cannot describe the machine.
 
     - Friction that drives: the law falls to 0 at a speed of the record.
-    - A law that rises too steeply, as a table does that follows errors at one speed of the record.
+    - A law that rises too steeply, such as a table that follows errors at one speed of the record.
       The slope exceeds 5 times that of the straight line through the law, and also the mean force
       divided by the highest speed.
     - Parameters that the records do not identify, or a search that did not converge.
@@ -217,7 +217,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
 
 
 def doubts(found: FitResult) -> tuple[str, ...]:
-    """Return doubts about a fit that do not make it implausible: values at their bounds."""
+    """Return doubts about a plausible fit: values at their bounds."""
     at_bound = [e.name for e in found.estimates if e.knowledge is Knowledge.AT_BOUND]
     return (f"at its bound: {join_names(at_bound)}",) if at_bound else ()
 

@@ -261,8 +261,8 @@ def default_structures(
       contact with a law for each direction, such as `f_pos` and `f_neg`.
     - `record`: its highest speed, smoothed at `cutoff` [Hz], is the last node of the tables.
     - `free`: further parameters that every structure fits, such as ``["mass.m"]``.
-    - `nodes` >= 3: number of evenly spaced speeds of a table. The smoothness prior on second
-      differences has a scale of a tenth of the friction.
+    - `nodes` >= 3: number of evenly spaced speeds of a table. The scale of the smoothness prior on
+      second differences is a tenth of the friction.
 
     **Returns:** structures by name, for `compare`.
 

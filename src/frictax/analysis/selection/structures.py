@@ -76,7 +76,7 @@ def compare_structures(
     - one of several records, if every parameter is common to the records.
 
     `selection_rule.choose_structure` describes the rule of the choice. If a structure contains
-    another one, its search is repeated from the result of the other, so it never fits worse.
+    another one, it is also searched from the result of the contained one, so it never fits worse.
 
     **Arguments:**
 
