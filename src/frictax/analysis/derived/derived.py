@@ -188,9 +188,7 @@ def requested_quantities(
     unit: str | Sequence[str],
     record: int | None,
 ) -> tuple[Callable[[Any], Array], list[str], list[str], bool]:
-    """Return a function from the setup to the requested quantities (k,), their names, their units,
-    and whether a single number was requested.
-    """
+    """Return a function that computes the quantities, names, units, and if one was requested."""
     known = {title: (of, si) for title, of, si in _common(found)}
     if function is None:  # Infinite quantities such as 1/fexp at fexp = 0 are left out.
         machine = found.problem.setup_at(jnp.asarray(found.x), record).machine
@@ -282,7 +280,6 @@ class DerivedValues:
     def with_names(
         self, found: FitResult, names: Sequence[str], units: Sequence[str], scalar: bool
     ) -> Derived:
-        """Return the quantities with names and units."""
         g, k = self.gradient, len(self.value)
         half, dof = np.zeros(k), np.full(k, np.inf)
         moves = np.any(g != 0, axis=1)

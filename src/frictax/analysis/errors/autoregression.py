@@ -26,8 +26,8 @@ _FLOOR = 1e-4  # [1] white noise added to band-limited residuals, as a share of 
 
 @dataclasses.dataclass(frozen=True)
 class AutoregressiveModel:
-    """An autoregression with coefficients `phi` and innovations of the variance `noise`.
-    `information`: inverse covariance of `phi`, times `noise`.
+    """An autoregression: coefficients `phi`, their inverse covariance times `noise`
+    (`information`), and the variance `noise` of the innovations.
     """
 
     phi: Float[np.ndarray, " m"]
@@ -36,7 +36,6 @@ class AutoregressiveModel:
 
     @classmethod
     def white(cls, variance: float) -> "AutoregressiveModel":
-        """Return the model of white noise."""
         return cls(np.zeros(0), variance, np.zeros((0, 0)))
 
     @functools.cached_property
@@ -124,9 +123,9 @@ class Series:
     def fit_noise(
         self, moved: np.ndarray, taken: np.ndarray, floor: float = _FLOOR
     ) -> Float[np.ndarray, "c c"]:
-        """Fit the autoregression to the residuals after the estimates are changed by `moved`.
-        Return the Gram matrix of the whitened residuals and columns. `taken`: covariance of the
-        estimates, which restores the variance that the fit removed.
+        """Fit the autoregression to the residuals after a change `moved` of the estimates. Return
+        the Gram matrix of the whitened residuals and columns. `taken`: covariance of the estimates,
+        which restores the variance that the fit removed.
         """
         v = np.concatenate([[1.0], -moved])
         weight = np.outer(v, v)
@@ -141,9 +140,9 @@ class Series:
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the covariance of the estimates that the noise of this series causes; its changes
-        if the autoregressive coefficients change by one standard deviation along each principal
-        axis; and the number of rows that determine this covariance.
+        """Return the covariance of the estimates due to the noise of this series, its changes for
+        changes of the coefficients by one standard deviation along each principal axis, and its
+        number of rows.
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))
@@ -547,9 +546,9 @@ def _degrees_of_freedom(
 
 
 def _fit_all(series: list[Series], information: np.ndarray, *, wander: bool) -> list[Walk | None]:
-    """Fit all autoregressions by restricted likelihood, until the covariance of the estimates
-    converges. Return the random walk of each series, or None; without `wander` always None.
-    `information`: other information about the estimates.
+    """Fit all autoregressions by restricted likelihood, and return the random walk of each series,
+    or None. Without `wander`, random walks are not tried. `information`: further information about
+    the estimates.
     """
     columns = len(information)
     taken, moved = np.zeros((columns, columns)), np.zeros(columns)

@@ -175,9 +175,7 @@ def _satterthwaite(
     of_data: Float[np.ndarray, "p p"],
     directions: Float[np.ndarray, "m p"],
 ) -> Float[np.ndarray, " m"]:
-    """Return the degrees of freedom for `directions`, linear combinations (m, p) of the estimates.
-    `share`, `lifted`: matrices of each cluster from `bias_reduced`.
-    """
+    """Return the degrees of freedom for `directions`, linear combinations of the estimates."""
     out = [np.zeros(0)]
     for c in np.array_split(directions, len(directions) // 500 + 1):
         b = c @ root
@@ -218,8 +216,7 @@ def compare_records(
     linear: Linearization, model: LinearNoiseModel
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
     """Return which estimates differ between records by more than their errors in the noise `model`,
-    and a notice for each of these estimates. The estimates of a record are by the linearised fit to
-    the record.
+    and a notice for each of them. Each record is fitted by the linearised fit.
     """
     found = linear.found
     shared = _is_shared(found)
@@ -248,9 +245,7 @@ def _find_differences(
     dof: Float[np.ndarray, "k p"],
     known: Bool[np.ndarray, "k p"],
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
-    """Return for which estimates the `values` of k records differ, and a notice for each of these
-    estimates. `known`: whether a record identifies an estimate.
-    """
+    """Return which `known` estimates differ between records, and a notice for each of them."""
     differ, notices = np.zeros(known.shape[1], bool), []
     tests = max(int(np.sum(known.sum(axis=0) > 1)), 1)
     unknowns = [u for u in found.problem.unknowns if not u.hidden for _ in u.names]

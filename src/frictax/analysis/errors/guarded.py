@@ -142,9 +142,7 @@ class Guarded(NoiseModel):
 
 
 def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
-    """Return the widest errors of a fit to sweeps: those of white noise, and those of the further
-    noise models in `Guarded` that the rows support.
-    """
+    """Return the widest errors of a fit to sweeps, by the noise models in `Guarded` for sweeps."""
     found = linear.found
     parts, where = [White().spread(found)], [np.ones(len(found.x), bool)]
     forces = np.concatenate([np.ravel(p.weight * p.measured) for p in found.problem.prepared])
@@ -218,8 +216,8 @@ def _widest(
     guard: int,
     notices: tuple[Notice, ...],
 ) -> CovarianceEstimate:
-    """Return the widest intervals of the noise models `parts`. `where` (parts, q): whether a model
-    applies to a parameter; `guard`: index of the guard in `parts`, 0 without a guard.
+    """Return the widest intervals of `parts`. `where` (parts, q): whether a noise model applies to
+    a parameter; `guard`: index of the guard in `parts`, 0 without a guard.
     """
     level = found.level
     of_each = Memoized(functools.partial(_half_widths_of_parts, parts, where, guard))
@@ -355,9 +353,7 @@ def _average_replicates(
 
 
 def _with_white_draws(linear: Linearization) -> Float[np.ndarray, "n k"]:
-    """Return the residuals as first column, then the residuals of the same fit to 199 draws of
-    white normal noise. Probabilities from these columns have a resolution of 0.5 %.
-    """
+    """Return the residuals, and those of the same fit to 199 draws of white noise, as columns."""
     root, _ = linear.axes
     basis, _ = np.linalg.qr(linear.jacobian @ root)
     noise = np.random.default_rng(0).standard_normal((len(linear.residuals), 199))

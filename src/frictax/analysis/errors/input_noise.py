@@ -179,9 +179,8 @@ def has_noisy_inputs(found: FitResult) -> bool:
 
 
 def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
-    """Return the standard deviation of the noise of each input of each record. The result is 0 for
-    noise below 0.1 % of the standard deviation of the input, and for pulses and stairs of fewer
-    than 32 levels.
+    """Return the standard deviation of the noise of each input of each record; 0 for noise below
+    0.1 % of the standard deviation of the input, and for pulses and stairs of fewer than 32 levels.
     """
     out = []
     for prepared in found.problem.prepared:
@@ -197,9 +196,8 @@ def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
 
 @pytree_dataclass
 class Whitened(LinearNoiseModel):
-    """The noise model of residuals that the objective has whitened by a covariance of its own. The
-    variance of these residuals is 1, or larger if the covariance is incomplete, for example if a
-    term is missing.
+    """The noise model of residuals that the objective has whitened by a covariance of its own. If
+    this covariance is incomplete, for example without a missing term, the variance exceeds 1.
     """
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:

@@ -175,9 +175,7 @@ class Linearization:
         return out
 
     def to_all_parameters(self, one: CovarianceEstimate) -> CovarianceEstimate:
-        """Return the covariance of all fitted parameters, including starts of windows, from the
-        covariance `one` of the estimates.
-        """
+        """Convert the covariance of the estimates to that of all parameters and window starts."""
         covariance = self.follow @ one.covariance @ self.follow.T
         hidden, full = ~self.found.shown, self.found.full_covariance
         if hidden.any():
@@ -199,9 +197,7 @@ def _dof_of_all(
 
 
 def linearize(found: FitResult) -> Linearization:
-    """Return the linearised fit. The start of a window changes only the residuals of this window,
-    and is projected out of these residuals.
-    """
+    """Return the linearised fit, with each window start projected out of its window."""
     problem, rows = found.problem, found.n
     (r, slope), samples, shown = influence_residuals(found), Samples(found.problem), found.shown
     follow = np.diag(found.active.astype(float))[:, shown]

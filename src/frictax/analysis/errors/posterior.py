@@ -195,9 +195,8 @@ class _Chain:
                 state = np.linalg.solve(root, w - frame.middle), value, slope
 
     def draw_start(self, key: Any, frame: Frame) -> State:
-        """Return a random first state in the frame. If its simulation fails, or if its density is
-        very low, the state is drawn again, closer to the middle of the frame. The density is low
-        and flat, for example, where nothing moves.
+        """Return a random first state. If its simulation fails or its density is very low, as where
+        nothing moves, the state is drawn again, closer to the middle of the frame.
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
@@ -561,9 +560,7 @@ def posterior(
 
 @functools.cache
 def _agreement() -> Callable[[Any], Any]:
-    """Return a function that computes R-hat and effective sample size. The function is compiled
-    once for all posteriors. Without compilation it takes four times as long.
-    """
+    """Return a compiled function that computes R-hat and effective sample size of draws."""
     from blackjax.diagnostics import ess_bulk, rhat
 
     return interruptible_jit(lambda x: (rhat(x), ess_bulk(x)))

@@ -301,7 +301,6 @@ class _LikelihoodRatio:
         return minimize_with_fixed(self.found.problem, z, which, x, self.noise, dof)
 
     def ratios(self, costs: np.ndarray) -> np.ndarray:
-        """Convert costs to likelihood ratios."""
         variance = 2.0 * self.least / self.found.dof if self.noise == 1.0 else self.noise**2
         return 2.0 * (costs - self.least) / variance / self.stretch
 
@@ -340,7 +339,7 @@ def _variance_ratio(
     found: FitResult, places: list[int], by: NoiseModel | Uncertainty | None
 ) -> tuple[float, float]:
     """Return the ratio of the variances by the noise model and for white residuals, in the worst
-    direction of some parameters. Also return the smallest degrees of freedom of the noise model.
+    direction of the parameters `places`, and the smallest degrees of freedom of the noise model.
     """
     account = by.by if isinstance(by, Uncertainty) else Guarded() if by is None else by
     if isinstance(account, White):

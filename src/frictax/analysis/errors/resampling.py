@@ -32,9 +32,7 @@ def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
 def run_search(
     problem: Problem, method: Any, z: Any, steps: int, noise: Any = 1.0, dof: Any = 1.0
 ) -> Any:
-    """Run `steps` iterations of a search from the coordinates `z`, and return its final state. The
-    first iteration only evaluates the residuals.
-    """
+    """Return the state of a search after `steps` iterations; the first only evaluates residuals."""
     return advance_search(problem, method, begun(problem, z), steps, noise, dof)
 
 
@@ -48,9 +46,9 @@ def method_of(found: FitResult) -> LevenbergMarquardt:
 def refit_with_counts(
     found: FitResult, counts: Float[np.ndarray, "k m"], z: np.ndarray | None = None
 ) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
-    """Refit k times; in refit i, the square of residual j counts `counts[i, j]` times. Return all
-    fitted parameters of each refit, and whether each search converged. The searches start at the
-    result of the fit, or at the coordinates `z`, and use the compiled program of the fit.
+    """Refit k times, from the result of the fit or from the coordinates `z`; in refit i, the square
+    of residual j counts `counts[i, j]` times. Return all fitted parameters of each refit, and
+    whether each search converged.
     """
     problem = found.problem
     noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
@@ -72,8 +70,8 @@ def refit_with_counts(
 def minimize_with_fixed(
     problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
 ) -> tuple[Array, Array, Array]:
-    """Minimise the cost with the parameters that `which` marks (bool, one for each coordinate)
-    fixed at `values`. Return the coordinates, the cost, and all fitted parameters.
+    """Minimise the cost, with the parameters that `which` marks fixed at `values`. Return the
+    coordinates, the cost, and all fitted parameters.
     """
 
     def evaluate(z: Array) -> tuple[Array, Array]:

@@ -395,9 +395,7 @@ def laws_of(machine: Any) -> dict[str, bool]:
 
 
 def bodies_of(machine: Any) -> dict[str, bool]:
-    """Return a dict: name of a body -> whether the body rotates. A user's machine with one degree
-    of freedom has the body "axis".
-    """
+    """Return a dict: body -> whether it rotates. The body of an `AbstractAxis` is "axis"."""
     if isinstance(machine, Mechanism):
         return {n: bool(p.rotational) for n, p in machine.named_parts() if isinstance(p, BODIES)}
     if isinstance(machine, AbstractAxis):
@@ -433,9 +431,7 @@ def augmented_setup(
     periods: Mapping[str, Any],
     ranges: OperatingRange,
 ) -> Setup:
-    """Return the setup with all candidates and their coefficients `c`. Compliances are not
-    included, because they act on the outputs.
-    """
+    """Return the setup with the coefficients `c` of all candidates, except those of compliances."""
     values = {one: c[k : k + one.size] for one, k in zip(tried, first_columns(tried), strict=True)}
     held = {one.of: get(setup, one.of) + v[0] for one, v in values.items() if one.kind == "held"}
     setup = replace(setup, held)
@@ -464,7 +460,6 @@ def _with_forces(
     periods: Mapping[str, Any],
     ranges: OperatingRange,
 ) -> Any:
-    """Return the machine with the candidate forces and ripples on its bodies."""
     pushes = {}
     for body, rotational in bodies_of(machine).items():
         own = [one for one in values if one.kind == "force" and one.of == body]

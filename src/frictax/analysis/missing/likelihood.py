@@ -127,9 +127,7 @@ class Likelihood:
         return min(2.0 * min(of_walk, p), 1.0)
 
     def _p_value(self, after: Fitted, k: int, most: float) -> float:
-        """Return the p value of k columns, fitted in `after`. `most`: limit of the degrees of
-        freedom.
-        """
+        """Return the p value of k columns. `most`: upper limit of the degrees of freedom."""
         assert self.before is not None
         n = sum(one.count for one in self.channels)
         dof = max(min(after.effective - self.p - k, most), 2.0)
@@ -137,9 +135,7 @@ class Likelihood:
         return float(fdtrc(k, dof, gain * max(n - self.p - k, 1) / k))
 
     def maximize(self, more: list[int], same: list[_State] | None = None) -> Fitted:
-        """Maximise the likelihood with the columns `more` over all coefficients. `same`: states
-        whose variances of the random walks are used instead of fitted ones.
-        """
+        """Maximise the likelihood with columns `more`, with the random walks of `same` if given."""
         whole = [0, *range(1, 1 + self.p), *more]
         states = [one.begin for one in self.channels]
         steps = [None if same is None else s.ratio * s.noise for s in same or states]

@@ -220,9 +220,7 @@ class Trials:
         return out
 
     def refit(self, which: int) -> tuple[float, Point, Evaluation]:
-        """Refit with a candidate in the model. Return the smallest sum of squares, its point, and
-        the evaluation at this point.
-        """
+        """Refit with a candidate. Return the smallest sum of squares, its point and evaluation."""
         one = self.tried[which]
         best = self.refit_from(which, self.point)
         for period in self.other_periods.get(one.of, []) if one.kind == "wave" else []:
@@ -232,9 +230,7 @@ class Trials:
         return best
 
     def settle(self) -> None:
-        """Fit the starts of windows, which the fit took from the measurement. Otherwise the starts
-        alone would reduce the misfit in a refit with any candidate.
-        """
+        """Fit the starts of windows, so that they do not improve a refit with any candidate."""
         if self.has_windows:
             _, self.point, _ = self.refit_from(None, self.point)
 
@@ -350,7 +346,6 @@ class _Search(Trials):
     """Rounds of tests and refits. Each round adds one term to the model."""
 
     def run(self, work: Work, most: int = 3) -> Missing:
-        """Search in at most `most` rounds."""
         self.settle()
         taken: list[MissingTerm] = []
         table: _Round | None = None
@@ -478,15 +473,13 @@ class _Search(Trials):
         return tuple(terms), tuple(weak)
 
     def schwarz(self, i: int, square: float) -> float:
-        """Return Schwarz's criterion of a model with candidate i and the mean square residual
-        `square`, divided by the number of independent residuals.
-        """
+        """Return Schwarz's criterion with candidate i, divided by `independent`."""
         n = self.independent
         return float(np.log(max(square, 1e-300)) + self.tried[i].numbers * np.log(n) / n)
 
     def simplest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
         """Return the simplest of the candidates that are nearly as good as the best by Schwarz's
-        criterion, and a list of the other ones. `refits`: root mean square residual by candidate.
+        criterion, and the remaining ones. `refits`: root mean square residual by candidate.
         """
         score = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
         least = min(score.values())
@@ -495,9 +488,7 @@ class _Search(Trials):
         return best, [i for i in near if i != best]
 
     def stiffness_in_series(self, one: _Round) -> MissingTerm | None:
-        """Return a stiffness in series with a body if it explains clearly more than the best
-        candidate and more than chance, otherwise None.
-        """
+        """Return a stiffness in series with a body if it is clearly the best candidate."""
         best = min(split_bodies(self.found), key=lambda split: split.cost, default=None)
         if best is None:
             return None
@@ -521,9 +512,8 @@ class _Search(Trials):
         )
 
     def stiffness_on_windows(self, refits: Collection[int]) -> Missing | None:
-        """Refit a fit on windows by free runs. Return the new table if it names a stiffness in
-        series, otherwise None. Free runs are used if a compliance was refitted, or if there is no
-        such candidate.
+        """Refit a fit on windows by free runs, unless compliances are candidates but none was
+        refitted. Return the new table if it names a stiffness in series, otherwise None.
         """
         soft = {i for i, one in enumerate(self.tried) if one.kind == "compliance"}
         free = None if soft and soft.isdisjoint(refits) else refit_by_free_runs(self.found)
@@ -535,8 +525,7 @@ class _Search(Trials):
         self, rows: list[TestResult], plain: Projected
     ) -> tuple[list[int], dict[int, list[str]]]:
         """Sort the candidates into classes that the record can distinguish. Return the leader of
-        each class, best first, and the names of the other candidates in each class. The leader is
-        the simplest candidate that explains nearly as much as the best of its class.
+        each class, the simplest of its best candidates, and the names of the others in each class.
         """
         score = {i: self.schwarz(i, 1.0 - r.explained) for i, r in enumerate(rows) if r.own > 0}
         order = sorted(score, key=score.__getitem__)

@@ -227,14 +227,11 @@ class ScoreTest:
         return simulate_input_noise(self._found)
 
     def correlated_share(self, left: Float[np.ndarray, " n"]) -> float:
-        """Return the correlation time of the residuals `left` divided by the length of the channel,
-        for the channel with the largest ratio.
-        """
+        """Return the largest ratio of correlation time to length over the channels of `left`."""
         series = (left[np.concatenate(channel)] for channel in self.stretches)
         return max(integrated_autocorrelation_time(x) / x.size for x in series)
 
     def at(self, seen: Sensitivities) -> "CandidateTests":
-        """Return the tests of candidates for the sensitivities at one point."""
         return CandidateTests(self, seen)
 
     def refit_gain(self, before: Sensitivities, after: Sensitivities) -> RefitGain:
@@ -410,8 +407,8 @@ def _sensor_noise(found: FitResult) -> float:
 
 
 def score_statistics(plain: Projected, white: Projected, at: list[int], before: bool) -> TestResult:
-    """Return the score test of the columns `at`. `before`: whether the spread of the score is
-    computed from the residuals without the candidate, instead of those with the candidate.
+    """Return the score test of the columns `at`. `before`: whether the residuals without the
+    candidate, not those with it, give the spread of the score.
     """
     own = float(np.min(plain.own[at]))
     if not (own > UNEXPLAINED and np.all(np.isfinite(plain.tried[:, at]))):

@@ -176,9 +176,7 @@ def _records(problem: Problem) -> list[PreparedRecord]:
 
 
 def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each residual the derivatives by the start of its window, and the number of this
-    window (-1 without windows).
-    """
+    """Return for each residual the derivatives by its window's start, and its window (-1: none)."""
     problem, objective = found.problem, found.problem.objective
     shapes = [np.shape(p.weight) for p in problem.prepared]
     if not isinstance(objective, Windows):

@@ -210,9 +210,8 @@ def directional_sensitivity(
     way: Float[np.ndarray, " k"],
     ranges: OperatingRange,
 ) -> Float[np.ndarray, " n"]:
-    """Return the derivative of the weighted residuals along `way`, a direction in the coefficients
-    of the candidates, where all coefficients are 0. One simulation with a tangent gives this
-    derivative. The candidates must not be ripples.
+    """Return the derivative of the weighted residuals along `way`, a direction of the coefficients
+    of candidates without ripples, by one simulation. All coefficients are 0.
     """
     at = Point(x, np.zeros(len(way)), {}, dict.fromkeys(ranges.centre, 1.0))
     each = (
@@ -251,9 +250,7 @@ def ripple_columns(
     body: str,
     periods: Float[Array, " m"],
 ) -> tuple[Array]:
-    """Return the derivatives (m, n, 2) of the residuals of record i by the two coefficients of a
-    ripple on `body`. `periods` (m,): the periods of the ripple.
-    """
+    """Return the derivatives (m, n, 2) of the residuals of record i by a ripple of each period."""
     begin = jnp.zeros(_start_states(problem, i))
 
     def columns(period: Array) -> Array:

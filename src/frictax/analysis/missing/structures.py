@@ -166,9 +166,7 @@ def _with_drag(
 def _with_force(
     machine: Mechanism, name: str, part: Any, free: list[str], *fields: str
 ) -> tuple[Mechanism, list[str]]:
-    """Return the machine with one more part, whose `fields` are free. Underscores are added to the
-    name of the part until the name is new.
-    """
+    """Return the machine with one more part, whose `fields` are free, under a new name."""
     while name in machine.names:
         name += "_"
     return _with_part(machine, name, part), [*free, *(f"{name}.{field}" for field in fields)]
@@ -322,9 +320,7 @@ def refit_by_free_runs(found: FitResult) -> FitResult | None:
 
 
 def _is_plain(found: FitResult) -> bool:
-    """Return whether a mechanism was fitted to records, without priors, ties, parameters that
-    differ by record, and parameters of sensors.
-    """
+    """Return whether only common, untied parameters of a mechanism were fitted, without priors."""
     problem = found.problem
     return (
         isinstance(found.model, Mechanism)
@@ -341,9 +337,7 @@ def _is_white(found: FitResult) -> bool:
 
 
 def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
-    """Return the free parameters of `split`, the machine with two halves of `body`: the fitted
-    parameters, and those of the spring.
-    """
+    """Return the free parameters of `split`: the fitted ones, and those of the spring."""
     far, joint = _FAR.format(body), _JOINT.format(body)
     free = [f"{joint}.c", f"{joint}.d"]
     for u in found.problem.unknowns:
@@ -359,8 +353,7 @@ def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
 
 def split_body(machine: Mechanism, body: str, c: float) -> Mechanism:
     """Return `machine` with `body` split into two halves, with a spring of stiffness `c` between.
-    The drives and the name of the body stay with the first half. All other parts are attached to
-    the second half.
+    Only the drives and the name of the body stay with the first half.
     """
     rotational = bool(bodies_of(machine)[body])
     inertia = "J" if rotational else "m"

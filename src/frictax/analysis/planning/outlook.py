@@ -395,9 +395,9 @@ def _weak_notices(
     remedies: Mapping[str, tuple[Remedy, ...]],
     asked: Sequence[str],
 ) -> list[Notice]:
-    """Return notices on weak parameters: on at most two combinations of parameters whose relative
-    error is above one half, and on the best experiment for each weak parameter. `weakest`:
-    estimates, their covariance, and the sizes of their values; `asked`: weak parameters.
+    """Return notices on at most two combinations of parameters with relative errors above one half,
+    and on the best experiment for each parameter in `asked`. `weakest`: estimates, their
+    covariance, and the sizes of their values.
     """
     out = list[Notice]()
     if weakest is not None:

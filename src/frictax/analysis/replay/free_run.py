@@ -82,9 +82,7 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
 def simulate_beside(
     setup: Setup, prepared: PreparedRecord, t: Any, engine: Any, delayed: frozenset[str]
 ) -> tuple[Motion, np.ndarray, np.ndarray]:
-    """Return the motion of a machine with the inputs of a record, and the modes before and after
-    each event, (events, contacts).
-    """
+    """Return the motion with a record's inputs, and the modes before and after each event."""
     ys, modes, forces, before, after, count, ended = _run(setup, prepared, engine, delayed)
     result = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(Result.successful), [ended])
     names = contact_names(setup.machine)

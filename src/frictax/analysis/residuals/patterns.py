@@ -78,9 +78,7 @@ def subject(x: Series) -> str:
 
 
 def ending(found: Regressed, x: Series) -> str:
-    """Return the end of a sentence: the fractions of the mean square that the pattern and that
-    noise explain.
-    """
+    """Return the end of a sentence: the fractions that the pattern and that noise explain."""
     size = float(np.sqrt(found.hidden * np.mean(x.e**2)))
     verdict = (
         ""
@@ -121,8 +119,7 @@ def finding_of(
 
 def direction_means(x: Series, c: Columns) -> Finding:
     """Find the mean residuals by direction. Equal means indicate an offset of the force, or
-    friction that differs by direction. Opposite means indicate too much or too little friction in
-    the model.
+    friction that differs by direction. Opposite means indicate wrong friction in the model.
     """
     label = ("direction of motion", "")
     if x.v is None:

@@ -132,9 +132,7 @@ def sweep_series(found: FitResult, label: str) -> Series:
 
 
 def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Return for each channel of the objective its name, the numbers of its samples in order, and
-    measured - predicted at these samples.
-    """
+    """Return for each channel its name, the numbers of its samples, and measured - predicted."""
     i = found.number(label)
     prepared, samples = found.problem.prepared[i], Samples(found.problem)
     assert isinstance(prepared, PreparedRecord)

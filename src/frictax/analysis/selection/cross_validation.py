@@ -21,6 +21,7 @@ from ..errors.resampling import run_search, scale_weights
 _STEPS = 30  # largest number of iterations of a refit
 _LEFT_OUT = {"repeats": "a repeat", "speeds": "a band of speeds", "records": "a record"}
 
+# The number of the fold that leaves out each piece of the records, and the names of the folds.
 Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
 
 
@@ -54,9 +55,7 @@ class Folds:
         return Samples(problem).spread_out(pieces).astype(int)
 
     def repeats(self, parts: int) -> Fold:
-        """Return folds that leave out one of `parts` equal parts of each record: the fold of each
-        piece of the records, and the names of the folds.
-        """
+        """Return folds that leave out one of `parts` equal parts of each record."""
         return _number_folds(
             self.record * parts + np.floor(self.place * parts).astype(int),
             lambda f: f"part {f % parts + 1} of {parts}",
@@ -111,9 +110,7 @@ def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " 
 def sliding_speed(
     ends: tuple[str, str | None], speeds: Mapping[str, np.ndarray]
 ) -> Float[np.ndarray, " n"] | None:
-    """Return the velocity of the first end of a contact relative to the second end or the housing;
-    None if a velocity is not measured.
-    """
+    """Return the velocity between the ends of a contact; None if a velocity is not measured."""
     bodies = [end.split(".")[0] for end in ends if end is not None]
     if not all(body in speeds for body in bodies):
         return None

@@ -68,9 +68,8 @@ def restricted_likelihood(
 
 
 def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
-    """Return AICc and BIC of the fit for errors with autocorrelation `rho`, one more parameter. To
-    first order about the fit, the law is fitted again by generalised least squares. The result is
-    exact for laws that are linear in their parameters.
+    """Return AICc and BIC for errors with autocorrelation `rho`, which counts as a parameter. The
+    law is fitted again by generalised least squares, linearised about the fit.
     """
     if rho == 0.0:
         return found.aicc, found.bic
@@ -173,9 +172,7 @@ class _SizedDifference:
 
 
 def _force_differences(better: FitResult) -> list[_SizedDifference]:
-    """Return forward minus backward friction at speeds within the range of both directions, with
-    intervals for white errors.
-    """
+    """Return forward minus backward friction at common speeds, with intervals for white errors."""
     sweep, out = better.sweep, []
     speeds = [np.abs(sweep.velocity[sweep.velocity * way > 0]) for way in (1.0, -1.0)]
     ends = max(v.min() for v in speeds), min(v.max() for v in speeds)
@@ -206,8 +203,8 @@ def with_directions(
     fits: Mapping[str, FitResult],
 ) -> tuple[dict[str, FitResult], dict[str, str]]:
     """Return `fits` with further fits if the two directions differ, and the difference in words for
-    each further fit. The fit with the smallest AICc decides whether an offset or a law for each
-    direction is necessary. The offset or the second law is then fitted for each law.
+    each further fit. The fit with the smallest AICc decides whether all laws get an offset, or a
+    law for each direction.
     """
     out, words = dict(fits), {}
     for _ in range(2):  # after an offset is added, laws may still differ
@@ -249,8 +246,8 @@ def direction_notices(found: FitResult) -> tuple[Notice, ...]:
 
 def _different(found: FitResult) -> str:
     """Return the extension that the fit lacks: an offset, a law for each direction, or none ("").
-    The F tests use generalised least squares. The largest p value over the likely autocorrelations
-    of neighbouring rows counts. Outliers are excluded.
+    The F tests use generalised least squares without outliers, and the largest p value over the
+    likely autocorrelations of neighbouring rows.
     """
     problem, model = found.problem, found.start
     declared = {p.path: p.declaration for p in parameters(problem.setup.machine)}

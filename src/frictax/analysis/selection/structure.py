@@ -136,7 +136,6 @@ class ComparedStructure:
 
 
 def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
-    """Return the row of a comparison with this name."""
     known = {row.name: row for row in rows}
     if name not in known:
         raise UnknownName(
@@ -175,7 +174,6 @@ class StructureComparison(Summarised, StructureComparisonVerbs):
     _repr_html_ = Verb("frictax.report.cards:structures_html")
 
     def _summary(self) -> Summary:
-        """Return the table, with a line for each remark and the reason."""
         head, rows = structures_rows(self)
         sides = "l" + "r" * (len(head) - 2) + "l"
         sentences = [*(f"! {remark}" for remark in remarks(self)), self.reason]
@@ -184,7 +182,6 @@ class StructureComparison(Summarised, StructureComparisonVerbs):
 
 
 def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the header and the rows of the table."""
     unit, size = _handy(made.unit, [row.trajectory for row in made.rows])
     left_out = [held.trajectory_rms for row in made.rows for held in row.held_out.values()]
     as_output = made.best.found.problem.objective.in_units_of_outputs()

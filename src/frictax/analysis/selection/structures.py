@@ -270,9 +270,7 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
 def check_structures(
     structures: Any, objective: Any, repeats: Any, bands: Any
 ) -> dict[str, Structure]:
-    """Return the structures by name. Raise `ValueError` without structures, and for an objective
-    that cannot predict data left out.
-    """
+    """Return the structures by name. Raise `ValueError` for invalid structures or options."""
     if not isinstance(structures, Mapping) or not structures:
         raise ValueError(
             f"`compare` of records needs structures by name, got {structures!r}. "
