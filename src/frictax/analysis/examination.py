@@ -28,11 +28,9 @@ _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 class Examination:
     """The results that a report shows in addition to the fit.
 
-    - `study` of the residuals, and `outlook` at the start values. A result that cannot be computed
-      is None, and `notices` contains the reason.
+    - `study` of the residuals, `outlook` at the start values; None, with a notice, if they fail.
     - `motions`: record -> the free run that is compared with the record.
-    - `missing`: the missing terms; None unless a notice reports that the residuals exceed the
-      noise.
+    - `missing`: the missing terms; None unless a notice reports residuals above the noise.
     """
 
     study: ResidualStudy | None

@@ -1,7 +1,4 @@
-"""Quantities derived from parameters: common quantities of a machine, functions, arithmetic as
-text, and tied parameters. Errors follow from the delta method, from profiles near bounds, or from
-draws.
-"""
+"""Quantities derived from parameters, with errors: common ones, functions, texts, and ties."""
 
 import ast
 import contextlib

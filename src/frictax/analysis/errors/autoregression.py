@@ -1,7 +1,5 @@
-"""Autocorrelated residuals of a run: autoregression by restricted likelihood, with a random walk.
-
-`Series` contains the residuals of one output of one record. `random_walk_noise` finds the random
-walk in a series. `Autoregression` is the noise model that computes standard errors from all series.
+"""Noise model of autocorrelated residuals: an autoregression, by restricted likelihood, with a
+random walk of the sensor's zero.
 """
 
 import dataclasses
@@ -224,17 +222,15 @@ def random_walk_noise(
     others: Float[np.ndarray, "c c"],
 ) -> Walk | None:
     """Return the random walk in the noise of `series`, and refit the autoregression of the series.
-    Return None if noise without a random walk explains the residuals equally well.
+    Return None if noise without a random walk explains the residuals equally well. `moved`,
+    `taken`: see `Series.fit_noise`; `others`: information from other series and priors.
 
     White noise hides a random walk with small steps, except for the slowest components of the walk.
     These components are too few for Schwarz's criterion to select an autoregression, but slow
-    parameters (a constant force, an initial value) depend on them. The method maximises the
-    restricted likelihood over the variance of the random walk. The other noise is first white, and
-    then an autoregression of the residuals without the random walk. The maximum is compared with
-    the likelihood of an autoregression alone.
-
-    `moved`, `taken`: see `Series.fit_noise`; `others`: the information about the estimates from the
-    other series and from priors.
+    parameters (a constant force, an initial value) depend on them. Therefore the restricted
+    likelihood is maximised over the variance of the random walk, and compared with that of an
+    autoregression alone. The other noise is first white, and then an autoregression of the
+    residuals without the random walk.
 
     **Source:** local level: A. C. Harvey, *Forecasting, Structural Time Series Models and the
     Kalman Filter* (1989), chapter 2; components of a random walk: the Karhunen-Loève expansion.

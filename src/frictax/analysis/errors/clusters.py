@@ -1,7 +1,4 @@
-"""Errors from differences between windows, blocks of time, or records (cluster-robust).
-
-`Clustered` is the noise model. `compare_records` tests whether records agree in a parameter.
-"""
+"""Errors from differences between windows, blocks of time, or records (cluster-robust)."""
 
 import dataclasses
 import functools

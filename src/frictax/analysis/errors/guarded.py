@@ -1,7 +1,4 @@
-"""The default noise model: the model of the objective, a guard, and known sources of errors.
-
-For sweeps, tests on the rows decide which errors are added to those of white noise.
-"""
+"""The default noise model: the model of the objective, a guard, and known sources of errors."""
 
 import dataclasses
 import functools
@@ -367,10 +364,9 @@ def _autocorrelation_not_excluded(
     """Return a notice if the rows are compatible with an autocorrelation of 0.8 at which the
     intervals of `spread` are too narrow. `allows`: whether `spread` allows for autocorrelation.
 
-    The test compares the sum of squares of generalised least squares, for this autocorrelation,
-    with the sum of squares of ordinary least squares. The distribution of this ratio and the widths
-    of the intervals are computed from 999 draws of autocorrelated errors. For any number of rows,
-    the test wrongly excludes this autocorrelation in 3 % of the sweeps that have it.
+    The test compares the sum of squares of generalised least squares with that of ordinary least
+    squares. Their ratio and the intervals are simulated by 999 draws of autocorrelated errors. The
+    test wrongly excludes this autocorrelation in 3 % of the sweeps that have it.
     """
     found, wider = linear.found, np.zeros(len(linear.acts))
     rows, told = int(np.sum(linear.counted)), linear.acts

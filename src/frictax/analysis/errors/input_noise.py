@@ -1,6 +1,4 @@
-"""Errors of the estimates that known errors of the recorded channels cause: noise of inputs,
-interpolation, encoder steps, and the noise of positions in the weak form of inverse dynamics.
-"""
+"""Noise models of known errors of channels: input noise, rounding, and position noise."""
 
 import dataclasses
 from typing import Any

@@ -1,6 +1,4 @@
-"""The linearised fit, the base classes of noise models, and the models `White` and `HAC`
-(covariance of sums of autocorrelated terms).
-"""
+"""The linearised fit, the base classes of noise models, and the models `White` and `HAC`."""
 
 import abc
 import dataclasses

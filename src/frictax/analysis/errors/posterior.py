@@ -1,8 +1,4 @@
-"""Posterior density of all fitted parameters, by the No-U-Turn sampler.
-
-`Posterior` contains the draws, and `posterior` computes them. `run_chains` runs the sampler:
-several chains, each in its own thread.
-"""
+"""Posterior density of all fitted parameters, by chains of the No-U-Turn sampler."""
 
 import dataclasses
 import functools

@@ -1,8 +1,4 @@
-"""The catalogue of candidate terms, and the machine that contains all of them with coefficient 0.
-
-The file begins with the shapes of the terms, as laws and as forces on a body. `Candidate` and
-`catalogue` follow, then `augmented_setup`, in which the coefficients are parameters.
-"""
+"""The catalogue of candidate terms, and the machine that contains them with coefficient 0."""
 
 import dataclasses
 import types

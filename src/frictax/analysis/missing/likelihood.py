@@ -1,8 +1,4 @@
-"""Likelihood-ratio tests of candidates with autoregressive noise, and the noise in windows.
-
-`Likelihood` fits noise and coefficients by maximum likelihood, without and with a candidate.
-`window_autoregression` estimates the noise of residuals whose windows have fitted starts.
-"""
+"""Likelihood-ratio tests of candidates with autoregressive noise, and the noise in windows."""
 
 import dataclasses
 
@@ -279,14 +275,12 @@ _WINDOW_ROUNDS, _SETTLED = 15, 1e-3
 def window_autoregression(
     columns: Sensitivities, stretches: list[Int[np.ndarray, " _"]]
 ) -> AutoregressiveModel:
-    """Return the autoregression of the residuals on `stretches` by restricted likelihood, with
-    `noise` in squares of weighted residuals. The method restores the variance that window starts
-    and fitted parameters absorbed. The tried columns are not used.
+    """Return the autoregression of the residuals in the sections `stretches`, with `noise` in
+    squares of weighted residuals, by restricted likelihood. The tried columns are not used.
 
     A fitted start absorbs the slowest components of the residuals of its window. If the correlation
     time is half a window, the residuals look almost uncorrelated, and slow terms seem significant.
-
-    `stretches`: the row numbers of sections without gaps, which may continue from window to window.
+    Restricted likelihood restores the variance that starts and parameters absorb.
 
     **Source:** D. A. Harville, Journal of the American Statistical Association 72 (1977).
     """

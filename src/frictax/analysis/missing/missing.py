@@ -1,8 +1,4 @@
-"""Find the terms that a fitted machine lacks: score tests of all candidates, refits of the best.
-
-`Trials` is the fitted machine with all candidates. `Trials` evaluates residuals and derivatives at
-any values, and refits with one more candidate. `_Search` tests and refits in rounds.
-"""
+"""Find the terms that a fitted machine lacks: score tests of all candidates, refits of the best."""
 
 import dataclasses
 from collections.abc import Collection

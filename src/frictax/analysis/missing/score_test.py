@@ -1,8 +1,4 @@
-"""Score tests of candidate terms: does a term explain the residuals better than coloured noise?
-
-`Projected` contains residuals and columns without the part that the fitted parameters explain.
-`ScoreTest` belongs to a fit, `CandidateTests` to the sensitivities at one point.
-"""
+"""Score tests of candidate terms: does a term explain the residuals better than coloured noise?"""
 
 import dataclasses
 import functools
@@ -79,8 +75,7 @@ UNTESTABLE = TestResult(0.0, np.nan, np.zeros(1), np.full((1, 1), np.inf), 0.0, 
 class RefitGain:
     """The gain of a refit with a candidate.
 
-    - `p_value` of the gain for autoregressive residuals. This p value replaces a smaller one that
-      is predicted from the derivatives of the candidate.
+    - `p_value` of the gain for autoregressive residuals, which replaces a smaller prediction.
     - `reaches_noise`: whether the refit removes most of the misfit above the noise of the sensors.
     - `covariance` (k, k) of the candidate's coefficients, computed from the residuals of the refit.
     """

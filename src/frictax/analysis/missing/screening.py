@@ -1,8 +1,4 @@
-"""Quick tests when a fit is printed: for a missing force, and for motion outside a friction table.
-
-`screen_missing_force` tests forces without refits. `check_table_range` finds motions that leave the
-range of the table of a friction law.
-"""
+"""Quick tests when a fit is printed: for a missing force, and motion outside a friction table."""
 
 import dataclasses
 from collections.abc import Callable, Iterator

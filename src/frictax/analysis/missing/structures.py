@@ -1,6 +1,4 @@
-"""Machines with a missing term as a part, for `fx.compare`; and fits of a machine whose body is
-split into two halves with a spring between.
-"""
+"""Machines with a missing term as a part, for `fx.compare`, and fits with a body split in two."""
 
 import dataclasses
 from collections.abc import Iterator

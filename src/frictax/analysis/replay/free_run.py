@@ -1,6 +1,4 @@
-"""Free runs compared with a record: the motion and contact modes of a fitted machine (`motion`), of
-a machine before any fit (`preview`), and the effect of parameter errors.
-"""
+"""Free runs compared with a record: of a fitted machine, or of a machine before any fit."""
 
 import dataclasses
 from collections import Counter

@@ -1,6 +1,4 @@
-"""Predictions of records by a fitted machine: scores, records that were not fitted, records left
-out of the fit, and transfer to another condition.
-"""
+"""Predictions of records by a fitted machine: scores, new records, records left out, transfer."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,4 @@
-"""Autocorrelated errors of the rows of a sweep, ``e[i] = rho*e[i-1] + w[i]`` with w white noise;
-and tests whether a sweep of both directions needs an offset, or a law for each direction.
-"""
+"""Autocorrelated errors of the rows of a sweep, and tests of differences between its directions."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
@@ -92,7 +90,7 @@ def _linearise(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.ndar
 
 
 def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, "n ..."]:
-    """Return linear combinations of the rows of `x` whose errors are independent."""
+    """Whiten rows whose errors are e[i] = rho*e[i-1] + w[i] with white noise w."""
     first = np.sqrt(1.0 - rho**2) * x[:1]
     return np.concatenate([first, x[1:] - rho * x[:-1]])
 

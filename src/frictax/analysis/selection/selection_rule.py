@@ -1,6 +1,4 @@
-"""The rule that chooses one of several structures, the sentence on the reason, and the checks
-whether a fitted law is plausible at the recorded speeds.
-"""
+"""The rule that chooses one of several structures, and checks whether a law is plausible."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
