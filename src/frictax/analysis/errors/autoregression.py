@@ -138,9 +138,9 @@ class Series:
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the covariance of the estimates due to the noise of this series, its changes for
-        changes of the coefficients by one standard deviation along each principal axis, and its
-        number of rows.
+        """Return the covariance of the estimates due to the noise of this series; its changes if
+        the coefficients change by one standard deviation along each principal axis; and the number
+        of rows.
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))

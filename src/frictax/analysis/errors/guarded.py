@@ -365,7 +365,7 @@ def _autocorrelation_not_excluded(
     intervals of `spread` are too narrow. `allows`: whether `spread` allows for autocorrelation.
 
     The test compares the sum of squares of generalised least squares with that of ordinary least
-    squares. Their ratio and the intervals are simulated by 999 draws of autocorrelated errors. The
+    squares. The ratio and the intervals are simulated by 999 draws of autocorrelated errors. The
     test wrongly excludes this autocorrelation in 3 % of the sweeps that have it.
     """
     found, wider = linear.found, np.zeros(len(linear.acts))

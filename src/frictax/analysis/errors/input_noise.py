@@ -177,8 +177,8 @@ def has_noisy_inputs(found: FitResult) -> bool:
 
 
 def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
-    """Return the standard deviation of the noise of each input of each record; 0 for noise below
-    0.1 % of the standard deviation of the input, and for pulses and stairs of fewer than 32 levels.
+    """Return the standard deviation of the noise of each input of each record. Noise below 0.1 % of
+    the input's standard deviation, pulses, and stairs of fewer than 32 levels give 0.
     """
     out = []
     for prepared in found.problem.prepared:

@@ -302,9 +302,9 @@ def long_run_covariance(
     """Return the covariance of the sum of n successive terms, divided by n, and the bandwidth
     [samples]. Each term has p components with mean 0.
 
-    An autoregression of order 1 removes most of the dependence (prewhitening). Their covariances
-    are added with the weights of the quadratic spectral kernel over `bandwidth` samples, by default
-    chosen from the data. Then the effect of the autoregression is restored.
+    An autoregression of order 1 removes most of the dependence (prewhitening). The covariances of
+    whitened terms are added with the weights of the quadratic spectral kernel over `bandwidth`
+    samples, by default chosen from the data. Then the effect of the autoregression is restored.
 
     **Source:** D. W. K. Andrews, Econometrica 59 (1991), equations 2.7, 5.3, 6.2, 6.4; D. W. K.
     Andrews, J. C. Monahan, Econometrica 60 (1992), section 3.

@@ -338,8 +338,8 @@ def _check_level(found: FitResult, level: float | None) -> float:
 def _variance_ratio(
     found: FitResult, places: list[int], by: NoiseModel | Uncertainty | None
 ) -> tuple[float, float]:
-    """Return the ratio of the variances by the noise model and for white residuals, in the worst
-    direction of the parameters `places`, and the smallest degrees of freedom of the noise model.
+    """Return the largest ratio of the variances by the noise model and for white residuals, over
+    directions of the parameters `places`. Also return the smallest degrees of freedom.
     """
     account = by.by if isinstance(by, Uncertainty) else Guarded() if by is None else by
     if isinstance(account, White):
