@@ -64,6 +64,7 @@ class Guarded(NoiseModel):
     - errors of one mean row by speed, if speeds differ by more than their replicates (F test);
     - errors by the squares of single residuals, for a parameter whose error is then larger than in
       four of five draws of white noise.
+
     **Arguments:** `blocks`: the number of blocks of all records together.
 
     **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951); see

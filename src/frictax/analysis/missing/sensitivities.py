@@ -250,7 +250,7 @@ def ripple_columns(
     body: str,
     periods: Float[Array, " m"],
 ) -> tuple[Array]:
-    """Return the derivatives (m, n, 2) of the residuals of record i by a ripple of each period."""
+    """Return the derivatives (m, n, 2) of record i by the 2 coefficients of a ripple per period."""
     begin = jnp.zeros(_start_states(problem, i))
 
     def columns(period: Array) -> Array:

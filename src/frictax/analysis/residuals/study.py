@@ -112,8 +112,8 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
 def residual_study(
     found: FitResult, label: str | None = None, *, cutoff: float | None = None
 ) -> ResidualStudy:
-    """Return the patterns in the residuals of a fit: autocorrelation, speed, position,
-    direction, time, and ripple. See `ResidualStudy`.
+    """Return the patterns in the residuals of a fit: autocorrelation, speed, position, direction,
+    time, and ripple. See `ResidualStudy`.
 
     The rows of a sweep have a speed and, if both directions were measured, a direction. `label`:
     name of one record, by default all records; `cutoff` [Hz] of the filter for the missing force,

@@ -201,8 +201,8 @@ def with_directions(
     fits: Mapping[str, FitResult],
 ) -> tuple[dict[str, FitResult], dict[str, str]]:
     """Return `fits` with further fits if the two directions differ, and the difference in words for
-    each further fit. The fit with the smallest AICc decides whether all laws get an offset, or a
-    law for each direction.
+    each further fit. The fit with the smallest AICc decides whether the further fits have an
+    offset, or a law for each direction.
     """
     out, words = dict(fits), {}
     for _ in range(2):  # after an offset is added, laws may still differ
