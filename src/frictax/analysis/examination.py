@@ -1,4 +1,6 @@
-"""Results that the report of a fit adds: residual study, motions, outlook and missing terms."""
+"""Results that a report shows in addition to the fit: residual study, motions, outlook, missing
+terms.
+"""
 
 import dataclasses
 import itertools
@@ -24,12 +26,11 @@ _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examination:
-    """The results that the report of a fit adds to the fit.
+    """The results that a report shows in addition to the fit.
 
-    - `study` of the residuals, and `outlook` at the start values of the fit. Each of them
-      equals None if it cannot be computed; `notices` then contains the reason.
+    - `study` of the residuals, `outlook` at the start values; None, with a notice, if they fail.
     - `motions`: record -> the free run that is compared with the record.
-    - `missing`: the missing terms; None if no notice reports that the residuals exceed noise.
+    - `missing`: the missing terms; None unless a notice reports residuals above the noise.
     """
 
     study: ResidualStudy | None
@@ -40,7 +41,7 @@ class Examination:
 
 
 def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examination:
-    """Compute the additional results for the fit `found` in the threads of `pool`."""
+    """Return the `Examination` of the fit `found`, computed in the threads of `pool`."""
     objective = found.problem.objective
     free = objective if isinstance(objective, FreeRun) else None
     records = [label for label, record in found.records.items() if isinstance(record, Record)]
@@ -58,8 +59,8 @@ def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examina
     expected = pool.submit(run_counted, outlook_of, found)
     lacking = pool.submit(run_counted, found.missing) if left else None
     motions = {label: result_of(job) for label, job in runs.items()}
-    # The residual study fails if too few samples move, and the outlook fails if the run from the
-    # start values fails. The fit is valid in both cases, so a notice replaces the failed result.
+    # The residual study fails if the machine moves in too few samples. The outlook fails if the run
+    # from the start values fails. The fit is valid in both cases, so a notice replaces the result.
     studied, not_studied = _unless_refused(study, "residuals-not-studied")
     before, not_expected = _unless_refused(expected, "outlook-not-asked")
     said = *not_studied, *not_expected

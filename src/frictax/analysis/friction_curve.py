@@ -21,10 +21,10 @@ from frictax.programs import interruptible_jit
 def predict(
     found: FitResult, velocity: Any, contact: str | None = None, label: str | None = None
 ) -> Float[np.ndarray, " n"]:
-    """Return the sliding friction [N or N.m] at each velocity [m/s or rad/s]. At velocity 0 it is
-    the limit for slow forward motion.
+    """Return the sliding friction [N or N.m] at each velocity [m/s or rad/s]. At velocity 0, the
+    result is the limit for slow forward motion.
 
-    The friction of a sweep includes a constant force if one was fitted. `contact`: name of a
+    If a constant force was fitted to a sweep, the result includes this force. `contact`: name of a
     contact of a machine; `label`: name of a record, if parameters differ by record. For a contact
     under a normal force, the result is the friction coefficient.
     """
@@ -40,7 +40,7 @@ def band(
     contact: str | None = None,
     label: str | None = None,
 ) -> Band:
-    """Return `predict` with its pointwise confidence band, by the delta method.
+    """Return the friction by `predict` with its pointwise confidence band, by the delta method.
 
     **Source:** G. A. F. Seber, C. J. Wild, *Nonlinear Regression* (1989), section 5.1.
     """
@@ -56,7 +56,7 @@ def friction_band(
     spread: CovarianceEstimate,
     level: float,
 ) -> Band:
-    """Return the friction, and its confidence band for the covariance `spread`."""
+    """Return the friction with its confidence band, for the covariance `spread`."""
     v = np.atleast_1d(np.asarray(velocity, dtype=float))
     at = friction_at(found.problem, contact, v, label, list(found.records))
     f, g = (
@@ -74,8 +74,8 @@ def friction_at(
     label: str | None,
     labels: Sequence[str],
 ) -> Callable[[Any], Any]:
-    """Return a function from all fitted parameters to the friction of `contact` at each
-    velocity, in the record `label`, one of `labels`.
+    """Return a function from all fitted parameters to the friction of `contact` at each velocity.
+    `label`: the record (one of `labels`) whose parameters are used.
 
     **Raises:** `KeyError` for an unknown contact or record; `ValueError` if parameters of the
     contact differ by record and no record is named.
@@ -113,9 +113,8 @@ def friction_at(
 
 
 def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Return the friction, or friction coefficient [1], of a law at speeds >= 0 [m/s or rad/s].
-
-    The program is compiled once for all laws of the same type.
+    """Return the friction, or friction coefficient [1], of a law at speeds >= 0 [m/s or rad/s]. One
+    program is compiled for all laws of the same type.
     """
     return np.asarray(_law_values(law, jnp.asarray(velocity)))
 

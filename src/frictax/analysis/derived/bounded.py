@@ -12,11 +12,12 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import LogScale
 
-_DRAWS, _LEAST = 4000, 400  # number of draws, and number of valid draws that is sufficient
+# `_DRAWS`: number of draws. `_LEAST`: smallest number of draws within the bounds that is enough.
+_DRAWS, _LEAST = 4000, 400
 
 
 def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarray, " q"]:
-    """Return which fitted parameters are at a bound or within three standard errors of it."""
+    """Return which fitted parameters are at a bound or within three standard errors of a bound."""
     unknowns = found.problem.unknowns
     error = np.sqrt(np.maximum(np.diag(spread.covariance), 0.0))
     away = np.fmin(found.x - bounds(unknowns), upper_bounds(unknowns) - found.x)
@@ -27,8 +28,8 @@ def is_on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
     """Return which fitted parameters are at their lower bound and have no standard error."""
     x, low = np.asarray(found.x, float), bounds(found.problem.unknowns)
     start = np.abs(np.asarray(found.problem.x0) - low)
-    # A parameter is at its bound if its distance from the bound is at most 1 % of its value or of
-    # the distance of its start from the bound, whichever is larger.
+    # A parameter is at its bound if its distance from the bound is at most 1 % of its value, or at
+    # most 1 % of the distance between start and bound.
     return ~found.active & (x - low <= 0.01 * np.maximum(np.abs(x), start))
 
 
@@ -39,20 +40,20 @@ def draws_within_bounds(
     by: Any,
     hardly: bool,
 ) -> Float[np.ndarray, "n q"] | None:
-    """Return draws (n, q) of all fitted parameters [SI] that are within all bounds. The draws are
-    for a quantity with the derivatives `gradient` by these parameters.
+    """Return draws (n, q) of all fitted parameters [SI] within their bounds, for a derived quantity
+    with the derivatives `gradient` by these parameters. Return None if too few draws are valid.
 
-    Return None if hardly any draw is within all bounds. `hardly`: whether the quantity depends on a
-    parameter at its bound by which the first derivative of the residuals may vanish. Then the
-    result is also None if the profile of this parameter is open.
+    `hardly`: whether the quantity depends on a parameter at its bound where the first derivative of
+    the residuals may vanish. Then the result is also None unless the profile of such a parameter
+    has two finite ends.
 
     - The parameter near its bound that changes the quantity most is drawn from its profile
       likelihood. The profile also gives the other parameters for each value of this parameter.
     - Errors with the covariance of `spread` (Student's t) are added to the other parameters.
-    - The distance d of each further parameter from its bound has the density exp(-(g d + s d^2/2)).
-      g and s are slope and curvature of half the linearised misfit, minimised over the other
-      parameters. Both are divided by the ratio of the variances of `spread` to the variances for
-      white residuals.
+    - For each further parameter at a bound, the distance d from the bound has the density exp(-(g d
+      + s d^2/2)). Here g and s are slope and curvature of half the linearised misfit, minimised
+      over the other parameters. g and s are divided by the ratio of the variances of `spread` to
+      the variances for white residuals.
     """
     rng = np.random.default_rng(0)
     unknowns, on, x = found.problem.unknowns, found.active.copy(), np.asarray(found.x, float)
@@ -60,7 +61,7 @@ def draws_within_bounds(
     white = np.diag(found.full_covariance)[on]
     covariance = spread.covariance * np.outer(on, on)
     wider = float(np.median(np.diag(covariance)[on] / white)) if on.any() else 1.0
-    # `moved` marks the m parameters at a bound whose effect over their whole size exceeds 1 % of
+    # `moved` marks the m parameters at a bound whose total effect on the residuals exceeds 1 % of
     # the noise. `follow` (k, m): derivatives of the k other parameters with respect to these m.
     j, noise = found.full_jacobian, found.noise_scale * np.sqrt(wider)
     far = np.maximum(np.abs(x), np.abs(x - np.asarray(found.problem.x0)))
@@ -87,7 +88,7 @@ def draws_within_bounds(
     root = turn * np.sqrt(np.maximum(variances, 0.0))
     dof = float(spread.dof((gradient * on)[None])[0])
     by_factors, kept = _has_log_scale(found), list[np.ndarray]()
-    for _ in range(20):  # Draws beyond a bound are rejected and drawn again.
+    for _ in range(20):  # Draws beyond a bound are replaced by new draws.
         step = np.zeros((_DRAWS, x.size))
         ends = low[moved] - x[moved], high[moved] - x[moved]
         # A Gibbs sampler with 30 sweeps draws the distances of parameters from their bounds.
@@ -103,7 +104,7 @@ def draws_within_bounds(
         step[:, found.active] += step[:, moved] @ follow.T
         step += heavy * (rng.standard_normal((_DRAWS, x.size)) @ root.T)
         middle = x
-        if profiled is not None:  # Draw k from the density exp(-likely^2/2) along its profile.
+        if profiled is not None:  # Draw parameter k from exp(-likely^2/2).
             grid = np.linspace(at[0], at[-1], 2001)
             density = np.exp(-0.5 * np.interp(grid, at, likely) ** 2)
             area = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
@@ -126,9 +127,9 @@ def _profile_near_bound(
     wider: float,
     by: Any,
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return the profile of the parameter near its bound that changes the quantity most: index of
-    the parameter, its sorted values (m,), root of the likelihood ratio (m,) and all parameters (m,
-    q) at these values. Return None if the parameter does not have a profile.
+    """Return the profile of the parameter near its bound that changes the quantity most: its index,
+    its sorted values (m,), the root of the likelihood ratio (m,), and all parameters (m, q) at
+    these values. Return None if the parameter does not have a profile with finite ends.
     """
     near = is_near_bound(found, spread) & found.shown & (found.active | moved | is_on_bound(found))
     norms = np.linalg.norm(found.full_jacobian, axis=0)
@@ -140,7 +141,7 @@ def _profile_near_bound(
         return None
     place = int(np.argmax(share))
     name = [n for u in found.problem.unknowns for n in u.names][place]
-    made = vars(found).setdefault("profiles_near_bounds", {})  # the profile is cached with the fit
+    made = vars(found).setdefault("profiles_near_bounds", {})  # the profile is stored in the fit
     if (name, by) not in made:
         try:
             made[name, by] = found.profile(name, by=by)
@@ -149,7 +150,7 @@ def _profile_near_bound(
     profile = made[name, by]
     if profile is None or not (np.isfinite(profile.lower) and np.isfinite(profile.upper)):
         return None
-    # Scale the root of the likelihood ratio to a normal quantile at the end of the interval.
+    # Scale the root of the likelihood ratio so that it is the normal quantile at the interval ends.
     usual = NormalDist().inv_cdf(profile.level if profile.one_sided else 0.5 + profile.level / 2)
     root = np.sqrt(np.maximum(profile.ratio, 0.0) / profile.threshold) * usual
     good = np.isfinite(root)
@@ -158,7 +159,7 @@ def _profile_near_bound(
     root, others = root[first], others[first]
     if values.size < 3:
         return None
-    extent = 4.0  # [standard deviations] distance from the fit to which the profile is extended
+    extent = 4.0  # [standard deviations] the profile is extended to this distance from the fit
     for end, near_end in ((0, 1), (-1, -2)):  # Extend the root linearly at both ends.
         bound = (bounds(found.problem.unknowns), upper_bounds(found.problem.unknowns))[end][place]
         rise = (root[end] - root[near_end]) / (values[end] - values[near_end])
@@ -177,8 +178,8 @@ def _profile_near_bound(
 
 
 def ends_about(value: float, draws: Float[np.ndarray, " n"], level: float) -> tuple[float, float]:
-    """Return the interval of probability `level` that contains `value`. If a fraction of all draws
-    is below `value`, the same fraction of the draws outside the interval is below the interval.
+    """Return the interval of probability `level` that contains `value`. Draws outside the interval
+    are divided between its two sides in the same proportion as all draws are divided by `value`.
     """
     ordered = np.sort(draws[~np.isnan(draws)])
     below = (1.0 - level) * np.mean(ordered < value)

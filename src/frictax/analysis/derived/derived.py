@@ -1,6 +1,4 @@
-"""Derived and tied quantities, with errors by the delta method, by profiles near bounds, or by
-draws: the common quantities of a machine, functions, and arithmetic as text.
-"""
+"""Quantities derived from parameters, with errors: common ones, functions, texts, and ties."""
 
 import ast
 import contextlib
@@ -36,9 +34,9 @@ from frictax.verbs import DerivedVerbs
 from ..errors.posterior import Posterior
 from .bounded import draws_within_bounds, ends_about, is_near_bound, is_on_bound
 
-# A derived quantity: its name, the function that computes it from a machine, and its SI unit.
+# A derived quantity: its name, the function that computes the quantity from a machine, its SI unit.
 Quantity = tuple[str, Callable[[Any], Any], str]
-EXACT = 1e-13  # [value of the quantity] largest standard error of a quantity that counts as exact
+EXACT = 1e-13  # [1] largest ratio of standard error to value at which a quantity counts as exact
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -50,9 +48,9 @@ class Derived(Estimated, DerivedVerbs):
     - `value`, `standard_error`, `interval`: numbers for one quantity, or arrays (k,) and (k, 2).
     - `gradient` (k, q): derivatives by all fitted parameters. Parameters at their bounds are taken
       as fixed, so their derivatives are 0.
-    - `draws` (chains, n, k): the quantities for each draw of a `Posterior`, None for a fit. They
-      give the probability of any event, for example ``(derived.draws > 6.0).mean()``. `fitted`
-      (k,): for a `Posterior`, the quantities at the fitted values.
+    - `draws` (chains, n, k): the quantities for each draw of a `Posterior`, None for a fit. The
+      draws give the probability of any event, for example ``(derived.draws > 6.0).mean()``.
+      `fitted` (k,): for a `Posterior`, the quantities at the fitted values.
 
     **Example:** at `FitResult.derived`.
     """
@@ -100,19 +98,18 @@ def derive_from_fit(
     """Derive quantities from the fitted parameters, with errors by the delta method.
 
     The standard error of a function g of the fitted parameters x with covariance S is the root of
-    (dg/dx) S (dg/dx)'. Intervals are by Student's t at the fit's level, from the same noise model
-    as those of the estimates. The method is valid to first order. For a strongly nonlinear
-    function, or for a quantity that cannot be negative, use draws:
-    ``found.posterior().derived(...)``.
+    (dg/dx) S (dg/dx)'. Intervals use Student's t at the fit's level, and the noise model of the
+    estimates. The delta method is valid to first order. For a strongly nonlinear function, or for a
+    quantity that cannot be negative, use draws: ``found.posterior().derived(...)``.
 
     If a parameter is within three standard errors of its bound, error and interval come from draws
-    within the bounds. The profile likelihood of that parameter determines these draws. Such an
-    interval is not symmetric, and does not contain impossible values.
+    within the bounds. The profile likelihood of this parameter determines the draws. The interval
+    is not symmetric, and does not contain impossible values.
 
     **Arguments:**
 
     - `function`: computes one or several numbers from all parameters by path, with operations that
-      JAX differentiates. It can also be text: a formula such as ``"rotor.J /
+      JAX differentiates. Instead, `function` can be text: a formula such as ``"rotor.J /
       bearing.tau_pos.F_prop"``, or the name of a common quantity. The default is all common
       quantities that are defined for the machine: breakaway force or torque, Stribeck velocity,
       time constant.
@@ -150,12 +147,11 @@ def derive_from_fit(
         spread = by.spread if isinstance(by, Estimated) else by.spread(found)  # pyright: ignore
     made = differentiate_quantity(found, of, record, spread)
     out = made.with_names(found, names, units, scalar)
-    # A quantity that depends on a parameter at or near a bound gets its error and interval from
-    # draws.
+    # If a quantity depends on a parameter near a bound, draws determine its error and interval.
     depends, bound = made.slopes != 0, is_on_bound(found)
     unknown = np.array([e.knowledge is Knowledge.UNKNOWN for e in out.estimates])
-    # At a bound, the residuals may depend on the square of the distance only, as for `peak` at 1.
-    # The derivative is then zero and the quantity counts as unknown, but draws give an interval.
+    # Residuals may depend only on the square of the distance from a bound, as for `peak` at 1. Then
+    # the derivative is zero and the quantity counts as unknown, but draws give an interval.
     hardly = (depends & bound).any(axis=1) & ~(depends & ~found.active & ~bound).any(axis=1)
     uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
     if not uses.any():
@@ -189,9 +185,7 @@ def requested_quantities(
     unit: str | Sequence[str],
     record: int | None,
 ) -> tuple[Callable[[Any], Array], list[str], list[str], bool]:
-    """Return a function that computes the requested quantities (k,) from the setup, their names,
-    their units, and whether the result is a single number.
-    """
+    """Return a function that computes the quantities, names, units, and if one was requested."""
     known = {title: (of, si) for title, of, si in _common(found)}
     if function is None:  # Infinite quantities such as 1/fexp at fexp = 0 are left out.
         machine = found.problem.setup_at(jnp.asarray(found.x), record).machine
@@ -270,8 +264,8 @@ class DerivedValues:
     """Values (k,) of derived quantities, and their derivatives.
 
     `gradient` (k, q): derivatives by the parameters that have errors; `slopes` (k, q): derivatives
-    by all parameters; `held`: the `Knowledge` of each quantity if it depends only on parameters
-    without errors; `spread`: the covariance of the parameters.
+    by all parameters; `held`: the `Knowledge` of each quantity in case it depends only on
+    parameters without errors; `spread`: the covariance of the parameters.
     """
 
     value: Float[np.ndarray, " k"]
@@ -283,14 +277,14 @@ class DerivedValues:
     def with_names(
         self, found: FitResult, names: Sequence[str], units: Sequence[str], scalar: bool
     ) -> Derived:
-        """Return the quantities with names and units."""
         g, k = self.gradient, len(self.value)
         half, dof = np.zeros(k), np.full(k, np.inf)
         moves = np.any(g != 0, axis=1)
         if moves.any():
             half[moves] = self.spread.half_width(found.level, g[moves])
             dof[moves] = self.spread.dof(g[moves])
-        # The noise model with the widest interval determines the standard error.
+        # The noise model with the widest interval determines the standard error, half / t.
+        # error.
         t = np.array([float(quantile(found.level, d, not np.isfinite(d))) for d in dof])
         error = half / t
         covariance = g @ self.spread.covariance @ g.T
@@ -301,7 +295,7 @@ class DerivedValues:
             value, sd, known = float(self.value[i]), float(error[i]), Knowledge.KNOWN
             if self.held[i] is Knowledge.UNKNOWN or not sd > EXACT * abs(value):
                 known, sd, half[i], dof[i] = self.held[i], np.nan, np.nan, np.nan
-            # The data do not determine even the order of magnitude.
+            # The error is so large that the data do not determine the order of magnitude.
             elif sd >= 1e4 * (abs(value) or 1.0):
                 known = Knowledge.UNKNOWN
             ends = float(value - half[i]), float(value + half[i])
@@ -347,8 +341,8 @@ def differentiate_quantity(
 def tied_estimates(
     found: FitResult, spread: CovarianceEstimate | None = None
 ) -> tuple[Estimate, ...]:
-    """Return the tied quantities. Their errors follow from the parameters that they are tied to. A
-    quantity that differs by record has one entry for each record.
+    """Return the tied quantities, with errors from the parameters that determine them. A quantity
+    that differs by record has one entry for each record.
     """
     problem, out = found.problem, list[Estimate]()
     if not problem.ties:
@@ -367,11 +361,11 @@ def tied_estimates(
             if any(np.any(one.gradient != each[0].gradient) for one in each):
                 records = {f"@{n}": i for i, n in enumerate(found.records)}
         unit, domain, source = found.unit_of(p), p.declaration.domain, tie.source
-        # Follow a chain of ties by factors to its first parameter. A tie by a function has an empty
-        # source.
+        # Follow a chain of ties by factors to its first parameter. A tie by a function has source
+        # "".
         while source in sources:
             source = sources[source]
-        if domains.get(source) == LogScale():  # the error is a factor, like the error of the source
+        if domains.get(source) == LogScale():  # the error is a factor, as for the source
             domain = LogScale()
         for label, record in records.items():
             made = differentiate_quantity(found, at, record, spread)
@@ -400,13 +394,13 @@ def derive_from_draws(
     """Derive quantities from the draws of a posterior: medians, standard deviations and
     equal-tailed intervals, for any nonlinear function.
 
-    The arguments are those of `FitResult.derived`. The result contains the quantities of each draw
-    in `draws`. Print it, or draw it by `plot()`.
+    The arguments are those of `FitResult.derived`. In the result, `draws` contains the quantities
+    of each draw. Print the result, or draw it by `plot()`.
     """
     found = drawn.found
     record = None if label is None else found.number(label)
     of, names, units, scalar = requested_quantities(found, function, name, unit, record)
-    # The fit and the draws are evaluated in one call, so that only one program is compiled.
+    # Fit and draws are evaluated in one call, so that one program is compiled.
     x = jnp.vstack([found.x, drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1])])
     at = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
     made = np.asarray(at(x), float)
@@ -438,8 +432,8 @@ def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
 
     - breakaway: `peak` times the sliding friction at speed 0; under a normal force, at `fn_max`;
     - Stribeck velocity: 1/fexp, the speed at which the dip has decreased to 1/e, for any exponent;
-    - time constant: inertia divided by viscous friction, for a body that slides on a fixed support
-      and on which no other part except drives acts. It is that of the speed without dry friction.
+    - time constant of the speed without dry friction: inertia divided by viscous friction, for a
+      body on a fixed support on which only drives act.
     """
     if sweep is not None:
         yield from _of_sweep(model, sweep)
@@ -502,10 +496,9 @@ def _of_sweep(model: Any, sweep: Sweep) -> Iterator[Quantity]:
 
 
 def _carried_body(model: Mechanism, name: str, part: Any) -> str | None:
-    """Return the name of the body whose speed is the sliding speed of the contact.
-
-    Return None if such a body does not exist, or if other parts than drives act on it. Also return
-    None if the support moves, or if a normal force scales the friction.
+    """Return the name of the body whose speed is the sliding speed of contact `name`. Return None
+    if the support moves, if a normal force scales the friction, or if other parts than drives act
+    on the body.
     """
     if isinstance(part, AbstractPressed) or isinstance(part, MassWithStopAndFriction):
         return None
@@ -542,10 +535,9 @@ class Expression:
 
 
 def expression(text: str) -> Expression:
-    """Convert `text` to a function of all parameters by path.
-
-    The text can contain numbers, paths, an entry of a table by its index (``friction.f_pos.f[2]``),
-    ``+ - * / **`` and parentheses, and nothing else. It is never run as Python code.
+    """Convert `text` to a function of all parameters by path. The text can contain numbers, paths,
+    an entry of a table by its index (``friction.f_pos.f[2]``), ``+ - * / **`` and parentheses. The
+    text is never run as Python code.
 
     >>> expression("2 * (rotor.J + load.J) / rotor.d**2")({"rotor.J": 3, "load.J": 1, "rotor.d": 2})
     2.0

@@ -1,7 +1,5 @@
-"""Autocorrelated residuals of a run: autoregression by restricted likelihood, with a random walk.
-
-`Series` contains the residuals of one output of one record. `random_walk_noise` adds a random walk
-to its noise. `Autoregression` is the noise model that computes standard errors from all series.
+"""Noise model of autocorrelated residuals: an autoregression, by restricted likelihood, with a
+random walk of the sensor's zero.
 """
 
 import dataclasses
@@ -21,14 +19,13 @@ from frictax.pytree import pytree_dataclass
 from .clusters import has_windows
 from .linearization import CovarianceEstimate, Linearization, LinearNoiseModel, inverse_root
 
-_FLOOR = 1e-4  # [share of the variance] white noise that is added to band-limited residuals
+_FLOOR = 1e-4  # [1] white noise added to band-limited residuals, as a share of their variance
 
 
 @dataclasses.dataclass(frozen=True)
 class AutoregressiveModel:
-    """An autoregression: coefficients `phi`, and the variance `noise` of its innovations.
-
-    `information`: inverse covariance of `phi`, times `noise`.
+    """An autoregression: coefficients `phi`, their inverse covariance times `noise`
+    (`information`), and the variance `noise` of the innovations.
     """
 
     phi: Float[np.ndarray, " m"]
@@ -37,7 +34,6 @@ class AutoregressiveModel:
 
     @classmethod
     def white(cls, variance: float) -> "AutoregressiveModel":
-        """Return white noise."""
         return cls(np.zeros(0), variance, np.zeros((0, 0)))
 
     @functools.cached_property
@@ -50,13 +46,11 @@ class AutoregressiveModel:
 def select_autoregression(
     g: Float[np.ndarray, "l l"], count: int, floor: float = _FLOOR
 ) -> AutoregressiveModel:
-    """Return the autoregression with the best order by Schwarz's criterion.
-
-    `g`: sums over `count` samples of the products at each pair of lags. White noise with `floor`
-    times the variance is added.
+    """Return the autoregression whose order is the best by Schwarz's criterion. `g`: sums over
+    `count` samples of the products at each pair of lags. `floor`: share of white noise to add.
     """
     g = g + (floor * np.trace(g) / len(g) + 1e-200) * np.eye(len(g))
-    # One Cholesky factor contains the fits of all orders, so each fit is a triangular solution.
+    # One Cholesky factor serves all orders: the fit of each order is a triangular solution.
     low = np.linalg.cholesky(g[1:, 1:])
     along = np.linalg.solve(low, g[1:, 0])
     rest = np.maximum(g[0, 0] - np.concatenate([[0.0], np.cumsum(along**2)]), 1e-200)
@@ -70,9 +64,9 @@ class Series:
     """The residuals of one output of one record, and their autoregression. Successive residuals are
     averaged if the estimates depend on low frequencies only.
 
-    The columns are the derivatives of the residuals in the directions `root`. In these directions,
-    white residuals with variance 1 give estimates with variance 1. `stretches`: numbers of the
-    residuals in each stretch without a gap. `step`: time step between residuals.
+    `columns`: derivatives of the residuals in the directions `root`, in which white residuals with
+    variance 1 give estimates with variance 1. `stretches`: numbers of the residuals in each section
+    of the record without a gap. `step`: time step between residuals.
     """
 
     def __init__(
@@ -87,8 +81,9 @@ class Series:
         rows = np.concatenate(stretches)
         self.residuals, seen = residuals[rows], columns[rows]
         self.pull = root @ seen.T  # change of the estimates by each residual
-        # Successive rows are averaged: 300 to 20,000 averages remain. They keep the frequencies
-        # below `wide` [cycles per row], which contain 98 % of the energy of each sensitivity.
+        # Successive rows are averaged, to between 300 and 20,000 averages. They contain the
+        # frequencies below `wide` [cycles per row], which have 98 % of the energy of each
+        # sensitivity.
         norms, wide = np.linalg.norm(self.pull, axis=1), 0.5
         power = np.abs(np.fft.rfft(self.pull[norms > 0] / norms[norms > 0, None])) ** 2
         if power.size:
@@ -126,10 +121,9 @@ class Series:
     def fit_noise(
         self, moved: np.ndarray, taken: np.ndarray, floor: float = _FLOOR
     ) -> Float[np.ndarray, "c c"]:
-        """Fit the autoregression to the residuals for estimates that differ by `moved` from the
-        fitted ones. Return the Gram matrix of the whitened residuals and columns.
-
-        `taken`: covariance of the estimates, which restores the variance that the fit removed.
+        """Fit the autoregression to the residuals after a change `moved` of the estimates. Return
+        the Gram matrix of the whitened residuals and columns. `taken`: covariance of the estimates,
+        which restores the variance that the fit removed.
         """
         v = np.concatenate([[1.0], -moved])
         weight = np.outer(v, v)
@@ -139,14 +133,14 @@ class Series:
         phi, q = self.model.phi, self.model.phi.size
         a = np.concatenate([[1.0], -phi])
         whitened = np.einsum("i,j,ijab->ab", a, a, self.gram[: q + 1, : q + 1])
-        # The first samples are not predicted. They count as white noise with the whole variance.
+        # The autoregression does not predict the first samples. They count as white noise.
         whole = (1.0 + floor) * g[0, 0] / max(self.count, 1)
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the covariance of the estimates that the noise of this series causes. Also return
-        its changes for a change of the autoregressive coefficients by one standard deviation along
-        each principal axis. The third result is the number of rows that determine this covariance.
+        """Return the covariance of the estimates due to the noise of this series; its changes if
+        the coefficients change by one standard deviation along each principal axis; and the number
+        of rows.
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))
@@ -154,7 +148,7 @@ class Series:
             size = sum((x.T @ x for _, x in self.parts), np.zeros((self.columns,) * 2))
             return noise * self.each**2 * size, [], rows
         longest = max((len(y) for y, _ in self.parts), default=1)
-        # Zeros are added to 8 times the length, so no resonance falls between two frequencies.
+        # Zeros are appended to 8 times the length, so no resonance falls between two frequencies.
         size = 8 << (longest - 1).bit_length()
         weight = np.full(size // 2 + 1, 2.0 * noise / size)
         weight[[0, -1]] /= 2.0
@@ -167,14 +161,14 @@ class Series:
         shapes = np.abs(np.fft.rfft(np.column_stack([np.ones(len(phis)), -phis]), size)) ** 2
         sums = np.zeros((len(phis), self.columns, self.columns))
         for out, w in zip(sums, np.repeat(weight / np.maximum(shapes, 1e-10), 2, 1), strict=True):
-            for s in seen:  # Each row contains real and imaginary parts in turn.
+            for s in seen:  # `s` and `w` contain real and imaginary parts in turn.
                 out += (s * w) @ s.T
         ups, downs = np.split(sums[1:], 2)
         return sums[0], list((ups - downs) / 0.1), rows
 
     @property
     def memory(self) -> float:
-        """Time after which the autocorrelation is 1/e, at most the length of the record [s]."""
+        """Time in which the autocorrelation falls to 1/e, at most the length of the record [s]."""
         return min(self.step * self.model.rows, self.length)
 
 
@@ -194,10 +188,10 @@ def lagged_products(z: Float[np.ndarray, "n w"], most: int) -> Float[np.ndarray,
     return out
 
 
-# [share of the variance] White noise that is added to smooth residuals instead of `_FLOOR`.
+# [1] White noise added to smooth residuals instead of `_FLOOR`, as a share of their variance.
 _SMOOTH_FLOOR = 1e-6
-# Grid of the standard deviation of a random walk at the end of the record, in units of the standard
-# deviation of the residuals. A larger random walk would be visible.
+# [standard deviation of the residuals] Grid of the standard deviation of a random walk at the end
+# of the record. A larger random walk would be visible in the residuals.
 SIZES = np.geomspace(0.02, 5.0, 24)
 
 
@@ -205,8 +199,8 @@ SIZES = np.geomspace(0.02, 5.0, 24)
 class Walk:
     """A random walk that is added to the noise of a series.
 
-    `step`: variance of one step; `spread`: standard deviation of `step`, both in squares of
-    weighted residuals; `gain`: decrease of -2 log likelihood if the walk is added.
+    `step`: variance of one step of the walk; `spread`: standard deviation of `step`, both in
+    squares of weighted residuals; `gain`: decrease of -2 log likelihood if the walk is added.
     """
 
     step: float
@@ -216,7 +210,7 @@ class Walk:
     def covariances(self, series: Series) -> tuple[np.ndarray, list[np.ndarray], float]:
         """Return the covariance due to the random walk, in the form of `Series.covariances`."""
         columns = np.concatenate([x for _, x in series.parts]) * series.each
-        steps = np.cumsum(columns[::-1], axis=0)  # a random step changes all later samples
+        steps = np.cumsum(columns[::-1], axis=0)  # a step of the walk changes all later samples
         size = steps.T @ steps
         return self.step * size, [self.spread * size], np.inf
 
@@ -228,17 +222,15 @@ def random_walk_noise(
     others: Float[np.ndarray, "c c"],
 ) -> Walk | None:
     """Return the random walk in the noise of `series`, and refit the autoregression of the series.
-    Return None if noise without a random walk explains the residuals equally well.
+    Return None if noise without a random walk explains the residuals equally well. `moved`,
+    `taken`: see `Series.fit_noise`; `others`: information from other series and priors.
 
-    White noise hides a random walk with small steps, except for its slowest components. These are
-    few, so Schwarz's criterion does not select an autoregression for them. But slow parameters (a
-    constant force, an initial value) depend on them. The method maximises the restricted likelihood
-    over the variance of the random walk. The other noise is first white, and then an autoregression
-    of the residuals without the random walk. The maximum is compared with the likelihood of an
-    autoregression alone.
-
-    **Arguments:** `moved`, `taken`: the estimates and their covariance as in `Series.fit_noise`;
-    `others`: the information about the estimates from the other series and from priors.
+    White noise hides a random walk with small steps, except for the slowest components of the walk.
+    These components are too few for Schwarz's criterion to select an autoregression, but slow
+    parameters (a constant force, an initial value) depend on them. Therefore the restricted
+    likelihood is maximised over the variance of the random walk, and compared with that of an
+    autoregression alone. The other noise is first white, and then an autoregression of the
+    residuals without the random walk.
 
     **Source:** local level: A. C. Harvey, *Forecasting, Structural Time Series Models and the
     Kalman Filter* (1989), chapter 2; components of a random walk: the Karhunen-Loève expansion.
@@ -269,9 +261,7 @@ def random_walk_noise(
 
 
 class _CenteredSeries:
-    """A series for estimates that differ by `moved` from the fitted ones, and the slow components
-    of a random walk of the same length.
-    """
+    """A series after a change `moved` of the estimates, and slow components of a random walk."""
 
     def __init__(self, series: Series, moved: np.ndarray, others: np.ndarray) -> None:
         y = np.concatenate([y for y, _ in series.parts])
@@ -286,7 +276,7 @@ class _CenteredSeries:
         self.steps = self.square / len(y) * SIZES**2
 
     def autoregression_of(self, rest: Float[np.ndarray, " n"]) -> AutoregressiveModel:
-        """Return the autoregression of `rest`; white noise if no stretch is long enough."""
+        """Return the autoregression of `rest`; white noise if no section is long enough."""
         long = [rest[p] for p in self.parts if p.stop - p.start > self.most + 1]
         if not long:
             return self.white
@@ -301,8 +291,8 @@ class _WalkLikelihood:
     on a grid of variances.
 
     `score`: the smallest -2 log likelihood, plus the penalty of Schwarz's criterion for the
-    coefficients. `alone`: the same without a random walk. `noise`: remaining noise variance,
-    divided by that of `model`.
+    coefficients. `alone`: the score without a random walk. `noise`: variance of the remaining
+    noise, divided by the variance in `model`.
     """
 
     def __init__(self, about: _CenteredSeries, model: AutoregressiveModel) -> None:
@@ -357,9 +347,9 @@ class _WalkLikelihood:
         return out, float(shape)
 
     def _waves(self, both: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Whiten the slow components of a random walk whose steps have variance 1, and rotate them
-        until they are orthogonal. Return their products with residuals and columns, the sines of
-        each component, and its squared norm.
+        """Whiten the slow components of a random walk with steps of variance 1, and make them
+        orthogonal. Return the products of the components with residuals and columns, the sines of
+        each component, and the squared norm of each component.
         """
         about, phi, noise = self.about, self.model.phi, self.model.noise
         waves = about.waves
@@ -396,8 +386,8 @@ class _WalkLikelihood:
 class _Waves:
     """The slowest components of a random walk that begins at 0; each component is a sine.
 
-    `sines`: the components with norm 1; `cosines`: the same, a quarter of a period ahead; `phase`:
-    phase from row to row; `size`: variances; `ss`, `sc`, `cc`: products of sines and cosines.
+    `sines`: the components with norm 1; `cosines`: the components shifted by a quarter period;
+    `phase`: phase from row to row; `size`: variances; `ss`, `sc`, `cc`: their products.
     """
 
     sines: Float[np.ndarray, "n w"]
@@ -425,12 +415,15 @@ def _walk_waves(n: int) -> _Waves:
     return _Waves(s, c, phase, 0.25 / np.sin(phase / 2.0) ** 2, s.T @ s, s.T @ c, c.T @ c)
 
 
-_LEAST_INFORMATION = 1e-9  # [information of white residuals] makes the information invertible
-# Largest number of REML iterations, and the relative change of the covariance at which they end.
+# [information of white residuals] added to the diagonal, so that the matrix can be inverted
+_LEAST_INFORMATION = 1e-9
+# `_ROUNDS`: largest number of REML iterations. `_SETTLED`: relative change of the covariance at
+# which the iterations end.
 _ROUNDS, _SETTLED = 12, 3e-3
 _IN_TIME = ("s", "record", "Record longer, or repeat the run and use the errors of Jackknife")
 _IN_ROWS = ("rows", "sweep", "Measure the sweep again with its speeds in another order")
-# Errors are rough, or useless, below these numbers of correlation times and degrees of freedom.
+# Pairs (correlation times in the record, degrees of freedom); errors are rough below the first
+# pair, and useless below the second pair.
 _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 
 
@@ -439,17 +432,15 @@ class Autoregression(LinearNoiseModel):
     """Model of autoregressive residuals: r[i] = phi[1] r[i-1] + ... + phi[m] r[i-m] + e[i].
 
     There is one autoregression for each record and output. Schwarz's criterion selects its order,
-    at most 20, on samples averaged to the frequencies that matter for the estimates. Restricted
-    maximum likelihood corrects for the part of the residuals that the fit absorbed, which otherwise
-    shortens the correlation. The covariance of the estimates is W' S W, where S is the covariance
-    of this noise and W = J inv(J'J). If residuals are larger where their weight in W is larger, the
+    at most 20, on samples averaged to the frequencies that matter for the estimates. The fit
+    absorbs a part of the residuals, so the correlation seems shorter; restricted maximum likelihood
+    corrects for this part. The covariance of the estimates is W' S W, where S is the covariance of
+    this noise and W = J inv(J'J). If residuals are larger where their weight in W is larger, the
     covariance is increased accordingly. The degrees of freedom of Student's t follow from the
     accuracy of the coefficients.
 
-    In addition, the zero of the sensor may drift by a random walk. White noise can hide the steps
-    of the random walk, but slow parameters (a constant force, an initial value) depend on its
-    slowest components. The random walk is included if Akaike's criterion of the restricted
-    likelihood prefers it.
+    In addition, the zero of the sensor may drift by a random walk. The random walk is included if
+    Akaike's criterion of the restricted likelihood prefers it (`random_walk_noise`).
 
     The model is valid for a stationary error whose correlation time is at most a tenth of the
     record, and for a random walk.
@@ -482,8 +473,8 @@ class Autoregression(LinearNoiseModel):
         scores = seen * (r / np.sqrt(1.0 - leverage))[:, None]
         square = max(float(np.mean(r**2)) if r.size else 1.0, 1e-200)
         prior = linear.priors @ root
-        # A parameter may affect only the first samples, which the autoregression does not predict.
-        # Some information is added, so that the matrix can be inverted.
+        # If a parameter affects only the first samples, the autoregression has no information on
+        # it. Some information is added, so that the matrix can be inverted.
         least = _LEAST_INFORMATION * np.eye(root.shape[1])
         known = (prior.T @ prior + least) / (linear.noise**2 or 1.0) + seen.T @ seen / square
         walks = _fit_all(series, known, wander=not linear.rows)
@@ -494,7 +485,7 @@ class Autoregression(LinearNoiseModel):
         parts += [w.covariances(one) for one, w in zip(series, walks, strict=True) if w]
         size = sum((v for v, _, _ in parts), np.zeros((root.shape[1],) * 2))
         prior = prior @ root.T * linear.noise
-        # The errors increase if residuals are larger where they have more effect on an estimate.
+        # Errors increase if residuals with more effect on an estimate are larger.
         of_size = of_mean = np.zeros(len(root))
         for one in series:
             w, square = one.pull**2, one.residuals**2
@@ -531,7 +522,7 @@ def _degrees_of_freedom(
     times: float,
     directions: Float[np.ndarray, "m p"],
 ) -> Float[np.ndarray, " m"]:
-    """Return the degrees of freedom of each row of `directions` times the estimates.
+    """Return the degrees of freedom for `directions`, linear combinations (m, p) of the estimates.
 
     `parts`: parts of the covariance `size`, each with its changes by the coefficients of the noise,
     and its number of rows. `times`: length of the records divided by the correlation time.
@@ -551,10 +542,9 @@ def _degrees_of_freedom(
 
 
 def _fit_all(series: list[Series], information: np.ndarray, *, wander: bool) -> list[Walk | None]:
-    """Fit all autoregressions by restricted likelihood, until the covariance of the estimates
-    converges. Return for each series its random walk or None; without `wander` always None.
-
-    `information`: other information about the estimates.
+    """Fit all autoregressions by restricted likelihood, and return the random walk of each series,
+    or None. Without `wander`, random walks are not tried. `information`: further information about
+    the estimates.
     """
     columns = len(information)
     taken, moved = np.zeros((columns, columns)), np.zeros(columns)
@@ -582,9 +572,7 @@ def random_walks(
     channels: list[list[np.ndarray]],
 ) -> list[Walk | None]:
     """Return the random walk of each channel, with one step from residual to residual, or None.
-
-    `channels`: for each channel the numbers of its residuals in order of time, in stretches without
-    a gap; `jacobian` of the fit.
+    `channels`: for each channel the numbers of its residuals, in sections without a gap.
     """
     root, _ = inverse_root(jacobian, jacobian[:0])
     columns = jacobian @ root

@@ -1,7 +1,4 @@
-"""Errors from differences between windows, blocks of time, or records (cluster-robust).
-
-`Clustered` is the noise model. `compare_records` tests whether records agree in a parameter.
-"""
+"""Errors from differences between windows, blocks of time, or records (cluster-robust)."""
 
 import dataclasses
 import functools
@@ -31,7 +28,7 @@ from .linearization import (
 )
 from .resampling import method_of, run_search, scale_weights
 
-# [1] A cluster with a larger share of the information on a direction counts as its only source.
+# [1] Share of the information on a direction above which a single cluster determines the direction.
 _ALONE = 1 - 1e-6
 
 
@@ -39,11 +36,11 @@ _ALONE = 1 - 1e-6
 class Clustered(LinearNoiseModel):
     """The noise model of windows, or blocks of time, that are independent of each other.
 
-    Each window is a separate run that starts at the measurement. An error of its start or of its
-    input changes all later residuals of this window, but not those of another window. The errors
-    follow from the differences between windows ("CR2"). The degrees of freedom of Student's t
-    follow from the number of windows that determine a parameter. A window that begins where the
-    previous one ended belongs to the same cluster. Each row of a sweep is a cluster.
+    Each window is a separate run that starts at the measurement. An error of the start or of the
+    input changes all later residuals of this window, but not those of another window. The standard
+    errors follow from the differences between windows ("CR2"). The degrees of freedom of Student's
+    t follow from the number of windows that determine a parameter. A window that continues the
+    previous window belongs to the same cluster. Each row of a sweep is a cluster.
 
     This model does not detect errors over many windows, such as a drift. Use `Jackknife` then.
 
@@ -134,17 +131,16 @@ def bias_reduced(
     axes: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[Float[np.ndarray, "p p"], Callable[[np.ndarray], Float[np.ndarray, " m"]]]:
     """Return the covariance "CR2" of least squares, and a function that returns Satterthwaite's
-    degrees of freedom of each row (m, p) times the estimates.
+    degrees of freedom for linear combinations (m, p) of the estimates.
 
     Let Z = J inv(J'J)^(1/2), b = inv(J'J)^(1/2) c, and M_g = Z_g'Z_g for each cluster g. Then the
     variance of c'x is the sum over g of (b'(1 - M_g)^(-1/2) Z_g'r_g)**2. For white residuals the
     mean of this estimate is exact. If one cluster alone determines a direction, its residual in
     this direction is 0. Then `noise` replaces the residual, with 1 degree of freedom.
 
-    **Arguments:** `jacobian`; `residuals`; `cluster`: the number of the cluster of each row. The
-    rows of a cluster must be neighbours. A column of zeros has no variance. `noise`: standard
-    deviation of white residuals; `priors`: rows that priors add to the Jacobian, in units of
-    `noise`; `axes`: the result of `inverse_root`, if it is known.
+    **Arguments:** `cluster`: the number of the cluster of each row; rows of a cluster must be
+    neighbours. `noise`: standard deviation of white residuals; `priors`: rows that priors add to
+    the Jacobian, in units of `noise`; `axes`: the result of `inverse_root`, if it is known.
 
     **Source:** Bell and McCaffrey, see `Clustered`, equations 8 to 13.
     """
@@ -162,7 +158,7 @@ def bias_reduced(
     scores = np.einsum("gij,gj->gi", v, np.where(only, 0.0, along / np.sqrt(1.0 - e)))
     alone = noise**2 * np.einsum("gij,gj,gkj->ik", v, e * only, v)
     of_data, prior = root @ (scores.T @ scores + alone) @ root.T, noise * priors @ root @ root.T
-    # Directions that are not identifiable get the very large variance of `inverse_gram`.
+    # Directions that are not identifiable get very large variances, as in `inverse_gram`.
     covariance = of_data + prior.T @ prior + noise**2 * unseen.T @ unseen
     dof = functools.partial(_satterthwaite, root, share, lifted, covariance, of_data)
     return covariance, Memoized(dof)
@@ -176,9 +172,7 @@ def _satterthwaite(
     of_data: Float[np.ndarray, "p p"],
     directions: Float[np.ndarray, "m p"],
 ) -> Float[np.ndarray, " m"]:
-    """Return the degrees of freedom of each row of `directions` times the estimates. `share`,
-    `lifted`: matrices of each cluster, computed in `bias_reduced`.
-    """
+    """Return the degrees of freedom for `directions`, linear combinations of the estimates."""
     out = [np.zeros(0)]
     for c in np.array_split(directions, len(directions) // 500 + 1):
         b = c @ root
@@ -197,9 +191,8 @@ def _satterthwaite(
 
 
 def time_blocks(linear: Linearization, count: int) -> tuple[Int[np.ndarray, " n"], float]:
-    """Return the number of the block of each residual, and the length of the longest blocks [s].
-
-    A window is not divided. Each row of a sweep is a block.
+    """Return the number of the block of each residual, and the length of the longest blocks [s]. A
+    window is not divided. Each row of a sweep is a block.
     """
     problem, data = linear.found.problem, linear.found.records.values()
     out, first, seconds = [], 0, 0.0
@@ -219,10 +212,8 @@ def time_blocks(linear: Linearization, count: int) -> tuple[Int[np.ndarray, " n"
 def compare_records(
     linear: Linearization, model: LinearNoiseModel
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
-    """Return for each estimate whether the records differ by more than their errors in the noise
-    `model`, and a notice for each such estimate.
-
-    The estimates of one record are those of the linearised fit to this record.
+    """Return which estimates differ between records by more than their errors in the noise `model`,
+    and a notice for each of them. Each record is fitted by the linearised fit.
     """
     found = linear.found
     shared = _is_shared(found)
@@ -251,16 +242,14 @@ def _find_differences(
     dof: Float[np.ndarray, "k p"],
     known: Bool[np.ndarray, "k p"],
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
-    """Return for each estimate whether the `values` of k records differ, and a notice for each such
-    estimate. `known`: whether a record identifies an estimate.
-    """
+    """Return which `known` estimates differ between records, and a notice for each of them."""
     differ, notices = np.zeros(known.shape[1], bool), []
     tests = max(int(np.sum(known.sum(axis=0) > 1)), 1)
     unknowns = [u for u in found.problem.unknowns if not u.hidden for _ in u.names]
     for k in np.flatnonzero(known.sum(axis=0) > 1):
         mine = known[:, k]
         probability = welch_test(values[mine, k], variance[mine, k], dof[mine, k])
-        if probability < 0.05 / tests:  # 0.05 is the significance level of all tests together
+        if probability < 0.05 / tests:  # significance level of all tests together
             differ[k] = True
             between = paule_mandel(values[mine, k], variance[mine, k])
             value = abs(float(found.x[found.shown][k]))
@@ -277,12 +266,12 @@ def _find_differences(
 
 def records_apart(found: FitResult) -> tuple[Notice, ...]:
     """Return notices on the parameters that differ between fits to single records. There are
-    notices only if the residuals of the common fit exceed the noise. In addition, at least two fits
-    to a single record must reach the noise.
+    notices only if the residuals of the common fit exceed the noise, and at least two fits to a
+    single record reach the noise.
 
-    A search finds the values for each single record. The linearised common fit is not used, because
-    it is far from these values if records differ much. Each search begins at the start of the
-    common fit. If it does not reach the noise, a second search begins at the end of the common fit.
+    Each single record is fitted by a search, because the linearised common fit is not valid far
+    from the common values. The search begins at the start of the common fit. If its residuals
+    exceed the noise, a second search begins at the result of the common fit.
     """
     whole, problem = found.certificate, found.problem
     if whole is None or whole.at_noise or len(problem.prepared) < 2 or problem.priors:
@@ -317,10 +306,9 @@ def welch_test(
 ) -> float:
     """Return the p value of Welch's test that k values with these variances are equal.
 
-    F = sum w (x - m)**2 / (k - 1) / (1 + 2 (k - 2)/(k**2 - 1) L).
-
-    Here w = 1/variance, and m is the weighted mean. L = sum (1 - w/sum w)**2 / dof with the degrees
-    of freedom `dof` of each variance. F has k - 1 and (k**2 - 1)/(3 L) degrees of freedom.
+    F = sum w (x - m)**2 / (k - 1) / (1 + 2 (k - 2)/(k**2 - 1) L) with w = 1/variance and the
+    weighted mean m. L = sum (1 - w/sum w)**2 / dof, where `dof` are the degrees of freedom of each
+    variance. F has k - 1 and (k**2 - 1)/(3 L) degrees of freedom.
 
     **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951).
 
@@ -335,7 +323,7 @@ def welch_test(
 
 
 def paule_mandel(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]) -> float:
-    """Return the standard deviation of the true values, measured as `x` with these variances.
+    """Return the standard deviation of the true values measured as `x` with these variances.
 
     **Source:** R. C. Paule, J. Mandel, "Consensus values and weighting factors", Journal of
     Research of the National Bureau of Standards 87 (1982).

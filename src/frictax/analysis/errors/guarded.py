@@ -1,8 +1,4 @@
-"""The default noise model: the model of the objective, a guard, and known sources of errors.
-
-For sweeps, tests decide whether the rows are autocorrelated, in which order, and whether their
-variances are unequal.
-"""
+"""The default noise model: the model of the objective, a guard, and known sources of errors."""
 
 import dataclasses
 import functools
@@ -48,21 +44,21 @@ class Guarded(NoiseModel):
     - The usual model: `Clustered()` on `Windows`, and `Autoregression()` for a run. Residuals of
       `InverseDynamics` are whitened, so the covariance is `inv(X'X)`. With `at_samples` they are
       not whitened, and only the guard is used.
-    - The guard, `Clustered(10)`: the differences between ten blocks of time. It is used if its
-      error is larger than in seven of ten records for which the usual model is right (F test).
-      Without this condition, two correct models differ by chance, and the wider one is too wide.
+    - The guard, `Clustered(10)`: the differences between ten blocks of time. The guard is used if
+      its error is larger than in seven of ten records for which the usual model is right (F test).
+      Without this test, the wider of two correct models would often be chosen by chance.
     - `InputNoise`, for a run whose misfit exceeds the noise of its sensors.
-    - `EncoderSteps`, for a run with rounded outputs. It replaces the other models if all outputs
-      are rounded and no other model gives an interval more than twice as wide.
+    - `EncoderSteps`, for a run with rounded outputs. `EncoderSteps` replaces the other models if
+      all outputs are rounded and no other model gives an interval more than twice as wide.
 
-    Between samples, inputs may follow straight lines or smooth curves. The difference of the
-    estimates between the two assumptions is added to the errors of each model if it matters.
+    Between samples, inputs may follow straight lines or smooth curves. If the estimates differ
+    between the two assumptions, this difference is added to the errors of each model.
 
     If records differ in a parameter by more than their errors (Welch's test), the interval of this
-    parameter follows from the differences between whole records. A notice reports this.
+    parameter follows from the differences between whole records. A notice reports this case.
 
-    The rows of a sweep do not have times. Their errors are taken as white. Other errors are added
-    if the rows show them:
+    The rows of a sweep do not have times. Errors of rows are taken as white. The following errors
+    are added if the rows show them:
 
     - errors by `Autoregression`, with rows in order of speed in each direction, and in table order;
     - errors of one mean row by speed, if speeds differ by more than their replicates (F test);
@@ -110,7 +106,7 @@ class Guarded(NoiseModel):
         bends = np.zeros(len(linear.acts))
         if found.bends is not None:
             bends = found.bends.spread * np.array(list(found.bends.moved.values()))
-        # A smaller variance is left out, because it makes each error less than 1 % larger.
+        # Smaller variances of `bends` are left out: they increase each error by less than 1 %.
         if np.any(bends**2 > 0.02 * np.diag(made[0].covariance)):
             made = [
                 dataclasses.replace(
@@ -144,13 +140,7 @@ class Guarded(NoiseModel):
 
 
 def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
-    """Return the widest errors of a fit to sweeps: of white noise, and of further noise models if
-    the rows show such noise.
-
-    - An autoregression of the rows, in table order and in order of speed in each direction. If the
-      replicates of a speed are closer to each other than to the curve, they become one row.
-    - Rows with unequal variances, for parameters with errors larger than for most white noise.
-    """
+    """Return the widest errors of a fit to sweeps, by the noise models in `Guarded` for sweeps."""
     found = linear.found
     parts, where = [White().spread(found)], [np.ones(len(found.x), bool)]
     forces = np.concatenate([np.ravel(p.weight * p.measured) for p in found.problem.prepared])
@@ -162,8 +152,8 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     for one in [] if is_exact else _in_order(linear):
         by_replicates, is_autocorrelated = len(one.residuals) < len(linear.residuals), False
         if is_long and not by_replicates:
-            # Neighbours must be more similar than in 90 % of draws of white noise. With few rows,
-            # the criterion for the order of an autoregression alone is not reliable.
+            # The autocorrelation must exceed that of 90 % of draws of white noise. With few rows,
+            # the criterion for the order of an autoregression is not reliable.
             r = _with_white_draws(one)
             pairs = [np.stack([part[1:], part[:-1]]) for _, _, parts in one.rows for part in parts]
             after, before = np.concatenate(pairs, axis=1)
@@ -179,7 +169,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     unequal = np.zeros(p, bool)
     if not is_exact and not found.problem.noise_known:
         # Find parameters whose error by the squares of single residuals ("HC2") is larger than in
-        # four of five draws of white noise. With few rows a stricter test rarely succeeds.
+        # four of five draws of white noise. With few rows a stricter test rarely finds them.
         root, _ = linear.axes
         seen = linear.jacobian @ root
         left = 1.0 - np.sum(seen**2, axis=1)
@@ -195,7 +185,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
         parts.append(linear.to_all_parameters(errors))
         where.append(unequal)
     out = _widest(found, parts, np.array(where), 0, ())
-    # Both orders of the rows can give a notice with the same code. The first notice is kept.
+    # Two orders of the rows can give the same notice. The first notice is used.
     first = {n.code: n for n in reversed(out.notices)}
     notices = tuple(reversed(first.values()))
     if not notices and not is_exact:
@@ -205,9 +195,8 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
 
 @dataclasses.dataclass(frozen=True)
 class _Widest(CovarianceEstimate):
-    """The widest interval of several noise models.
-
-    `of_each`: function of directions (m, q) and level, returns half of each interval (parts, m).
+    """The widest interval of several noise models. `of_each`: function from directions (m, q) and
+    level to half of the interval of each model (parts, m).
     """
 
     of_each: Callable[[np.ndarray, float], np.ndarray] = dataclasses.field(kw_only=True)
@@ -225,8 +214,8 @@ def _widest(
     guard: int,
     notices: tuple[Notice, ...],
 ) -> CovarianceEstimate:
-    """Return the widest intervals of the noise models `parts`. `where` (parts, q): whether a model
-    applies to a parameter; `guard`: index of the guard in `parts`, 0 without a guard.
+    """Return the widest intervals of `parts`. `where` (parts, q): whether a noise model applies to
+    a parameter; `guard`: index of the guard in `parts`, 0 without a guard.
     """
     level = found.level
     of_each = Memoized(functools.partial(_half_widths_of_parts, parts, where, guard))
@@ -240,7 +229,7 @@ def _widest(
     most = int(np.argmax(np.bincount(wins[shown & active], minlength=len(parts))))
     scale = np.divide(own, size[most], out=np.ones_like(own), where=size[most] > 0)
     covariance = parts[most].covariance * np.outer(scale, scale)
-    # Name the assumption behind the error of each parameter, the usual model first.
+    # Name the assumption for the error of each parameter, the usual model first.
     names = [
         [n for n, w, a in zip(found.names, wins[shown], active[shown], strict=True) if a and w == k]
         for k in range(len(parts))
@@ -288,9 +277,8 @@ def _dof_of_widest(
 
 
 def _in_order(linear: Linearization) -> list[Linearization]:
-    """Return the rows as series: in order of speed, and in the order of the table if it differs.
-
-    Outliers are removed, because two of them in neighbouring rows look like an autocorrelation.
+    """Return the rows as series: in order of speed, and in the order of the table if that order
+    differs. Outliers are removed, because two neighbouring ones look like an autocorrelation.
     """
     found, record = linear.found, linear.samples.record
     sweeps, r = list(found.records.values()), linear.residuals
@@ -363,9 +351,7 @@ def _average_replicates(
 
 
 def _with_white_draws(linear: Linearization) -> Float[np.ndarray, "n k"]:
-    """Return the residuals as first column, then the residuals of the same fit to 199 draws of
-    white normal noise. Probabilities from these columns have a resolution of 0.5 %.
-    """
+    """Return the residuals, and those of the same fit to 199 draws of white noise, as columns."""
     root, _ = linear.axes
     basis, _ = np.linalg.qr(linear.jacobian @ root)
     noise = np.random.default_rng(0).standard_normal((len(linear.residuals), 199))
@@ -376,17 +362,16 @@ def _with_white_draws(linear: Linearization) -> Float[np.ndarray, "n k"]:
 def _autocorrelation_not_excluded(
     linear: Linearization, spread: CovarianceEstimate, allows: bool
 ) -> tuple[Notice, ...]:
-    """Return a notice if the residuals do not exclude an autocorrelation of 0.8 at which the
+    """Return a notice if the rows are compatible with an autocorrelation of 0.8 at which the
     intervals of `spread` are too narrow. `allows`: whether `spread` allows for autocorrelation.
 
-    The test compares the sum of squares of generalised least squares, for this autocorrelation,
-    with the sum of squares of ordinary least squares. The distribution of their ratio and the
-    widths of the intervals are computed from 999 draws of autocorrelated errors. For any number of
-    rows, the test wrongly excludes the autocorrelation in 3 % of the sweeps that have it.
+    The test compares the sum of squares of generalised least squares with that of ordinary least
+    squares. The ratio and the intervals are simulated by 999 draws of autocorrelated errors. The
+    test wrongly excludes this autocorrelation in 3 % of the sweeps that have it.
     """
     found, wider = linear.found, np.zeros(len(linear.acts))
     rows, told = int(np.sum(linear.counted)), linear.acts
-    if rows - np.sum(told) > 100:  # With more rows, the test always gives an answer.
+    if rows - np.sum(told) > 100:  # With more rows, the test can always decide.
         return ()
     half, level = spread.half_width(found.level, np.eye(len(told))), found.level
     correlation = 0.8  # correlation of neighbouring rows, as if a machine warms up during the sweep

@@ -1,6 +1,4 @@
-"""Errors of the estimates that known errors of the recorded channels cause: noise of inputs,
-interpolation, encoder steps, and the noise of positions in the weak form of inverse dynamics.
-"""
+"""Noise models of known errors of channels: input noise, rounding, and position noise."""
 
 import dataclasses
 from typing import Any
@@ -33,10 +31,10 @@ class InputNoise(LinearNoiseModel):
     The variance of the noise is estimated from each input. Draws of this noise are added to the
     inputs, the records are simulated, and the estimates follow from the linearised fit.
 
-    In a long run the machine integrates this noise, and impacts or breakaways amplify it. The
-    result is a few slow oscillations in the residuals, which an autoregression cannot separate from
-    other errors. An input can be rough by design. Therefore the mean squared effect of this noise
-    is limited to four times the squared residuals.
+    In a long run the machine integrates this noise, and impacts or breakaways amplify its effect.
+    The residuals then oscillate slowly a few times, which an autoregression cannot separate from
+    other errors. An input can be rough by design, which looks like noise. Therefore the mean
+    squared effect of this noise is limited to four times the squared residuals.
     """
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
@@ -58,7 +56,7 @@ def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
     # The linearised fit is valid for small changes only. Therefore a tenth of the noise is
     # simulated, and the response is multiplied by ten. Each draw is one degree of freedom.
     share, draws = 0.1, 40
-    for k in range(draws + 1):  # the first run is without noise
+    for k in range(draws + 1):  # run 0 is without noise
         rows = []
         for i, one in enumerate(problem.prepared):
             if isinstance(one, PreparedRecord):
@@ -92,8 +90,8 @@ class EncoderSteps(LinearNoiseModel):
 
     if white noise with the standard deviation sigma is added before the rounding. A machine that
     reverses at the same position again and again repeats the same error. The autocorrelation of the
-    residuals does not show this. A machine that creeps has the same error during a whole step,
-    which the autocorrelation shows only partly.
+    residuals does not show this repetition. A machine that creeps has the same error during a whole
+    step of the sensor, which the autocorrelation shows only partly.
 
     **Source:** the Fourier series of the sawtooth; for the noise, B. Widrow, I. Kollár,
     *Quantization Noise* (2008), chapter 4.
@@ -110,8 +108,8 @@ class EncoderSteps(LinearNoiseModel):
 
 
 def are_rounded(found: FitResult) -> tuple[bool, bool]:
-    """Return two answers: whether any fitted output, and whether every fitted output, is rounded to
-    the steps of its sensor and has little other noise.
+    """Return whether any fitted output, and whether every fitted output, is rounded to the steps of
+    its sensor and has little other noise.
     """
     rows = sum(rows.size for rows, *_ in _rounded_outputs(found))
     counted = sum(np.count_nonzero(one.weight) for one in found.problem.prepared)
@@ -121,9 +119,9 @@ def are_rounded(found: FitResult) -> tuple[bool, bool]:
 def _rounded_outputs(
     found: FitResult,
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float, float]]:
-    """Return a tuple for each output whose values are multiples of the step of its sensor: the
-    numbers of its residuals, their weights, the predictions, the step, and the standard deviation
-    of the residuals without the rounding error.
+    """Return a tuple for each output that consists of multiples of its sensor's step: the numbers
+    of its residuals, their weights, the predictions, the step, and the standard deviation of the
+    residuals without the rounding error.
     """
     first, out = 0, []
     for record, one in zip(found.records.values(), found.problem.prepared, strict=True):
@@ -137,7 +135,7 @@ def _rounded_outputs(
             y, w, mine = measured[..., c][counted], weight[..., c][counted], rows[..., c][counted]
             step = quantum(y)
             counts = (y - y[0]) / step if step else np.full(1, 0.5)
-            # [steps] The values are multiples of a step if they deviate by less than this limit.
+            # [steps] Largest deviation of rounded values from a multiple of the step.
             if np.abs(counts - np.round(counts)).max() < 1e-3:
                 off = found.full_residuals[mine] / w
                 noise = float(np.sqrt(max(np.mean(off**2) - step**2 / 12, 0.0)))
@@ -149,9 +147,11 @@ def _rounded_outputs(
 def _rounding_covariance(
     g: Float[np.ndarray, "n p"], s: Float[np.ndarray, " n"], q: float, noise: float
 ) -> Float[np.ndarray, "p p"]:
-    """Return the covariance of the sum over rows of `g`, times the error of rounding `s` to `q`."""
+    """Return the covariance of sum over i of g[i] times the error of rounding s[i] to steps of `q`.
+    `noise`: standard deviation of the white noise that is added before the rounding.
+    """
     out, rest = np.zeros((g.shape[1],) * 2), noise**2 + q**2 / 12
-    for k in range(1, 65):  # terms of the Fourier series of the rounding error
+    for k in range(1, 65):  # number of the term of the Fourier series
         wave = g.T @ np.exp(2j * np.pi * k * (s / q % 1.0))
         size = q**2 / (2 * np.pi**2 * k**2) * np.exp(-((2 * np.pi * k * noise / q) ** 2))
         out, rest = out + size * np.real(np.outer(wave, wave.conj())), rest - size
@@ -164,7 +164,7 @@ def input_noise_exceeds_sensors(found: FitResult) -> bool:
         for name, misfit in found.rms[label].items() if isinstance(record, Record) else ():
             if name not in record.outputs:  # A force of inverse dynamics does not have a sensor.
                 continue
-            # [SI] If the noise is below this limit, the sensor is not the only cause of the misfit.
+            # [SI] If the sensor noise is below this limit, it is not the only cause of the misfit.
             least = misfit / 3.0
             if least > noise_of_output(record, name, least):
                 return has_noisy_inputs(found)
@@ -177,10 +177,8 @@ def has_noisy_inputs(found: FitResult) -> bool:
 
 
 def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
-    """Return the standard deviation of the noise of each input of each record, 0 without noise.
-
-    Noise below 0.1 % of the standard deviation of the input counts as 0. So do pulses and stairs of
-    less than 32 levels.
+    """Return the standard deviation of the noise of each input of each record. Noise below 0.1 % of
+    the input's standard deviation, pulses, and stairs of fewer than 32 levels give 0.
     """
     out = []
     for prepared in found.problem.prepared:
@@ -196,10 +194,8 @@ def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
 
 @pytree_dataclass
 class Whitened(LinearNoiseModel):
-    """The noise model of residuals that the objective has whitened by a covariance of its own.
-    Their variance is 1 or larger.
-
-    The variance is larger than 1 if this covariance is incomplete, for example for a missing term.
+    """The noise model of residuals that the objective has whitened by a covariance of its own. If
+    this covariance is incomplete, for example without a missing term, the variance exceeds 1.
     """
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
@@ -213,8 +209,8 @@ class Whitened(LinearNoiseModel):
 
 def motion_share(found: FitResult) -> float:
     """Return the fraction of the whitened regressors that is motion, not noise of the measured
-    positions, in the worst direction. The fraction is 0 if every stretch of the record is too
-    short, and 1 for objectives other than `InverseDynamics`.
+    positions, in the worst direction of the parameters. The fraction is 0 if every section of the
+    record is too short, and 1 for objectives other than `InverseDynamics`.
 
     The fraction is 1 - largest eigenvalue of inv(X'X) N. X are the whitened derivatives of the
     residuals by the parameters, and N is the mean contribution of position noise to X'X.
@@ -264,7 +260,7 @@ def motion_share(found: FitResult) -> float:
 
 
 def without_intervals(found: FitResult, share: float) -> CovarianceEstimate:
-    """Return errors with infinite intervals, for a fit that can only be the start of another."""
+    """Return infinite intervals, for a fit that can only give start values for another fit."""
     said = () if share == 0.0 else (Notice("motion-within-noise", "", {"share": share}),)
     dof = SameDegreesOfFreedom(found.dof)
     return _Unbounded(found.full_covariance, dof, "a start only", said)
@@ -283,9 +279,9 @@ class _Unbounded(CovarianceEstimate):
 
 @cached_jit
 def _derivatives(problem: Problem, x: Array, i: int) -> tuple[Array, Array, Array]:
-    """Return the covariance of the residuals in band form, and the derivatives (K, c, p) of the
-    residuals by the parameters. The third result is the covariance of the noise of each pair of
-    derivatives in band form, (p, p, K, c, d, c).
+    """Return three arrays for record i: the covariance of the residuals in band form; the
+    derivatives (K, c, p) of the residuals by the parameters; and in band form (p, p, K, c, d, c)
+    the covariance of the noise of each pair of derivatives.
     """
     prepared: Any = problem.prepared[i]
     weak = prepared.weak

@@ -1,6 +1,4 @@
-"""The linearised fit, the base classes of noise models, and the models `White` and `HAC`
-(covariance of sums of autocorrelated terms).
-"""
+"""The linearised fit, the base classes of noise models, and the models `White` and `HAC`."""
 
 import abc
 import dataclasses
@@ -22,7 +20,7 @@ from frictax.fitting.result.spread import (
 from frictax.measurements.noise import integrated_autocorrelation_time
 from frictax.pytree import pytree_dataclass, static
 
-# A direction is identifiable if its singular value is at least this share of the largest one. This
+# [largest singular value] Directions with smaller singular values are not identifiable. The value
 # is the root of 1e-16, the rounding error of a product of columns scaled to norm 1.
 _SMALLEST_SINGULAR_VALUE = 1e-8
 
@@ -70,9 +68,8 @@ class Samples:
     """A table of the record and the sample to which each residual belongs.
 
     - `record`, `sample`: number of the record and number of the sample of each residual; `counted`:
-      whether its weight is > 0.
-    - `sizes`: the number of samples of each record; `rows`: for each record an array with the
-      numbers of its residuals, in the shape of its weights.
+      whether the weight of the residual is > 0; `sizes`: the number of samples of each record.
+    - `rows`: for each record the numbers of its residuals, in the shape of its weights.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -105,9 +102,9 @@ class Linearization:
       at its bound. `residuals` (n,): for a robust loss, the influence residuals.
     - `priors` (k, p): the rows that priors add to the Jacobian, in units of `noise`. `noise`: the
       standard deviation of the residuals under the assumption of white noise.
-    - `samples`: which sample each residual belongs to. `counted` (n,): residuals with a weight.
-    - `follow` (q, p): derivatives of all fitted parameters and window starts by the estimates.
-    - `rows`: for sweeps, the rows as series; `order`: the order of these rows in words.
+    - `counted` (n,): residuals with a weight > 0. `follow` (q, p): derivatives of all fitted
+      parameters and window starts by the estimates.
+    - `rows`: for sweeps, the rows as series; `order`: a text on the order of these rows.
     """
 
     found: FitResult
@@ -128,11 +125,11 @@ class Linearization:
 
     @functools.cached_property
     def axes(self) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
-        """The result of `inverse_root`: covariance root, and unidentifiable directions."""
+        """Root of the covariance, and directions that are not identifiable (`inverse_root`)."""
         return inverse_root(self.jacobian, self.priors)
 
     def fit_to_record(self, i: int) -> tuple["Linearization", Float[np.ndarray, " p"]]:
-        """Return the linearised fit to record `i`, and its estimates minus the common ones."""
+        """Return the linearised fit to record `i`, and its estimates minus the common estimates."""
         mine = self.counted & (self.samples.record == i)
         one = dataclasses.replace(
             self,
@@ -147,11 +144,10 @@ class Linearization:
 
     @functools.cached_property
     def series(self) -> list[tuple[int, float, list[Int[np.ndarray, " _"]]]]:
-        """Series of residuals. Each has the number of its record, the time step [s], and the
-        numbers of its residuals.
-
-        There is one series for each channel of each record. The numbers are in order of time, in
-        one array for each stretch without a gap. Sweeps do not have series, unless `rows` is given.
+        """The residuals as one series for each channel of each record. A series is the number of
+        the record, the time step [s], and the numbers of the residuals in order of time. These
+        numbers are divided into one array for each section without a gap. Sweeps do not have
+        series, unless `rows` is given.
         """
         if self.rows:
             return list(self.rows)
@@ -162,8 +158,7 @@ class Linearization:
             steps = np.diff(record.t)
             step = float(np.median(steps))
             is_gap = steps > 2.5 * step  # a longer time step interrupts the series
-            # Intervals between ticks become longer when the machine slows down, so they do not show
-            # gaps.
+            # Intervals between ticks grow when the machine slows down, so they do not show gaps.
             if record.ticks:
                 step, is_gap = record.duration / steps.size, np.zeros(steps.size, bool)
                 is_gap[record.gaps] = True
@@ -178,9 +173,7 @@ class Linearization:
         return out
 
     def to_all_parameters(self, one: CovarianceEstimate) -> CovarianceEstimate:
-        """Return the covariance of all fitted parameters, including starts of windows, from the
-        covariance `one` of the estimates.
-        """
+        """Convert the covariance of the estimates to that of all parameters and window starts."""
         covariance = self.follow @ one.covariance @ self.follow.T
         hidden, full = ~self.found.shown, self.found.full_covariance
         if hidden.any():
@@ -202,9 +195,7 @@ def _dof_of_all(
 
 
 def linearize(found: FitResult) -> Linearization:
-    """Return the linearised fit. The start of a window changes only the residuals of its own
-    window, and is projected out of them.
-    """
+    """Return the linearised fit, with each window start projected out of its window."""
     problem, rows = found.problem, found.n
     (r, slope), samples, shown = influence_residuals(found), Samples(found.problem), found.shown
     follow = np.diag(found.active.astype(float))[:, shown]
@@ -237,7 +228,7 @@ def linearize(found: FitResult) -> Linearization:
 
 def influence_residuals(found: FitResult) -> tuple[Float[np.ndarray, " n"], float]:
     """Return the influence function of the loss at each residual, and its mean slope. For least
-    squares these are the residuals and 1.
+    squares, the result is the residuals and 1.
     """
     loss, noise, r = found.problem.loss, found.noise_scale, found.full_residuals
     if loss.rounds == 1:
@@ -248,7 +239,7 @@ def influence_residuals(found: FitResult) -> tuple[Float[np.ndarray, " n"], floa
 
 
 def varies_by_record(problem: Problem) -> bool:
-    """Return whether a parameter has a value of its own for each record."""
+    """Return whether a parameter has a separate value for each record."""
     return any(u.record is not None for u in problem.unknowns if not u.hidden)
 
 
@@ -311,9 +302,9 @@ def long_run_covariance(
     """Return the covariance of the sum of n successive terms, divided by n, and the bandwidth
     [samples]. Each term has p components with mean 0.
 
-    An autoregression of order 1 takes out most of the dependence (prewhitening). The covariances of
-    the rest are added with the weights of the quadratic spectral kernel over `bandwidth` samples,
-    by default chosen from the data. Then the effect of the autoregression is restored.
+    An autoregression of order 1 removes most of the dependence (prewhitening). The covariances of
+    whitened terms are added with the weights of the quadratic spectral kernel over `bandwidth`
+    samples, by default chosen from the data. Then the effect of the autoregression is restored.
 
     **Source:** D. W. K. Andrews, Econometrica 59 (1991), equations 2.7, 5.3, 6.2, 6.4; D. W. K.
     Andrews, J. C. Monahan, Econometrica 60 (1992), section 3.
@@ -391,7 +382,7 @@ class HAC(NoiseModel):
         norms, (r, slope) = np.linalg.norm(found.full_jacobian, axis=0), influence_residuals(found)
         bread = inverse_gram(found.full_jacobian, norms, found.active) / slope
         # If one residual alone determines a parameter, the fit makes this residual zero. The noise
-        # then replaces the size of the residual.
+        # then replaces this residual.
         leverage = np.clip(np.einsum("ij,jk,ik->i", jacobian, bread, jacobian), 0.0, 1.0)
         alone = noise * np.where(r < 0, -1.0, 1.0)
         r = np.where(leverage < 0.9, r / np.sqrt(1.0 - np.minimum(leverage, 0.9)), alone)
@@ -409,8 +400,9 @@ class HAC(NoiseModel):
             scores = np.zeros((samples.sizes[i], contributions.shape[1]))
             np.add.at(scores, samples.sample[mine], contributions[mine])
             step = data.duration / max(data.n - 1, 1)
-            # In the directions of `turn`, white residuals give errors of 1. In the units of the
-            # parameters, an autoregression cannot separate parameters with the same effect.
+            # After multiplication by `turn`, white residuals give errors of 1 in each direction.
+            # Without this multiplication, an autoregression cannot separate parameters with the
+            # same effect.
             summed, width = long_run_covariance(
                 scores @ turn, None if self.bandwidth is None else self.bandwidth / step
             )

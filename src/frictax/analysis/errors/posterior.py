@@ -1,8 +1,4 @@
-"""Posterior density of all fitted parameters, by the No-U-Turn sampler.
-
-`Posterior` contains the draws, `posterior` computes them, and `run_chains` is the sampler: chains
-over a `Problem`, each in a thread of its own.
-"""
+"""Posterior density of all fitted parameters, by chains of the No-U-Turn sampler."""
 
 import dataclasses
 import functools
@@ -35,20 +31,20 @@ from .linearization import effective_sample_size
 from .resampling import method_of, run_search
 
 _BLOCK = 25  # number of draws that are made from one random key
-# [s] Duration of a call. Between calls a chain can be stopped and reports its progress.
+# [s] Duration of a call of the sampler. Between calls a chain can stop and report its progress.
 _SECONDS = 0.5
 _ACCEPTED = 0.9  # target acceptance rate of the step size adaptation
 
 
-State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, its log density, and the gradient by u
+State = tuple[np.ndarray, np.ndarray, np.ndarray]  # coordinates u, log density, gradient by u
 
 
 class Frame(eqx.Module):
     """Coordinates u in which the density is approximately a standard normal: w = middle + root u,
     and values x(w) within their bounds.
 
-    Far from its bound, x is linear in w with the slope `scale`. Without this, parameters of which
-    only a combination is identifiable lie on a curved ridge of the density.
+    Far from its bound, x is linear in w with the slope `scale`. Without this linearity, parameters
+    of which only a combination is identifiable would lie on a curved ridge of the density.
     """
 
     lower: Float[np.ndarray, " q"]
@@ -98,8 +94,8 @@ def run_chains(
     """Draw from the posterior density. Return the values, the statistics of the sampler by name
     (chains, n), and whether Ctrl-C stopped the chains.
 
-    `frame`: the first coordinates; `samples`: number of independent residuals; `counts`: numbers of
-    chains, of draws that adapt step size and metric, and of draws that are kept in each chain.
+    `frame`: the first coordinates; `samples`: number of independent residuals; `counts`: number of
+    chains, of draws that adapt step size and metric, and of draws that each chain returns.
     """
     number, warmup, draws = counts
     parts = tell.parts({f"chain {k + 1}": 1.0 for k in range(number)})
@@ -138,10 +134,8 @@ class _Chain:
     tell: dict[str, Work]
 
     def run(self, number: int, key: Any, frame: Frame, taken: list[dict[str, np.ndarray]]) -> None:
-        """Run one chain, and append its draws and the statistics of the sampler to `taken`.
-
-        The first half of the warm-up uses `frame`. Then the frame is replaced by one that is
-        computed from these draws.
+        """Run one chain, and append its draws and the statistics of the sampler to `taken`. The
+        first half of the warm-up uses `frame`. Then a frame computed from these draws replaces it.
         """
         from blackjax.adaptation.step_size import dual_averaging_adaptation
 
@@ -197,14 +191,12 @@ class _Chain:
                 state = np.linalg.solve(root, w - frame.middle), value, slope
 
     def draw_start(self, key: Any, frame: Frame) -> State:
-        """Return a random first state in the frame.
-
-        If a simulation fails, or if the density is very low, the state is drawn closer to the
-        middle of the frame. The density is low and flat, for example, where nothing moves.
+        """Return a random first state. If its simulation fails or its density is very low, as where
+        nothing moves, the state is drawn again, closer to the middle of the frame.
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
-        # Accept a start if its log density is at most 20 + 2 per parameter below the middle's.
+        # Smallest log density of a start: 20 + 2 per parameter below that of the frame's middle.
         least = -np.inf if middle is None else middle[1] - 20.0 - 2.0 * frame.middle.size
         improbable = None
         for nearer in range(12):
@@ -221,9 +213,7 @@ class _Chain:
         return improbable
 
     def evaluate_state(self, u: np.ndarray, frame: Frame) -> State | None:
-        """Return the density and its gradient at the coordinates u of the frame; None if a
-        simulation fails.
-        """
+        """Return the state at coordinates u of the frame, or None if a simulation fails."""
         w = frame.middle + frame.root @ u
         z = np.asarray(self.problem.coordinates(frame.values(jnp.asarray(w))))
         end = run_search(self.problem, self.method, z, 1)
@@ -253,7 +243,6 @@ def _draw_block(
     span: tuple[Any, Any],
 ) -> tuple[Any, Any, dict[str, Array]]:
     """Continue from `state`, with the draws `span` (first, end) of the `_BLOCK` draws of one key.
-
     `step_size`: whether dual averaging adapts the step size, and the step size if it is fixed.
     """
     from blackjax.adaptation.step_size import dual_averaging_adaptation
@@ -274,7 +263,7 @@ def _draw_block(
     density = jax.custom_vjp(lambda u: at(u)[0])
     density.defvjp(at, lambda slope, c: (c * slope,))
     kind = type(adapt[0](1.0))
-    # The kernel's type hints do not allow traced step sizes, or arrays as positions.
+    # The type hints of blackjax do not allow traced step sizes, or arrays as positions.
     draw: Any = kernel
     keys = jax.random.split(jax.random.wrap_key_data(key), _BLOCK)
 
@@ -308,7 +297,7 @@ def _density(
     problem: Problem, frame: Frame, w: Any, r: Any, jacobian: Any, samples: Any
 ) -> tuple[Array, Array]:
     """Return the log posterior density of the coordinates w, without its constant, and its
-    gradient. They follow from the residuals r and their Jacobian by the coordinates of the problem.
+    gradient. `r`, `jacobian`: residuals, and their derivatives by the coordinates of the problem.
     """
     data = sum(int(np.prod(np.shape(p.weight))) for p in problem.prepared)
     size = jnp.maximum(r[:data] @ r[:data], jnp.finfo(r.dtype).tiny)
@@ -335,7 +324,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
     - `stats`: the statistics of the sampler, (chains, n) by ArviZ's names: `lp` (without its
       constant, before draws were widened), `diverging`, `acceptance_rate`, `tree_depth`, `n_steps`.
     - `r_hat` (p,): 1 if the chains agree; `ess` (p,): effective sample size of the draws;
-      `divergences`: draws at the end of a path that the sampler could not follow.
+      `divergences`: number of draws whose path the sampler could not follow to its end.
     - `tied`: tied quantities; `derived(...)`: derived quantities, draw by draw.
     - `notices`: reasons to doubt the draws; `warnings`: the notices as plain sentences.
 
@@ -366,7 +355,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
         x = self.all_draws.reshape(-1, self.all_draws.shape[-1])
-        # 400 draws are enough for the quantiles of a band, so further draws are left out.
+        # 400 draws are enough for the quantiles of a band.
         x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), 400)).round().astype(int))]
         low, middle, high = np.quantile(
             np.asarray(interruptible_jit(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0
@@ -428,13 +417,13 @@ def posterior(
     """Draw from the posterior density of all fitted parameters by the No-U-Turn sampler.
 
     Within the bounds, density(x) ~ S(x)**(-n/2) * prior(x). S is the sum of squared weighted
-    residuals, and n the number of independent residuals. This is a normal likelihood whose unknown
-    standard deviation (prior 1/sigma) is integrated out. An interval of `fit` is symmetric and
-    stops at a bound. The density can be skewed, and a bound cuts it off.
+    residuals, and n the number of independent residuals. The density is a normal likelihood whose
+    unknown standard deviation (prior 1/sigma) is integrated out. An interval of `fit` is symmetric
+    and stops at a bound. The density can be skewed, and a bound cuts it off.
 
     Autocorrelated residuals carry less information than their number. Therefore n is chosen so
     that, on average over all directions, the density is as wide as the standard errors of the fit.
-    One n is not right for all parameters. Therefore the draws are then stretched about the fit
+    No single n is right for all parameters. Therefore the draws are then stretched about the fit
     until each parameter has its standard error of the fit, and reflected at bounds. If `samples` is
     given, the draws are not stretched.
 
@@ -442,10 +431,10 @@ def posterior(
     data do not exclude large values, as for a Stribeck velocity with little effect, give a `Normal`
     prior or `bounds`. Otherwise the chains diverge.
 
-    **Arguments:** `draws`: number of draws kept from each chain; `warmup`: number of earlier draws
-    that adapt step size and metric; `chains`: number of chains; `samples`: the n above; `level` of
-    the intervals, by default that of the fit; `seed`; `progress` as in `fit`. Ctrl-C stops the
-    sampler at once. Its draws are returned if there are 100 of each chain.
+    **Arguments:** `draws`: number of draws that each chain returns; `warmup`: number of earlier
+    draws that adapt step size and metric; `chains`: number of chains; `samples`: the n above;
+    `level` of the intervals, by default that of the fit; `seed`; `progress` as in `fit`. Ctrl-C
+    stops the sampler. The draws are returned if each chain has at least 100.
 
     **Returns:** a `Posterior`.
 
@@ -567,9 +556,7 @@ def posterior(
 
 @functools.cache
 def _agreement() -> Callable[[Any], Any]:
-    """Return a function that computes R-hat and effective sample size. It is compiled once for all
-    posteriors; without compilation it takes four times as long.
-    """
+    """Return a compiled function that computes R-hat and effective sample size of draws."""
     from blackjax.diagnostics import ess_bulk, rhat
 
     return interruptible_jit(lambda x: (rhat(x), ess_bulk(x)))
@@ -577,7 +564,7 @@ def _agreement() -> Callable[[Any], Any]:
 
 def posterior_sample_size(found: FitResult) -> float:
     """Return the number of independent residuals for which the density is as wide as the errors of
-    the fit, on average over all directions. If no error is known, return `effective_sample_size`.
+    the fit, on average over all directions. Without known errors, return `effective_sample_size`.
     """
     here = np.ix_(*[_identified_places(found)] * 2)
     if not here[0].size:

@@ -1,6 +1,4 @@
-"""Profile likelihood: the increase of the cost if one or two parameters are fixed at other
-values.
-"""
+"""Profile likelihood: increase of the cost if one or two parameters are fixed at other values."""
 
 import dataclasses
 from collections.abc import Callable
@@ -59,8 +57,8 @@ class Profile(Summarised):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProfilePair:
-    """The profile of two fitted parameters: `ratio` (n, m) at `first` (n,) by `second` (m,) [SI].
-    In the region of probability `level`, `ratio` is below `threshold`.
+    """The profile of two fitted parameters: likelihood `ratio` (n, m) at the values `first` (n,)
+    and `second` (m,) [SI]. In the region of probability `level`, `ratio` is below `threshold`.
 
     **Example:** at `FitResult.profile`.
     """
@@ -113,14 +111,14 @@ def profile_of(
     """Return the profile likelihood of one fitted parameter, or of a pair.
 
     The parameter is fixed at values on both sides of its estimate, and all others are refitted at
-    each value. The interval ends where the misfit becomes too large. A pair is fixed on a grid of
-    `points` by `points` over 3.5 standard errors in each direction, within the domains.
+    each value. The interval ends where the likelihood ratio reaches a threshold. A pair is fixed on
+    a grid of `points` by `points` over 3.5 standard errors in each direction, within the domains.
 
     Unlike a linearised interval, this interval accounts for a misfit that is not a parabola, and
     for the bound of the parameter's domain. If the data do not exclude the bound, the interval
-    begins at the bound. At its upper end the ratio then reaches the threshold of a one-sided test,
-    2.71 for 95 %. The reason is that the ratio is 0 in half of all cases at a bound (50:50
-    mixture). Otherwise the ratio is 3.84 at both ends, but no end is beyond the bound.
+    begins at the bound. At a bound the ratio is 0 in half of all cases (50:50 mixture). Therefore
+    the ratio at the upper end is then that of a one-sided test, 2.71 for 95 %. Otherwise the ratio
+    is 3.84 at both ends, unless the interval ends at a bound.
 
     **Arguments:**
 
@@ -130,8 +128,8 @@ def profile_of(
       threshold has the degrees of freedom of the noise model.
     - `level`: by default that of the fit; `progress` as in `fit`.
 
-    An end that is not reached within 100 standard errors is open: it is inf, or the bound. If the
-    data do not exclude an upper bound given by the user, the interval ends at this bound.
+    If the ratio does not reach the threshold within 100 standard errors, the end is inf, or the
+    bound. An interval ends at an upper bound of the user that the data do not exclude.
 
     **Raises:** `KeyError` for a name that was not fitted; `ValueError` if the data do not identify
     the parameter at all, or for a level outside 0.5 to 1.
@@ -256,13 +254,13 @@ def _first_step(
     if found.active[i] and np.isfinite(step) and step > 0:
         return step
     norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
-    # A parameter at its bound has no error, so a tenth of its size is used.
+    # A parameter at its bound does not have a standard error, so a tenth of its size is used.
     usual = 0.1 * max(abs(best), abs(start - bound))
     is_on_bound = best - bound <= 0.1 * usual
     if not np.isfinite(bound) or (norm == 0 and not is_on_bound):
         raise _not_identifiable(path)
     step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
-    # At a bound the derivative can vanish, as by `peak` at 1. Then `usual` limits the step.
+    # At a bound, `norm` can be nearly 0, as for `peak` at 1. Then `usual` limits the step.
     return min(step, usual) if is_on_bound else step
 
 
@@ -303,7 +301,6 @@ class _LikelihoodRatio:
         return minimize_with_fixed(self.found.problem, z, which, x, self.noise, dof)
 
     def ratios(self, costs: np.ndarray) -> np.ndarray:
-        """Convert costs to likelihood ratios."""
         variance = 2.0 * self.least / self.found.dof if self.noise == 1.0 else self.noise**2
         return 2.0 * (costs - self.least) / variance / self.stretch
 
@@ -341,8 +338,8 @@ def _check_level(found: FitResult, level: float | None) -> float:
 def _variance_ratio(
     found: FitResult, places: list[int], by: NoiseModel | Uncertainty | None
 ) -> tuple[float, float]:
-    """Return the variance of some parameters by the noise model, over that for white residuals, in
-    the worst direction. Also return the smallest degrees of freedom of the noise model.
+    """Return the largest ratio of the variances by the noise model and for white residuals, over
+    directions of the parameters `places`. Also return the smallest degrees of freedom.
     """
     account = by.by if isinstance(by, Uncertainty) else Guarded() if by is None else by
     if isinstance(account, White):
@@ -373,9 +370,8 @@ def _variance_ratio(
 def interval_end(
     at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float
 ) -> float:
-    """Return where the ratio `at` reaches the threshold, from `best` in the direction of `step`.
-
-    The square root of the ratio is nearly a straight line, so a regula falsi is applied to it.
+    """Return the value at which the ratio `at` reaches the threshold, from `best` in the direction
+    of `step`. A regula falsi is applied to the root of the ratio, which is nearly linear.
     """
     aim, inside, outside, reach = np.sqrt(threshold), (best, 0.0), None, step
     x = best + step * aim
@@ -395,7 +391,7 @@ def interval_end(
                 continue
         else:
             outside = (x, root)
-        # The root can jump at a kink. Therefore the next point stays away from both ends.
+        # The root can jump at a kink of the misfit. Therefore the next point avoids both limits.
         share = 0.5
         if np.isfinite(outside[1]):
             share = (aim - inside[1]) / max(outside[1] - inside[1], 1e-300)

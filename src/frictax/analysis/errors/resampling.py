@@ -1,7 +1,4 @@
-"""Refit parts of the records: block bootstrap and jackknife, and the refits that other methods use.
-
-The refits start at the result of the fit, with other weights of samples or some parameters fixed.
-"""
+"""Refits with other sample weights or fixed parameters: bootstrap, jackknife and profiles."""
 
 from typing import Any
 
@@ -22,7 +19,7 @@ from frictax.pytree import pytree_dataclass, static
 
 from .linearization import NoiseModel, Samples, check_positive_time, varies_by_record
 
-_STEPS = 60  # largest number of steps of each refit
+_STEPS = 60  # largest number of iterations of each refit
 
 
 def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
@@ -35,14 +32,12 @@ def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
 def run_search(
     problem: Problem, method: Any, z: Any, steps: int, noise: Any = 1.0, dof: Any = 1.0
 ) -> Any:
-    """Search for `steps` steps from the coordinates `z`, and return the final state of the search.
-    The first step only evaluates the residuals.
-    """
+    """Return the state of a search after `steps` iterations; the first only evaluates residuals."""
     return advance_search(problem, method, begun(problem, z), steps, noise, dof)
 
 
 def method_of(found: FitResult) -> LevenbergMarquardt:
-    """Return the method of the fit if it is Levenberg-Marquardt, otherwise a new such method."""
+    """Return the method of the fit, or `LevenbergMarquardt` if the fit has another method."""
     if isinstance(found.method, LevenbergMarquardt):
         return found.method
     return LevenbergMarquardt(tolerance=1e-3)
@@ -51,11 +46,9 @@ def method_of(found: FitResult) -> LevenbergMarquardt:
 def refit_with_counts(
     found: FitResult, counts: Float[np.ndarray, "k m"], z: np.ndarray | None = None
 ) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
-    """Refit k times; in refit i, the square of residual j counts `counts[i, j]` times. Return all
-    fitted parameters, and whether each search converged.
-
-    The searches start at the result of the fit, or at the coordinates `z`. They use the program
-    that is compiled for the fit, and each processor runs one search at a time.
+    """Refit k times, from the result of the fit or from the coordinates `z`; in refit i, the square
+    of residual j counts `counts[i, j]` times. Return all fitted parameters of each refit, and
+    whether each search converged.
     """
     problem = found.problem
     noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
@@ -77,14 +70,14 @@ def refit_with_counts(
 def minimize_with_fixed(
     problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
 ) -> tuple[Array, Array, Array]:
-    """Minimise the cost with the parameters `which` (bool, one for each coordinate) fixed at
-    `values`. Return the coordinates, the cost, and all fitted parameters.
+    """Minimise the cost, with the parameters that `which` marks fixed at `values`. Return the
+    coordinates, the cost, and all fitted parameters.
     """
 
     def evaluate(z: Array) -> tuple[Array, Array]:
         return problem.evaluate(z, noise, (which, values))
 
-    # The search ends when a step reduces the cost by less than 1e-4 of the cost.
+    # The search ends when an iteration reduces the cost by less than 1e-4 of the cost.
     end = descend(evaluate, begun(problem, z), _STEPS, 1e-4, dof, 1e-300)
     return (
         jnp.asarray(end.z),
@@ -97,8 +90,8 @@ def minimize_with_fixed(
 class BlockBootstrap(NoiseModel):
     """The noise model of refits to random blocks of the records, which are drawn with replacement.
 
-    Each block keeps its position in time and counts as often as it was drawn. The blocks must be
-    longer than the correlation time of the residuals, and there must be 20 or more in a record. A
+    Each block stays at its position in time and counts as often as it was drawn. The blocks must be
+    longer than the correlation time of the residuals, and each record must contain 20 or more. A
     fit with priors raises `ValueError`.
 
     **Arguments:** `length` of a block [s], by default a twentieth of the record; `draws`: the
@@ -169,10 +162,10 @@ class Jackknife(NoiseModel):
     between repeats counts as error.
 
     The variance is (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of
-    freedom. For several records it is the sum of their variances. If parameters differ by record,
-    the degrees of freedom are those of one record, otherwise the sum over all records.
+    freedom. The variances of several records are added. The degrees of freedom of records are added
+    too. If parameters differ by record, the smallest number counts.
 
-    **Arguments:** `repeats`: the number of equal parts of each record, one cycle of its motion
+    **Arguments:** `repeats`: the number of equal parts of each record, one cycle of the motion
     each; if None, whole records are left out.
 
     **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), chapter
@@ -245,5 +238,5 @@ def _refuse(problem: Problem, kind: str) -> None:
 
 
 def _ends_at_kinks(settled: np.ndarray) -> str:
-    """Return a text on how many searches ended at a kink of the misfit, caused by an event."""
+    """Return a text on how many searches ended at a kink of the misfit, which an event causes."""
     return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"

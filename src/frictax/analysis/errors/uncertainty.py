@@ -25,8 +25,8 @@ class Uncertainty(Summarised, Estimated):
 
     - `found`: the fit; `by`: the noise model; `says`: its assumption about the residuals in words;
       `notices`: reasons to doubt the errors; `warnings`: the notices as sentences.
-    - `estimates`: the fitted values with these errors, intervals and degrees of freedom;
-      `covariance` (p, p); `ratio`: these errors divided by the errors for white noise.
+    - `estimates`: the fitted values with errors, intervals and degrees of freedom by this noise
+      model; `covariance` (p, p); `ratio`: errors divided by the errors for white noise.
     - `dof`: the smallest degrees of freedom of Student's t in the intervals; `level` of the
       intervals; `draws` (k, p): the values of all refits, if the noise model makes refits.
 
@@ -76,7 +76,7 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def half_widths(self) -> Float[np.ndarray, " p"]:
-        """Half of each interval, before a bound cuts it off."""
+        """Half of the width of each interval, without the limits of the parameters' domains."""
         half = self.spread.half_width(self.level, np.eye(len(self.found.shown))[self.found.shown])
         return np.where(np.isfinite([e.standard_error for e in self.estimates]), half, np.nan)
 
@@ -101,7 +101,7 @@ class Uncertainty(Summarised, Estimated):
 
     def friction(self, contact: str | None, velocity: ArrayLike, label: str | None = None) -> Band:
         """Return the friction of `contact` [N or N.m] at each velocity, with the pointwise
-        confidence band of these errors (delta method). For a contact under a normal force, the
+        confidence band by this noise model (delta method). For a contact under a normal force, the
         result is the friction coefficient. `label`: name of the record, if parameters of the
         contact differ by record.
         """
@@ -109,10 +109,9 @@ class Uncertainty(Summarised, Estimated):
 
     def motion(self, label: str) -> tuple[Float[np.ndarray, "*w n c"], Float[np.ndarray, "*w n c"]]:
         """Return the lower and the upper limit of the pointwise confidence band of a prediction
-        [SI]. The prediction is the one that the objective compares with record `label`.
-
-        The band follows from the delta method. It does not include the noise of a new measurement.
-        It is nan for samples without a weight.
+        [SI], by the delta method. The prediction is the one that the objective compares with record
+        `label`. The band does not include the noise of a new measurement. The limits are nan for
+        samples without a weight.
         """
         i = self.found.number(label)
         weight = np.asarray(self.found.problem.prepared[i].weight)
@@ -167,12 +166,12 @@ def usual_spread(found: FitResult) -> CovarianceEstimate:
 
 
 def uncertainty(found: FitResult, by: Checked[NoiseModel] | None = None) -> Uncertainty:
-    """Return errors and intervals by a noise model: `Guarded()`, `Autoregression()`,
-    `Clustered()`, `HAC()`, `BlockBootstrap()`, `Jackknife(4)`, `White()`. The default is the model
-    of the fit's own errors, `Guarded()`.
+    """Return errors and intervals by a noise model: `Guarded()`, `Autoregression()`, `Clustered()`,
+    `HAC()`, `BlockBootstrap()`, `Jackknife(4)`, `White()`. The default is the model of the fit's
+    own errors, `Guarded()`.
 
-    In this example, an error of the sensor keeps 0.9 of its value from sample to sample. The errors
-    for white noise are three times too small:
+    In this example, the error of the sensor at a sample contains 0.9 of the error at the previous
+    sample. The standard errors for white noise are three times too small:
 
     >>> import frictax as fx, numpy as np
     >>> from scipy.signal import lfilter
@@ -222,7 +221,8 @@ def uncertainty(found: FitResult, by: Checked[NoiseModel] | None = None) -> Unce
     for i, (n, u) in enumerate(named):
         path, known = n if "@" in n else u.path, found.identifiability.knowledge[n]
         low, high = u.declaration.domain.interval(float(x[i]), float(half[i]))
-        if known is Knowledge.AT_BOUND:  # Only the end of the interval at the bound is known.
+        # For a parameter at its bound, the interval has one known end, the bound.
+        if known is Knowledge.AT_BOUND:
             low, high = (b if x[i] == b else np.nan for b in (lower[i], upper[i]))
         value, sd, low, high, freedom = map(float, (x[i], error[i], low, high, dof[i]))
         unit = found.unit_of(u)

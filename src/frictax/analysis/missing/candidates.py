@@ -1,8 +1,4 @@
-"""The catalogue of candidate terms, and the machine that contains all of them with coefficient 0.
-
-The file begins with the shapes of the terms, as laws and as forces on a body. `Candidate` and
-`catalogue` follow, then `augmented_setup`, in which the coefficients are parameters.
-"""
+"""The catalogue of candidate terms, and the machine that contains them with coefficient 0."""
 
 import dataclasses
 import types
@@ -27,9 +23,10 @@ from frictax.mechanism.user_machines import AbstractAxis
 from frictax.parameters import Number, Numbers, Values, get, parameters, replace
 from frictax.signals import Drive, as_signal
 
-WIDTHS = 0.05, 0.2  # [highest speed] widths of two Stribeck dips; sums fit dips of other widths
-# Terms of a friction law as functions of the speed v >= 0, whose highest value is vmax. Each term
-# is smooth also slightly below v = 0. The first argument is the module jax.numpy or numpy.
+# [highest speed] widths of two Stribeck dips, whose sums approximate dips of other widths
+WIDTHS = 0.05, 0.2
+# Terms of a friction law as functions of the speed v >= 0, whose highest value is vmax. All terms
+# are smooth also slightly below v = 0. The first argument is the module jax.numpy or numpy.
 OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
     "viscous": lambda xp, v, vmax: v,
     "drag": lambda xp, v, vmax: v * v,
@@ -37,8 +34,8 @@ OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
     "Stribeck, wide": lambda xp, v, vmax: xp.exp(-v / (WIDTHS[1] * vmax)),
     "bend": lambda xp, v, vmax: xp.arctan(v / (0.3 * vmax)),
 }
-# This term adds friction in forward motion and removes it in backward motion. The other terms are
-# equal in both directions.
+# This term adds friction in forward motion and removes friction in backward motion. All other terms
+# are equal in both directions.
 OTHER_WAY = "other way"
 LAW_TERMS = (*OF_LAW, OTHER_WAY)
 # The two columns of the candidate "Stribeck".
@@ -67,8 +64,8 @@ def force_of(term: str, xp: Any, t: Any, s: Any, v: Any, vmax: Any) -> Any:
 
 
 class WithTerms(AbstractLaw):
-    """A law plus the sum of `c` (k,) times `terms` of `LAW_TERMS`. The term "other way" is `way`: 1
-    in forward motion, -1 in backward motion.
+    """A law plus the sum of `c` (k,) times `terms` of `LAW_TERMS`. `way`: value of the term "other
+    way", 1 in forward motion, -1 in backward motion.
     """
 
     base: AbstractLaw
@@ -129,7 +126,7 @@ def _clock(t: Any) -> Any:
 
 
 class _Push(AbstractSource):
-    """A part that applies `Shapes` as a force to a flange. Its drive signal is the time."""
+    """A part that applies `Shapes` as a force to a flange, with the time as drive signal."""
 
     shapes: Shapes
     clock: Drive = eqx.field(converter=as_signal, default=_clock)
@@ -165,7 +162,7 @@ def pushed_axis(axis: AbstractAxis, shapes: Shapes) -> AbstractAxis:
 
 
 class MoreFriction(eqx.Module):
-    """The sum of `c` times `terms` of `LAW_TERMS`, which is added to a law."""
+    """The sum of `c` times `terms` of `LAW_TERMS`, which `on` adds to a law."""
 
     c: Float[Numbers, " k"]
     vmax: Number
@@ -217,10 +214,10 @@ _NAMES = {
     "friction over position": "friction over position",
     "friction over distance": "friction over distance from the middle",
 }
-# Terms that can only brake, with the field of a friction law that describes the same term.
+# Terms that can only brake -> the field of a friction law that describes the same term.
 _BRAKES = {"viscous": "F_prop", "drag": "", "Stribeck": "F_Stribeck"}
 _BEARING = ("viscous", "drag")  # terms that are tried on a body without a friction law
-# Terms that describe how friction deviates but do not name a physical cause.
+# Terms that describe how friction deviates, but do not name a physical cause.
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
 _OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # terms of laws, the simplest first
 _OF_STOPS = "law"  # name of the law of a mass between stops
@@ -236,8 +233,8 @@ class Candidate:
       fitted), "compliance" or "bends" (curved inputs between samples); `of`: path of the law, body,
       parameter or channel; `term`: name of the term within its kind.
     - `unit` of the coefficient; `size`: the number of columns; `least`, `most`: bounds of the
-      coefficient. The total friction must brake. Therefore `least` of viscous friction, of drag and
-      of a dip is minus the value that the law already has.
+      coefficient. For viscous friction, drag and a dip, `least` is minus the value in the law, so
+      that the total friction brakes.
     """
 
     name: str
@@ -266,7 +263,7 @@ class Candidate:
 
     @property
     def rank(self) -> int:
-        """The rank among candidates that a record cannot distinguish; the simplest has 0."""
+        """The rank among candidates that a record cannot distinguish; 0 for the simplest one."""
         if self.term in ("gain", "offset", "drift", "delay") and self.kind == "held":
             return 1
         if self.kind == "held" or "spring" in self.term:
@@ -290,7 +287,7 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     out: list[Candidate] = []
     is_held = any(isinstance(r, Record) and r.hold for r in found.records.values())
     if found.bends is not None and not is_held:
-        # At most 1.5 times the interpolation error, which `bend_of` estimates from three samples.
+        # The bound is 1.5, because `bend_of` only estimates the interpolation error.
         out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, 1.5))
     out += _law_candidates(found)
     machine, problem = found.model, found.problem
@@ -327,7 +324,7 @@ def _law_candidates(found: FitResult) -> Iterator[Candidate]:
     """Yield the candidate terms of the friction laws."""
     machine, fitted = found.model, _fitted_paths(found)
     # The values become bounds of the candidates, which are constants of a compiled program. A
-    # fitted value would compile a new program, so the bound is infinite for a fitted parameter.
+    # fitted value would need a new program, so the bound is infinite for a fitted parameter.
     values = {
         p.path: np.inf if p.path in fitted else float(p.value)
         for p in parameters(machine)
@@ -362,7 +359,7 @@ def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
         if side in ("inputs", "outputs") and what in ("gain", "offset", "drift", "delay"):
             name = f"{what} of {'input' if side == 'inputs' else 'sensor'} {channel}"
         last, most = p.path.rpartition(".")[2], domain.upper()
-        # The derivative at `peak` = 1 does not predict the effect of values above 5.
+        # The derivative at `peak` = 1 does not predict the effect of a `peak` above 5.
         if last == "peak":
             most = min(most, 5.0)
         ends = domain.bound() - value, most - value
@@ -394,9 +391,7 @@ def laws_of(machine: Any) -> dict[str, bool]:
 
 
 def bodies_of(machine: Any) -> dict[str, bool]:
-    """Return a dict: name of a body -> whether the body rotates. A user's machine with one degree
-    of freedom has the body "axis".
-    """
+    """Return a dict: body -> whether it rotates. The body of an `AbstractAxis` is "axis"."""
     if isinstance(machine, Mechanism):
         return {n: bool(p.rotational) for n, p in machine.named_parts() if isinstance(p, BODIES)}
     if isinstance(machine, AbstractAxis):
@@ -432,9 +427,7 @@ def augmented_setup(
     periods: Mapping[str, Any],
     ranges: OperatingRange,
 ) -> Setup:
-    """Return the setup with all candidates and their coefficients `c`. Compliances are not
-    included, because they act on the outputs.
-    """
+    """Return the setup with the coefficients `c` of all candidates, except those of compliances."""
     values = {one: c[k : k + one.size] for one, k in zip(tried, first_columns(tried), strict=True)}
     held = {one.of: get(setup, one.of) + v[0] for one, v in values.items() if one.kind == "held"}
     setup = replace(setup, held)
@@ -463,7 +456,6 @@ def _with_forces(
     periods: Mapping[str, Any],
     ranges: OperatingRange,
 ) -> Any:
-    """Return the machine with the candidate forces and ripples on its bodies."""
     pushes = {}
     for body, rotational in bodies_of(machine).items():
         own = [one for one in values if one.kind == "force" and one.of == body]

@@ -1,8 +1,4 @@
-"""Likelihood-ratio tests of candidates with autoregressive noise, and the noise in windows.
-
-`Likelihood` fits noise and coefficients by maximum likelihood, without and with a candidate.
-`window_autoregression` estimates the noise of residuals whose windows have fitted starts.
-"""
+"""Likelihood-ratio tests of candidates with autoregressive noise, and the noise in windows."""
 
 import dataclasses
 
@@ -20,21 +16,21 @@ from ..errors.autoregression import (
 )
 from .sensitivities import Sensitivities
 
-# [noise estimated from the inputs] Grid of the size of the input noise.
+# [size estimated from the inputs] Grid of the size of the input noise.
 DRAWN = np.geomspace(0.1, 1.5, 10)
 # A variance below this share of the mean square of the residuals is a rounding error.
 _ROUNDING = 1e-12
-_RCOND = 1e-12  # [largest eigenvalue] eigenvalues below this are rounding errors
+_RCOND = 1e-12  # [largest eigenvalue] smaller eigenvalues are rounding errors
 
-# For each channel of a record: stretches without gaps. Each stretch contains the indices of its
-# residuals in the order of time.
+# For each channel of a record: its sections without gaps. Each section is an array with the indices
+# of its residuals in order of time.
 Stretches = list[list[Int[np.ndarray, " _"]]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _State:
-    """The noise of a channel: coefficients `phi` of its autoregression and variance `noise` of the
-    innovations. `ratio`: variance of the steps of its random walk divided by `noise`; `above`:
+    """The noise of a channel. `phi`, `noise`: coefficients of the autoregression, and variance of
+    the innovations. `ratio`: variance of the steps of the random walk divided by `noise`; `above`:
     effective number of slow components of the random walk that exceed the noise.
     """
 
@@ -62,8 +58,8 @@ class Likelihood:
     If a channel drifts, a random walk is added (`random_walks`). If `draws` (k, n) of the effect of
     input noise are given, this effect is added instead, with its most likely size.
 
-    The likelihood is conditional on the first samples of each stretch. Therefore it needs only sums
-    of products of lagged columns, which are computed once for all candidates.
+    The likelihood is conditional on the first samples of each section of the record. Therefore it
+    needs only sums of products of lagged columns, which are computed once for all candidates.
     """
 
     def __init__(
@@ -106,11 +102,11 @@ class Likelihood:
     def p_value(self, at: list[int]) -> float:
         """Return the p value of the columns `at`.
 
-        With a random walk it is twice the smaller of two p values. For the first, the variance of
-        the random walk is fitted without the columns. For the second, this variance is refitted,
-        and the degrees of freedom are the number of slow components of the random walk above the
-        noise. With input noise, only the first p value is used, because the size of this noise is
-        known from the inputs.
+        With a random walk, the result is twice the smaller of two p values. For the first one, the
+        variance of the random walk is fitted without the columns. For the second one, the variance
+        is refitted, and the degrees of freedom are the number of slow components of the random walk
+        above the noise. With input noise, only the first p value is used, because the size of the
+        noise is known.
         """
         if not self.channels:
             return 1.0
@@ -127,7 +123,7 @@ class Likelihood:
         return min(2.0 * min(of_walk, p), 1.0)
 
     def _p_value(self, after: Fitted, k: int, most: float) -> float:
-        """Return the p value of k columns, fitted in `after`. `most`: degrees of freedom."""
+        """Return the p value of k columns. `most`: upper limit of the degrees of freedom."""
         assert self.before is not None
         n = sum(one.count for one in self.channels)
         dof = max(min(after.effective - self.p - k, most), 2.0)
@@ -135,9 +131,7 @@ class Likelihood:
         return float(fdtrc(k, dof, gain * max(n - self.p - k, 1) / k))
 
     def maximize(self, more: list[int], same: list[_State] | None = None) -> Fitted:
-        """Maximise the likelihood with the columns `more` over all coefficients. `same`: states
-        whose variances of the random walks are kept.
-        """
+        """Maximise the likelihood with columns `more`, with the random walks of `same` if given."""
         whole = [0, *range(1, 1 + self.p), *more]
         states = [one.begin for one in self.channels]
         steps = [None if same is None else s.ratio * s.noise for s in same or states]
@@ -146,8 +140,8 @@ class Likelihood:
             a, rounding = np.zeros((len(whole), len(whole))), np.zeros(len(whole))
             for one, state in zip(self.channels, states, strict=True):
                 a += one._whitened_products(whole, state)
-                # After the autoregressive filter a column may be zero except for rounding errors.
-                # Their size is added to the ridge.
+                # The autoregressive filter can reduce a column to rounding errors. Their size is
+                # added to the ridge.
                 rounding += _ROUNDING * np.diag(one.gram[0, :, 0, :])[whole] / state.noise
             ridge = np.diag((1e-13 * np.abs(np.diag(a)) + rounding + 1e-300)[1:])
             beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_RCOND)[0]
@@ -210,7 +204,7 @@ class _Channel:
         random walk, or None to fit it.
         """
         n, q, both = self.count, self.order, v
-        if self.waves:  # the autoregression is that of the residuals without the random walk
+        if self.waves:  # fit the autoregression to the residuals without the random walk
             _, beside, own = self._whiten(whole, state.phi)
             of = state.ratio * (v @ beside)
             waves = np.linalg.solve(state.ratio * own + np.eye(len(self.waves)), of)
@@ -219,7 +213,7 @@ class _Channel:
         part = self.gram[:, use][:, :, :, use]
         g = np.einsum("a,iajb,b->ij", both, part, both)
         phi = np.linalg.lstsq(g[1:, 1:], g[1:, 0], rcond=_RCOND)[0] if q else np.zeros(0)
-        # If the columns explain all of a short record, the variance is that of rounding errors.
+        # If the columns explain a short record completely, the variance is that of rounding errors.
         least = max(_ROUNDING * float(self.gram[0, 0, 0, 0]) / n, 1e-300)
         rest = max(float(g[0, 0] - phi @ g[1:, 0]) / n, least)
         # The share of the samples that counts as independent is the variance of the residuals
@@ -244,7 +238,7 @@ class _Channel:
     def _whiten(
         self, whole: list[int], phi: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three matrices of products of columns, which the autoregression filters: of the
+        """Return products of columns after the autoregressive filter, as three matrices: of the
         columns `whole`, of these columns with the slow components, and of the slow components.
         """
         filt, use, k = np.concatenate([[1.0], -phi]), [*whole, *self.waves], len(whole)
@@ -253,13 +247,13 @@ class _Channel:
 
 
 def highest_order(stretches: list[np.ndarray]) -> int:
-    """Return the largest order that an autoregression of these stretches may have."""
+    """Return the largest order that an autoregression of these sections of a record may have."""
     return min(12, max(len(s) for s in stretches) // 8)
 
 
 def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
-    """Return the coefficients of an autoregression and the standard deviation of its innovations.
-    Schwarz's criterion selects the order.
+    """Return the coefficients of an autoregression, whose order Schwarz's criterion selects, and
+    the standard deviation of its innovations.
     """
     most = highest_order(stretches)
     gram, n = np.zeros((most + 1, most + 1)), 0
@@ -273,23 +267,20 @@ def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
     return model.phi, float(np.sqrt(model.noise * (n - model.phi.size) / n))
 
 
-# Largest number of REML iterations on windows, and the relative change of the noise at their end.
+# `_WINDOW_ROUNDS`: largest number of REML iterations on windows. `_SETTLED`: relative change of the
+# noise variance at which the iterations end.
 _WINDOW_ROUNDS, _SETTLED = 15, 1e-3
 
 
 def window_autoregression(
     columns: Sensitivities, stretches: list[Int[np.ndarray, " _"]]
 ) -> AutoregressiveModel:
-    """Return the autoregression of the residuals on `stretches` by restricted likelihood, which
-    restores the variance that window starts and fitted parameters absorbed.
+    """Return the autoregression of the residuals in the sections `stretches`, with `noise` in
+    squares of weighted residuals, by restricted likelihood. The tried columns are not used.
 
     A fitted start absorbs the slowest components of the residuals of its window. If the correlation
     time is half a window, the residuals look almost uncorrelated, and slow terms seem significant.
-
-    **Arguments:** `columns`: the tried columns are not used; `stretches`: the row numbers of each
-    stretch, which may continue from window to window.
-
-    **Returns:** an `AutoregressiveModel`, with `noise` in squares of weighted residuals.
+    Restricted likelihood restores the variance that starts and parameters absorb.
 
     **Source:** D. A. Harville, Journal of the American Statistical Association 72 (1977).
     """
@@ -319,7 +310,7 @@ def window_autoregression(
         weight = v[:, :, None] * v[:, None, :]
         weight[:, 1:, 1:] += np.stack([taken[np.ix_(at, at)] for at in places])
         sums = np.einsum("wijab,wab->ij", many, weight)
-        # White noise of 1e-6 of the variance is added, because the residuals may be smooth.
+        # The residuals may be smooth, so white noise of 1e-6 of the variance is added.
         model = select_autoregression(sums, count, 1e-6)
         if abs(model.noise - before) < _SETTLED * model.noise:
             break
@@ -327,7 +318,7 @@ def window_autoregression(
         a = np.concatenate([[1.0], -model.phi])
         q = len(a)
         through = np.einsum("i,wijab,j->wab", a, many[:, :q, :q], a) / model.noise
-        # The first samples are not predicted. They count as white noise with the whole variance.
+        # The autoregression does not predict the first samples. They count as white noise.
         through += first * count / max(float(sums[0, 0]), 1e-200)
         told, pull = np.zeros((size, size)), np.zeros(size)
         for at, one in zip(places, through, strict=True):

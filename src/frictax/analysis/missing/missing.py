@@ -1,8 +1,4 @@
-"""Find the terms that a fitted machine lacks: score tests of all candidates, refits of the best.
-
-`Trials` is the fitted machine with all candidates. It evaluates them at any values, and refits with
-one more candidate. `_Search` tests and refits in rounds.
-"""
+"""Find the terms that a fitted machine lacks: score tests of all candidates, refits of the best."""
 
 import dataclasses
 from collections.abc import Collection
@@ -43,15 +39,14 @@ from .structures import SERIES, refit_by_free_runs, split_bodies
 from .table import Missing, MissingTerm
 
 _PERIODS = 45  # number of ripple periods on each grid of the search
-# Least number of ripple periods in the travel of a record. Fewer periods look like a slope or a
-# bend.
+# Least number of ripple periods in the travel of a record. Fewer periods look like a slope.
 _LEAST_PERIODS = 3.0
-# A ripple is refitted from the _WAVES best periods. The numbers of waves over the travel differ by
-# more than _APART between any two of these periods.
+# A ripple is refitted from the `_WAVES` best periods. The numbers of waves over the travel differ
+# by more than `_APART` between these periods.
 _WAVES, _APART = 3, 1.2
-_DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of a refit, and the factor by which it changes
-# If Schwarz's criterion of two terms differs by less than this value, the simpler term is
-# preferred. Kass and Raftery, JASA 90 (1995), call a larger difference very strong evidence.
+_DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of a refit, and factor of its changes
+# If Schwarz's criterion of two terms differs by less than this value, the simpler term is better.
+# Kass and Raftery, JASA 90 (1995), call a larger difference very strong evidence.
 _NEARLY = 10.0
 
 
@@ -86,9 +81,9 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
             "`missing` needs a fit of a machine to records, and this is a fit of a law to a sweep."
             " Look for its notice `lack-of-fit`, and compare laws by `fx.compare(sweep)`."
         )
-    cache = vars(found)  # printing the fit may have computed the table already
+    cache = vars(found)  # printing the fit may have computed the table
     if "missing_table" not in cache:
-        # Shorter steps are used, because the error of long steps can look like a missing term.
+        # Shorter time steps are used, because the error of long steps can look like a missing term.
         engine = found.problem.engine
         for notice in long_steps(found):
             engine = with_shorter_steps(engine, notice)
@@ -102,7 +97,7 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evaluation:
     """The sensitivities at a point, and derivatives by ripple periods. `waves`: bodies whose ripple
-    is in the model; `by_wave`: derivatives by the number of ripple periods over the travel of each.
+    is in the model; `by_wave`: derivatives by the number of ripple periods over their travel.
     """
 
     at: Sensitivities
@@ -113,8 +108,8 @@ class Evaluation:
 class Trials:
     """The fitted machine with all candidates, of which some are `accepted` and stay in the model.
 
-    - `tried`: the candidates; `first`: index of each first coefficient; `point`: present values.
-    - `test`: the score test; `travel` of each body [m or rad].
+    - `tried`: the candidates; `first`: index of the first coefficient of each candidate.
+    - `point`: the values of parameters and coefficients; `travel` of each body [m or rad].
     """
 
     def __init__(self, found: FitResult) -> None:
@@ -170,9 +165,9 @@ class Trials:
 
     def choose_periods(self) -> None:
         """Choose for each ripple the period that explains most, and the two next best for refits.
-
         The grid has 90 frequencies of at least three periods over the travel. For a body that turns
-        several times it also has 1 to 45 periods per turn. A finer grid around the best follows.
+        several times, the grid also has 1 to 45 periods per turn. A finer grid around the best
+        period follows.
         """
         for i, one in enumerate(self.tried):
             if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
@@ -221,9 +216,7 @@ class Trials:
         return out
 
     def refit(self, which: int) -> tuple[float, Point, Evaluation]:
-        """Refit with a candidate in the model. Return the smallest sum of squares, the point at
-        which it is reached, and the evaluation at this point.
-        """
+        """Refit with a candidate. Return the smallest sum of squares, its point and evaluation."""
         one = self.tried[which]
         best = self.refit_from(which, self.point)
         for period in self.other_periods.get(one.of, []) if one.kind == "wave" else []:
@@ -233,20 +226,18 @@ class Trials:
         return best
 
     def settle(self) -> None:
-        """Fit the starts of windows, which the fit took from the measurement. Without this, a refit
-        with any candidate reduces the misfit by its starts alone.
-        """
+        """Fit the starts of windows, so that they do not improve a refit with any candidate."""
         if self.has_windows:
             _, self.point, _ = self.refit_from(None, self.point)
 
     def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
-        """Refit like `refit` from the point `at`; without `which`, do not add a candidate."""
+        """Refit like `refit` from the point `at`, without a candidate if `which` is None."""
         inside = [*self.accepted, *([] if which is None else [which])]
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)
         p, damping, cost = int(np.sum(self.shared)), _DAMPING, self.cost(seen.at)
         for turn in range(25):
-            # In the first step the ripple is zero, so its period does not have an effect.
+            # In the first iteration the ripple is zero, so its period does not have an effect.
             by_wave = seen.by_wave if turn else seen.by_wave[:, :0]
             columns = np.column_stack([seen.at.fitted, seen.at.tried[:, own], by_wave])
             step, follow = self.step(seen.at, columns, damping)
@@ -316,8 +307,7 @@ class Trials:
             for w in range(len(moved)):
                 mine = window == first + w
                 u, d, v = np.linalg.svd(starts[mine] / scale, full_matrices=False)
-                # A start of a window does not change in directions with less than 0.1 % of the
-                # largest effect.
+                # Changes of a start with less than 0.1 % of the largest effect are left out.
                 large = d > 1e-3
                 parts = np.divide(u.T @ rest[mine], d, out=np.zeros_like(d), where=large)
                 out[w] = -(v.T @ parts) / scale
@@ -331,7 +321,7 @@ class _Round:
     """The tests and refits of one round.
 
     - `cost`: sum of squares without a new candidate, of `count` residuals.
-    - `rows`: the test of each candidate; `order`: one candidate, the leader, of each class that the
+    - `rows`: the test of each candidate; `order`: the leader of each class of candidates that the
       record can distinguish, best first; `alike`: names of the other candidates in each class;
       `p_values` of the leaders.
     - `refits`: root mean square, point and term of each refitted candidate; `leaves_white`: whether
@@ -352,12 +342,11 @@ class _Search(Trials):
     """Rounds of tests and refits. Each round adds one term to the model."""
 
     def run(self, work: Work, most: int = 3) -> Missing:
-        """Search in at most `most` rounds."""
         self.settle()
         taken: list[MissingTerm] = []
         table: _Round | None = None
         terms, untestable, start = [], (), np.nan
-        rounds = {f"round {k + 1}": 2.0**-k for k in range(most)}  # Often there is only one round.
+        rounds = {f"round {k + 1}": 2.0**-k for k in range(most)}  # often one round is enough
         for tell in work.parts(rounds).values():
             tell(f"{len(self.tried)} candidates")
             now = self.test_candidates(tell)
@@ -426,7 +415,7 @@ class _Search(Trials):
             p_value = min(max(len(order) * alone, max(passing, 1) * by_blocks), 1.0)
             rms = float(np.sqrt(after / count))
             term = self.term(i, row, p_value, alike[i], rms, at)
-            # The 99 % interval must exclude 0, and the gain must be half of the predicted gain.
+            # The 99 % interval must exclude 0, and the gain must exceed half of the predicted gain.
             is_confirmed = (
                 p_value < SURE
                 and abs(term.value) > 2.58 * term.standard_error
@@ -480,16 +469,13 @@ class _Search(Trials):
         return tuple(terms), tuple(weak)
 
     def schwarz(self, i: int, square: float) -> float:
-        """Return Schwarz's criterion, divided by the number of independent residuals, for a model
-        with candidate i and the mean square residual `square`.
-        """
+        """Return Schwarz's criterion with candidate i, divided by `independent`."""
         n = self.independent
         return float(np.log(max(square, 1e-300)) + self.tried[i].numbers * np.log(n) / n)
 
     def simplest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
         """Return the simplest of the candidates that are nearly as good as the best by Schwarz's
-        criterion, and a list of the other candidates that are nearly as good. `refits`: root mean
-        square residual by candidate.
+        criterion, and the remaining ones. `refits`: root mean square residual by candidate.
         """
         score = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
         least = min(score.values())
@@ -498,9 +484,7 @@ class _Search(Trials):
         return best, [i for i in near if i != best]
 
     def stiffness_in_series(self, one: _Round) -> MissingTerm | None:
-        """Return a stiffness in series with a body if it explains clearly more than the best
-        candidate and more than chance, otherwise None.
-        """
+        """Return a stiffness in series with a body if it is clearly the best candidate."""
         best = min(split_bodies(self.found), key=lambda split: split.cost, default=None)
         if best is None:
             return None
@@ -524,10 +508,8 @@ class _Search(Trials):
         )
 
     def stiffness_on_windows(self, refits: Collection[int]) -> Missing | None:
-        """Refit a fit on windows by free runs. Return the new table if it names a stiffness in
-        series, otherwise None.
-
-        Free runs are tried if a compliance was refitted, or if no compliance is a candidate.
+        """Refit a fit on windows by free runs, unless compliances are candidates but none was
+        refitted. Return the new table if it names a stiffness in series, otherwise None.
         """
         soft = {i for i, one in enumerate(self.tried) if one.kind == "compliance"}
         free = None if soft and soft.isdisjoint(refits) else refit_by_free_runs(self.found)
@@ -539,8 +521,7 @@ class _Search(Trials):
         self, rows: list[TestResult], plain: Projected
     ) -> tuple[list[int], dict[int, list[str]]]:
         """Sort the candidates into classes that the record can distinguish. Return the leader of
-        each class, best first, and the names of the others in the class. The leader is the simplest
-        candidate that explains nearly as much as the best of the class.
+        each class, the simplest of its best candidates, and the names of the others in each class.
         """
         score = {i: self.schwarz(i, 1.0 - r.explained) for i, r in enumerate(rows) if r.own > 0}
         order = sorted(score, key=score.__getitem__)
@@ -575,8 +556,8 @@ class _Search(Trials):
         """Return candidate i as a row of the table; `at`: the point of its refit, or None."""
         one = self.tried[i]
         c = row.c if at is None else at.c[self.places(i)]
-        # The reported value is the amplitude of a ripple, the extra friction at rest of a dip, or
-        # the coefficient of the drive's force of a compliance.
+        # The value is the amplitude of a ripple, the extra friction at rest of a dip, or the
+        # coefficient of the drive's force of a compliance.
         if len(c) != one.size or np.shape(row.covariance) != (one.size, one.size):
             value, error = float(c[0]), np.inf
         elif one.kind == "wave":

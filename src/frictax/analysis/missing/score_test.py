@@ -1,8 +1,4 @@
-"""Score tests of candidate terms: does a term explain the residuals better than coloured noise?
-
-`Projected` contains residuals and columns without the part that the fitted parameters explain.
-`ScoreTest` belongs to a fit, `CandidateTests` to the sensitivities at one point.
-"""
+"""Score tests of candidate terms: does a term explain the residuals better than coloured noise?"""
 
 import dataclasses
 import functools
@@ -30,23 +26,23 @@ from .sensitivities import Sensitivities
 # An autoregression: its coefficients, and the standard deviation of its innovations.
 Autoregressive = tuple[Float[np.ndarray, " q"], float]
 
-# [1] The smallest share of a column's square that the fitted parameters must leave unexplained.
+# [1] Smallest share of a column's square that the fitted parameters must leave unexplained.
 UNEXPLAINED = 1e-5
 SURE = 0.01  # significance level of the tests by likelihood and by blocks
-# A refit counts as reaching the noise under two conditions. Before it, the mean square of the
-# residuals was above 1.1 times that of the noise. It removes more than 70 % of this excess.
+# A refit reaches the noise if two conditions are true. Before the refit, the mean square of the
+# residuals is above 1.1 times that of the noise. The refit removes more than 70 % of this excess.
 _ABOVE_NOISE, _MOST = 1.1, 0.7
-# If the residuals are white noise with the term, the test by blocks is skipped below these limits
-# of the p values: the p value for white noise, and the p value by the score.
+# Limits of the p values, for white noise and by the score, below which the test by blocks is
+# skipped if the residuals with the term are white noise.
 _BEYOND_DOUBT, _BEYOND_DOUBT_BY_SCORE = 1e-10, 1e-6
 # In fits of windows, the score is not tested if the p value is below the first limit and the
-# explained share is above the second. Noise does not explain so much in all windows.
+# explained share is above the second limit. Noise does not explain this share in all windows.
 _WINDOWS_BEYOND_DOUBT, _WINDOWS_EXPLAINED = 1e-40, 0.5
-# In fits of whole runs, the blocks are not compared beyond these limits of the explained share and
-# of both p values. The term may act in a few blocks only, as in a decaying motion.
+# In fits of whole runs, blocks are not compared beyond these limits of the explained share and of
+# both p values, because the term may act in a few blocks only, as in a decaying motion.
 _RUN_EXPLAINED, _RUN_BEYOND_DOUBT, _RUN_BEYOND_DOUBT_BY_SCORE = 0.4, 1e-25, 1e-10
 _LOWEST = 8, 32, 128  # numbers of lowest frequencies whose mean power is tested
-_BANDS = 1, 4, 16  # numbers of neighbouring frequencies that are tested for a peak
+_BANDS = 1, 4, 16  # numbers of neighbouring frequencies whose common power is tested for a peak
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,10 +53,10 @@ class TestResult:
       square of the weighted residuals with the candidate.
     - `c` (k,), `covariance` (k, k): its coefficients, fitted together with the fitted parameters.
     - `own`: fraction of its columns that the fitted parameters do not explain.
-    - `p_values`: probability that noise explains as much, by three tests: for autoregressive
-      residuals, by the spread of the score, and by the differences between blocks of time. If the
-      candidate explains much and the residuals are then white (`is_white`), the first p value is
-      for white noise and the third is 0.
+    - `p_values`: probability that noise explains as much as the candidate, by three tests: for
+      autoregressive residuals, by the spread of the score, and by the differences between blocks of
+      time. If the candidate explains much and the residuals are then white (`is_white`), the first
+      p value is for white noise and the third is 0.
     """
 
     explained: float
@@ -79,8 +75,7 @@ UNTESTABLE = TestResult(0.0, np.nan, np.zeros(1), np.full((1, 1), np.inf), 0.0, 
 class RefitGain:
     """The gain of a refit with a candidate.
 
-    - `p_value` of the gain for autoregressive residuals. It replaces a smaller p value that is
-      predicted from the derivatives of the candidate.
+    - `p_value` of the gain for autoregressive residuals, which replaces a smaller prediction.
     - `reaches_noise`: whether the refit removes most of the misfit above the noise of the sensors.
     - `covariance` (k, k) of the candidate's coefficients, computed from the residuals of the refit.
     """
@@ -93,10 +88,9 @@ class RefitGain:
 class Projected:
     """Residuals and columns without the part that fitted parameters and window starts explain.
 
-    `residuals` (m,), `tried` (m, k): residuals and candidate columns without this part; `own` (k,):
-    remaining fraction of the square of each column; `base`: orthonormal basis of the fitted
-    columns; `rows` (m,): numbers of these residuals among all; `taken`: number of columns that were
-    projected out.
+    `residuals` (m,), `tried` (m, k): residuals and candidate columns; `own` (k,): remaining
+    fraction of the square of each column; `base`: orthonormal basis of the fitted columns; `rows`
+    (m,): indices of these residuals among all; `taken`: number of columns that were projected out.
     """
 
     def __init__(self, columns: Sensitivities, rows: Int[np.ndarray, " m"]) -> None:
@@ -118,7 +112,7 @@ class Projected:
 
     @classmethod
     def from_columns(cls, columns: Sensitivities, counted: Bool[np.ndarray, " n"]) -> "Projected":
-        """Return the `Projected` of the rows of `columns` that `counted` selects."""
+        """Return the `Projected` of the rows that `counted` selects."""
         names = [field.name for field in dataclasses.fields(columns)]
         mine = Sensitivities(*(getattr(columns, name)[counted] for name in names))
         return cls(mine, np.flatnonzero(counted))
@@ -145,7 +139,7 @@ def whiten(
     model: Callable[[list[np.ndarray]], Autoregressive],
 ) -> tuple[Projected, Stretches]:
     """Filter residuals and columns by the autoregression `model` of each channel, and divide them
-    by the standard deviation of its innovations. Also return the remaining rows of each stretch.
+    by the standard deviation of the innovations. Also return the remaining rows of each section.
     """
     table = np.column_stack([columns.residuals, columns.fitted, columns.tried, columns.starts])
     rows, kept = [], []
@@ -175,7 +169,7 @@ def model_of_residuals(
 
 
 def model_on_windows(columns: Sensitivities) -> Callable[[list[np.ndarray]], Autoregressive]:
-    """Return a function that computes a channel's autoregression on windows after a fit."""
+    """Return a function that computes the autoregression of a channel from residuals on windows."""
     fitted = np.column_stack([columns.fitted, columns.tried])
     whole = dataclasses.replace(columns, fitted=fitted)
 
@@ -189,8 +183,8 @@ def model_on_windows(columns: Sensitivities) -> Callable[[list[np.ndarray]], Aut
 class ScoreTest:
     """Score tests of candidates for the residuals of a fit.
 
-    - `counted` (n,): the residuals that have a weight; `stretches`: numbers of the residuals of
-      each channel, in stretches without a gap.
+    - `counted` (n,): the residuals that have a weight; `stretches`: for each channel, the indices
+      of its residuals in sections without a gap.
     - `noise`: mean square of the sensor noise, in units of the weighted residuals.
     - `has_windows`: whether window starts are projected out. The spread of the score is then
       computed from the residuals without the candidate.
@@ -208,7 +202,7 @@ class ScoreTest:
         alone = linear.counted.copy()
         for channel in self.stretches:
             alone[np.concatenate(channel)] = False
-        if alone.any():  # Each row of a sweep is a stretch by itself.
+        if alone.any():  # each row of a sweep is a section by itself
             self.stretches.append(np.split(np.flatnonzero(alone), int(alone.sum())))
 
     @functools.cached_property
@@ -228,14 +222,11 @@ class ScoreTest:
         return simulate_input_noise(self._found)
 
     def correlated_share(self, left: Float[np.ndarray, " n"]) -> float:
-        """Return the correlation time of the residuals `left` divided by the length of the channel,
-        for the channel where this ratio is largest.
-        """
+        """Return the largest ratio of correlation time to length over the channels of `left`."""
         series = (left[np.concatenate(channel)] for channel in self.stretches)
         return max(integrated_autocorrelation_time(x) / x.size for x in series)
 
     def at(self, seen: Sensitivities) -> "CandidateTests":
-        """Return the tests of candidates for the sensitivities at one point."""
         return CandidateTests(self, seen)
 
     def refit_gain(self, before: Sensitivities, after: Sensitivities) -> RefitGain:
@@ -262,8 +253,8 @@ class ScoreTest:
         self, rows: list[TestResult], tries: Float[np.ndarray, " m"]
     ) -> tuple[Float[np.ndarray, " m"], int]:
         """Return a combined p value for each candidate, and the number of candidates that pass all
-        tests except the test by blocks. The combined p value is the largest p value divided by its
-        significance level, times 1 %. It is corrected for the number of candidates.
+        tests except the test by blocks. The combined p value is the largest value of p times 1 % /
+        (significance level) over the tests, corrected for the number of candidates.
         """
         first, second, third = np.array([row.p_values for row in rows]).T
         one = np.ones(len(rows))
@@ -275,10 +266,8 @@ class ScoreTest:
 
 
 class CandidateTests:
-    """Tests of candidates by the sensitivities at one point.
-
-    `plain`: residuals and columns without the part that fitted parameters explain; `white`: the
-    same, computed from whitened residuals and columns.
+    """Tests of candidates by the sensitivities at one point. `plain`: residuals and columns without
+    the part that fitted parameters explain; `white`: these residuals and columns, whitened.
     """
 
     def __init__(self, test: ScoreTest, seen: Sensitivities) -> None:
@@ -334,9 +323,8 @@ class CandidateTests:
 
     def _p_by_likelihood(self, at: list[int], quick: float) -> float:
         """Return the p value of the columns `at` by likelihood. The models with and without these
-        columns have their own autoregressions, random walks and input noise.
-
-        On windows, the autoregression is fitted with these columns if the p value `quick` is small.
+        columns have separate autoregressions, random walks and input noise. On windows, the
+        autoregression is fitted with these columns if the p value `quick` is small.
         """
         if not self.test.has_windows:
             p = self.likelihood.p_value(at)
@@ -359,12 +347,12 @@ class CandidateTests:
         first = max(self._p_by_likelihood(at, first), gain.p_value)
         is_white = self.leaves_white_noise(at, self.plain, test.stretches)
         out = dataclasses.replace(out, is_white=is_white)
-        # Noise can also be the rounding of an encoder, which is not white. Then `gain` decides.
+        # Rounding by an encoder is also noise, but it is not white. Then `gain` decides.
         is_noise = is_white or gain.reaches_noise
         if is_noise or self.leaves_white_noise(at, self.white, self.rows):
             by = self.plain if is_white else self.white
-            # Residuals are not white noise if the zero of a sensor drifts. Coloured residuals on
-            # windows are not white either, because the starts absorb slow parts.
+            # Residuals are not white noise if the zero of a sensor drifts. On windows the starts
+            # absorb slow parts, so residuals must be white without whitening.
             drifts = lambda: test.has_noisy_inputs or self.likelihood.has_walk  # noqa: E731
             may_be_white = is_white if test.has_windows else not drifts()
             even = first
@@ -380,8 +368,7 @@ class CandidateTests:
         elif out.explained > _RUN_EXPLAINED:
             if first < _RUN_BEYOND_DOUBT and second < _RUN_BEYOND_DOUBT_BY_SCORE:
                 return dataclasses.replace(out, p_values=(first, second, 0.0))
-        # Compute the p value from the scatter between blocks of time, with the columns in the
-        # model.
+        # Compute the p value from the scatter between blocks, with the columns in the model.
         own = orthonormal_basis(self.plain.tried[:, at])
         c, k = own.T @ self.plain.residuals, own.shape[1]
         columns = np.column_stack([self.plain.base, own])
@@ -394,9 +381,9 @@ class CandidateTests:
 
 
 def _sensor_noise(found: FitResult) -> float:
-    """Return the mean square of the white noise of the outputs, in units of the weighted residuals.
-    The noise is given by the record, or estimated from the samples of each output. The result is
-    infinite if the residuals are not residuals of outputs.
+    """Return the mean square of the white noise of the outputs, in units of the weighted residuals,
+    from the record, or estimated from the samples. The result is infinite unless the residuals are
+    those of outputs.
     """
     problem, squares = found.problem, []
     if not problem.objective.in_units_of_outputs():
@@ -415,8 +402,8 @@ def _sensor_noise(found: FitResult) -> float:
 
 
 def score_statistics(plain: Projected, white: Projected, at: list[int], before: bool) -> TestResult:
-    """Return the score test of the columns `at`. `before`: whether the spread of the score is
-    computed from the residuals without the candidate, instead of those with it.
+    """Return the score test of the columns `at`. `before`: whether the residuals without the
+    candidate, not those with it, give the spread of the score.
     """
     own = float(np.min(plain.own[at]))
     if not (own > UNEXPLAINED and np.all(np.isfinite(plain.tried[:, at]))):
@@ -479,8 +466,8 @@ def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool
 def has_peak(left: Float[np.ndarray, " n"]) -> bool:
     """Return whether neighbouring frequencies have more power than the highest peak of white noise.
 
-    A missing term that moves a machine by less than the noise causes such a peak. An autoregression
-    does not show the peak.
+    A missing term that moves a machine by less than the noise causes such a peak, which an
+    autoregression does not show.
 
     **Source:** R. A. Fisher, "Tests of significance in harmonic analysis", Proc. R. Soc. A 125
     (1929). An upper bound of the p value is used.
@@ -500,15 +487,14 @@ def _periodogram(left: Float[np.ndarray, " n"]) -> Float[np.ndarray, " f"]:
 
 def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "n p"]) -> float:
     """Return the p value of the test whether fitted parameters change slowly during a run.
-    `fitted`: derivatives of the residuals by these parameters.
-
-    Slow changes occur if a term depends on the amplitude of a free decay, or if a sensor drifts.
+    `fitted`: derivatives of the residuals by these parameters. Slow changes occur if a term depends
+    on the amplitude of a free decay, or if a sensor drifts.
 
     **Source:** a test by scores, after J. Nyblom, "Testing for the constancy of parameters over
     time", JASA 84 (1989).
     """
     n, p = fitted.shape
-    # Slow changes are sums of four cosines with half a period to two periods over the record.
+    # Slow changes are sums of four cosines, with half a period to two periods over the record.
     slow = np.cos(np.pi * np.outer((np.arange(n) + 0.5) / n, np.arange(1, 5)))
     more = np.reshape(fitted[:, :, None] * slow[:, None, :], (n, -1))
     table = np.column_stack([fitted, left, more])

@@ -1,8 +1,4 @@
-"""Quick tests when a fit is printed: for a missing force, and for motion outside a friction table.
-
-`screen_missing_force` tests forces without refits. `check_table_range` finds motions that leave
-the table of a friction law.
-"""
+"""Quick tests when a fit is printed: for a missing force, and motion outside a friction table."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -45,7 +41,7 @@ from .sensitivities import Sensitivities, directional_sensitivity, operating_ran
 _STEP = 1e-4  # [drive, or standard deviation of a state] step of the finite difference
 _LONG = 1 / 60  # [duration of the run] errors of sensors rarely have a longer correlation time
 
-# A function from a changed problem and the size of the change to the derivatives of the residuals.
+# Function: (changed problem, size of the change) -> derivatives of the residuals by the change.
 Moved = Callable[[Problem, float], Float[np.ndarray, " n"]]
 
 
@@ -59,18 +55,17 @@ class _Motion:
 
 
 def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
-    """Return a notice of the term that `missing` names first, if screening finds a force.
-    Otherwise return a notice if the residuals of a run are autocorrelated over a long time.
+    """Return a notice of the term that `missing` names first, if screening finds a force. Otherwise
+    return a notice if the residuals of a run are autocorrelated over a long time.
 
     Screening applies the tests of `Missing`, without a refit, to forces that a drive could add. If
-    a force passes the tests, `missing` is called. If `missing` names no term, the notice is
-    `residuals-unexplained`.
+    a force passes the tests, `missing` is called, which tries more terms, and refits. If `missing`
+    names no term, the notice is `residuals-unexplained`.
 
     To first order, a force computed from the motion of the fitted machine has the same effect as a
     force that depends on the motion. Therefore each force is added to the input of the record, and
-    simulated by the program that is compiled for the fit. This takes about 15 simulations and no
-    compilation. If the machine does not have a driving force, each term is added to the model and
-    simulated. `missing` tries more terms, and refits.
+    simulated by the compiled program of the fit, in about 15 simulations. If the machine does not
+    have a driving force, each term is added to the model and simulated.
     """
     problem, has_windows = found.problem, isinstance(found.problem.objective, Windows)
     if (
@@ -100,8 +95,8 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     if is_white:
         counted = test.counted
         if has_windows or p_of_slow_changes(r[counted], fitted[counted]) > 1e-3:
-            return ()  # the fitted parameters do not change during the run
-    # Long steps have their own notice. Their error is not a missing term.
+            return ()  # the fitted parameters do not change in the run
+    # Time steps that are too long have their own notice. Their error is not a missing term.
     if long_steps(found):
         return ()
     share, tried = tests.correlated_share(), _forces_to_try(found, moved)
@@ -110,7 +105,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
         tests = test.at(dataclasses.replace(seen, tried=columns))
         rows = [tests.quick_test([k]) for k in range(len(tried))]
         for k, row in enumerate(rows):
-            # The full test cannot be significant without a significant score.
+            # Only a candidate with a significant score can pass the full test.
             if row.p_values[1] < test.limit * SURE:
                 rows[k] = tests.full_test([k])
         if np.any(test.combine(rows, np.ones(len(rows)))[0] < SURE):
@@ -177,9 +172,7 @@ def _records(problem: Problem) -> list[PreparedRecord]:
 
 
 def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each residual the derivatives by the start of its window, and the number of this
-    window (-1 without windows).
-    """
+    """Return for each residual the derivatives by its window's start, and its window (-1: none)."""
     problem, objective = found.problem, found.problem.objective
     shapes = [np.shape(p.weight) for p in problem.prepared]
     if not isinstance(objective, Windows):

@@ -37,7 +37,7 @@ class Sensitivities:
     """Weighted residuals (n,), predicted minus measured, and their derivatives.
 
     `fitted` (n, p): derivatives by the fitted parameters; `tried` (n, k): derivatives by the
-    coefficients of candidates; `starts` (n, s): derivatives of each row by the start of its own
+    coefficients of candidates; `starts` (n, s): derivatives of each residual by the start of its
     window; `window` (n,): the number of this window, or -1 without windows.
     """
 
@@ -126,9 +126,8 @@ def _residuals(
     i: int,
     wave: tuple[str, Array, Array] | None = None,
 ) -> Float[Array, " r"]:
-    """Return the weighted residuals of record i, with `begin` (s,) added to each window's start.
-
-    `wave`: body, coefficients (2,) and period of a further ripple.
+    """Return the weighted residuals of record i, with `begin` (s,) added to the start of each
+    window. `wave`: body, coefficients (2,) and period of a further ripple.
     """
     prepared, objective = problem.prepared[i], problem.objective
     delays = {x.of.removesuffix(".delay") for x in tried if (x.kind, x.term) == ("held", "delay")}
@@ -161,8 +160,8 @@ def _residuals(
     if not soft:
         out = objective.predict(setup, prepared, problem.engine, late)
         return jnp.ravel(prepared.weight * (out - prepared.measured))
-    # A compliance changes the measured position by two terms. One is proportional to the
-    # acceleration of its body, the other to the sum of the forces of its drives.
+    # A compliance adds two terms to the measured position. One is proportional to the acceleration
+    # of its body, the other to the sum of the forces of the drives.
     body_of = {one: one.of.rpartition(".")[0] for one in soft}
     drives = {one: drives_of(problem.setup.machine, body_of[one]) for one in soft}
     more = tuple(name for one in soft for name in (f"{body_of[one]}.a", *drives[one]))
@@ -179,7 +178,7 @@ def _residuals(
 
 
 def _with_outputs(setup: Setup, names: tuple[str, ...]) -> Setup:
-    """Return the setup with ideal sensors for channels that have no sensor."""
+    """Return the setup with ideal sensors for channels without a sensor."""
     known = setup.outputs
     outputs = {n: known.at(n) if known.has(n) else perfect() for n in names}
     return Setup(setup.machine, setup.inputs, Named.from_dict(outputs))
@@ -211,10 +210,8 @@ def directional_sensitivity(
     way: Float[np.ndarray, " k"],
     ranges: OperatingRange,
 ) -> Float[np.ndarray, " n"]:
-    """Return the directional derivative of the weighted residuals by the coefficients of the
-    candidates, along `way`, where all coefficients are 0. The candidates must not be ripples. One
-    simulation with a tangent computes this derivative, while the derivatives by all coefficients
-    take longer.
+    """Return the derivative of the weighted residuals along `way`, a direction of the coefficients
+    of candidates without ripples, by one simulation. All coefficients are 0.
     """
     at = Point(x, np.zeros(len(way)), {}, dict.fromkeys(ranges.centre, 1.0))
     each = (
@@ -253,9 +250,7 @@ def ripple_columns(
     body: str,
     periods: Float[Array, " m"],
 ) -> tuple[Array]:
-    """Return the derivatives (m, n, 2) of the residuals of record i by the two coefficients of a
-    ripple on `body`. `periods` (m,): the periods of the ripple.
-    """
+    """Return the derivatives (m, n, 2) of record i by the 2 coefficients of a ripple per period."""
     begin = jnp.zeros(_start_states(problem, i))
 
     def columns(period: Array) -> Array:

@@ -1,6 +1,4 @@
-"""Machines with a missing term as a part, for `fx.compare`; and fits of a machine whose body is
-split into two halves with a spring between.
-"""
+"""Machines with a missing term as a part, for `fx.compare`, and fits with a body split in two."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -48,7 +46,7 @@ from .likelihood import autoregression
 from .sensitivities import operating_range
 from .table import Missing, MissingTerm
 
-_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # [highest speed] speeds of the nodes of a table
+_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # [highest speed] nodes of a table
 
 
 def structures(table: Missing) -> dict[str, Structure]:
@@ -123,7 +121,7 @@ def _with_term(
     machine, value = found.model, term.value if term.name == one.name else 0.0
     free = list(_as_fitted(found).free or ())
     if one.kind == "held":
-        if not one.least < value < one.most:  # A fit cannot leave a bound.
+        if not one.least < value < one.most:  # A search cannot leave a bound.
             return None
         if one.of.startswith(("inputs.", "outputs.")):
             return machine, [*free, one.of]
@@ -166,9 +164,7 @@ def _with_drag(
 def _with_force(
     machine: Mechanism, name: str, part: Any, free: list[str], *fields: str
 ) -> tuple[Mechanism, list[str]]:
-    """Return the machine with one more part, whose `fields` are free. Underscores are added to the
-    name of the part until no other part has this name.
-    """
+    """Return the machine with one more part, whose `fields` are free, under a new name."""
     while name in machine.names:
         name += "_"
     return _with_part(machine, name, part), [*free, *(f"{name}.{field}" for field in fields)]
@@ -193,7 +189,7 @@ def _with_law(
         return None
     dry = float(law.F_Coulomb)
     if one.term == "Stribeck":
-        # A fit cannot leave the bound 0. Therefore the dip starts from 2 % of the friction or more.
+        # A search cannot leave the bound 0, so the dip starts from 2 % of the friction or more.
         least, fexp = 0.02 * max(dry, 1e-12), 1.0 / (np.sqrt(np.prod(WIDTHS)) * vmax)
         dip, more = max(value, least), [f"{where}.F_Stribeck", f"{where}.fexp"]
         if of_stops:
@@ -229,18 +225,16 @@ def _with_part(machine: Mechanism, name: str, part: Any) -> Mechanism:
 SERIES = "stiffness in series with "
 # Names of the second half of a body and of the spring between the halves.
 _FAR, _JOINT = "beyond_{}", "series_{}"
-# [samples] Periods of the oscillation of the two halves on their spring. Each period gives a start
-# of the search.
+# [samples] Periods of the oscillation of the two halves on their spring, as starts of a search.
 _PERIODS = 8.0, 14.0, 24.0, 5.0, 3.5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SplitBody:
-    """A fit with `body` split into two halves: the `stiffness` of the spring between them, its
-    `error`, both in `unit`, and the fit `found`.
-
-    The error is infinite if the search did not converge, or if its residuals are not white. The
-    reason is that the misfit has many minima, one for each phase of the oscillation.
+    """A fit with `body` split into two halves: the `stiffness` of the spring between them and its
+    `error`, both in `unit`, and the fit `found`. The error is infinite if the search did not
+    converge, or if its residuals are not white. Then the search may have ended in another minimum
+    of the misfit, which has one minimum for each phase of the oscillation.
     """
 
     body: str
@@ -256,7 +250,7 @@ class SplitBody:
 
 def split_bodies(found: FitResult) -> Iterator[SplitBody]:
     """Yield a fit for each body that is driven and measured, with a stiffness between the drive and
-    the rest of the machine. The fit `found` must be one of free runs of a mechanism.
+    all other parts. The fit `found` must be one of free runs of a mechanism.
     """
     machine, problem = found.model, found.problem
     if not isinstance(problem.objective, FreeRun) or not _is_plain(found):
@@ -279,7 +273,7 @@ def split_bodies(found: FitResult) -> Iterator[SplitBody]:
                     objective=problem.objective, engine=problem.engine, loss=problem.loss,
                     instruments=fitted_instruments(found), level=found.level, rounds=0,
                 )  # fmt: skip
-            except ValueError:  # the split machine is not valid
+            except ValueError:  # this split machine is not valid
                 continue
             c = f"{_JOINT.format(body)}.c"
             at, is_settled = list(refit.names).index(c), refit.converged and _is_white(refit)
@@ -295,11 +289,11 @@ def split_bodies(found: FitResult) -> Iterator[SplitBody]:
 
 
 def refit_by_free_runs(found: FitResult) -> FitResult | None:
-    """Refit a fit on windows by free runs; return None if this is not possible.
+    """Refit a fit on windows by free runs; return None if this is not possible. Windows would need
+    the measured motion of each body as their start, which a split body does not have.
 
-    Windows need the measured motion of each body as their start, which a split body does not have.
-    The free runs begin at the start values of the machine. If there is one record only and its
-    measured start fits better, they begin there.
+    The free runs begin at the start values of the machine. For a single record, the measured start
+    is tried too, and the better fit is returned.
     """
     windows = found.problem.objective
     if not isinstance(windows, Windows) or windows.free_starts or not _is_plain(found):
@@ -324,9 +318,7 @@ def refit_by_free_runs(found: FitResult) -> FitResult | None:
 
 
 def _is_plain(found: FitResult) -> bool:
-    """Return whether a mechanism was fitted to records, without priors, ties, parameters that
-    differ by record, and parameters of sensors.
-    """
+    """Return whether only common, untied parameters of a mechanism were fitted, without priors."""
     problem = found.problem
     return (
         isinstance(found.model, Mechanism)
@@ -343,9 +335,7 @@ def _is_white(found: FitResult) -> bool:
 
 
 def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
-    """Return the free parameters of `split`, the machine with two halves of `body`: the fitted
-    parameters, and those of the spring.
-    """
+    """Return the free parameters of `split`: the fitted ones, and those of the spring."""
     far, joint = _FAR.format(body), _JOINT.format(body)
     free = [f"{joint}.c", f"{joint}.d"]
     for u in found.problem.unknowns:
@@ -361,8 +351,7 @@ def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
 
 def split_body(machine: Mechanism, body: str, c: float) -> Mechanism:
     """Return `machine` with `body` split into two halves, with a spring of stiffness `c` between.
-    The drives and the name of the body stay with the first half. All other parts are attached to
-    the second half.
+    Only the drives and the name of the body stay with the first half.
     """
     rotational = bool(bodies_of(machine)[body])
     inertia = "J" if rotational else "m"

@@ -17,17 +17,17 @@ from frictax.verbs import MissingVerbs
 class MissingTerm:
     """A term that a model may lack.
 
-    - `name`; `value`, `standard_error`, `unit` of its coefficient (for a ripple, the amplitude),
+    - `name`; `value`, `standard_error`, `unit` of the coefficient (for a ripple, the amplitude),
       fitted together with the fitted parameters; `period` [m or rad] and `phase` [rad] of a ripple,
       which is value*cos(2*pi*s/period - phase).
     - `misfit`: the root mean square of the weighted residuals with the term, by a refit if
-      `is_refitted`, otherwise predicted; `own`: the fraction of its effect that the fitted
-      parameters do not explain.
+      `is_refitted`, otherwise predicted; `own`: the fraction of the effect of the term that the
+      fitted parameters do not explain.
     - `chance`: the probability that coloured noise alone explains as much by any candidate of the
       table; `alike`: the names of the candidates that this record cannot distinguish from the term.
-    - `is_significant`: whether `chance` is below 1 % and a refit confirms the term. This requires
-      that its value differs from 0 and is possible, and that the refit explains at least half of
-      what was predicted.
+    - `is_significant`: whether `chance` is below 1 % and a refit confirms the term. The refitted
+      value must differ from 0 and be possible, and the refit must reduce the misfit by at least
+      half of the predicted reduction.
 
     **Example:** at `FitResult.missing`.
     """
@@ -55,23 +55,23 @@ class Missing(Summarised, MissingVerbs):
       candidate with such a name.
     - `found`: the missing terms, in the order in which they were found, each fitted together with
       the previous ones. `misfit`: misfit of the fit; `left`: misfit with all these terms in the
-      model. Both are in the given standard deviations, or in `unit` if none was given.
-    - `untold`: candidates that the fitted parameters explain on this record, or whose value is not
-      possible, such as friction that drives; `of`: the fit.
+      model. Both misfits are in the given standard deviations, or in `unit` if none was given.
+    - `untold`: candidates that were not tested: the fitted parameters explain their effect on this
+      record, or their value is not possible, such as friction that drives; `of`: the fit.
     - `above`: the misfit divided by the noise, for the output with the largest ratio; nan if the
       misfit is not far above the noise, or if the noise is unknown.
-    - `structures()`: the machine as fitted and with each refitted term, for
-      ``fx.compare(record, table.structures())``.
+    - `structures()`: the machine as fitted and with each refitted term, for ``fx.compare(record,
+      table.structures())``.
 
     The simulated outputs are differentiated by the coefficient of each candidate at 0. The part
-    that fitted parameters and starts of windows explain is projected out. A term is missing if the
-    misfit decreases by more than noise with the autocorrelation of the residuals explains. Three
-    tests must show this:
+    that fitted parameters and starts of windows explain is projected out. A term is missing if it
+    reduces the misfit by more than noise with the autocorrelation of the residuals would. Three
+    tests must show this reduction:
 
-    - by an F test after an autoregression whitens the residuals (1 %);
-    - by a t test with the spread of the score (0.1 %; on windows 1 %, without the candidate);
-    - by the differences between 16 blocks of time. This test is left out if the residuals with the
-      term are white and the p values of the first two tests are very small.
+    - an F test after an autoregression whitens the residuals (1 %);
+    - a t test with the spread of the score (0.1 %; on windows 1 %, without the candidate);
+    - a test by the differences between 16 blocks of time. This test is left out if the residuals
+      with the term are white and the p values of the first two tests are very small.
 
     All tests are corrected for the number of candidates (S. Holm, Scandinavian Journal of
     Statistics 6, 1979). The best three by Schwarz's criterion and the most significant ones are
@@ -79,9 +79,9 @@ class Missing(Summarised, MissingVerbs):
     is nearly as good, is added to the model. Then the other candidates are tested again.
 
     If the residuals are not white with any term, free runs are also fitted with a body in two
-    halves and a spring between. For a fit on windows this happens if a compliance is among the best
-    candidates, because the motion beyond a spring is not measured. `misfit` and `left` are then
-    those of the free runs.
+    halves and a spring between. For a fit on windows, this is done if a compliance is among the
+    best candidates, because the motion beyond a spring is not measured. `misfit` and `left` are
+    then those of the free runs.
 
     **Source:** score test: C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948;
     the test as an index of parameters to free: D. Sörbom, Psychometrika 54, 1989.

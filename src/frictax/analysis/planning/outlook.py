@@ -63,20 +63,19 @@ from ..errors.guarded import Guarded
 from ..errors.linearization import NoiseModel, Samples
 from ..errors.resampling import run_search
 
-# Relative standard error above which a parameter counts as weakly identified. It is relative to the
-# distance of the value from its bound, or to the size of a value without a bound.
+# [size of the value, or distance from its bound] Standard error above which a parameter is weak.
 _WEAK = 0.5
 
 
-# Factors by which proposed motions are faster or slower than the recorded one, and the ratio of the
-# highest to the lowest speed in a proposed sweep of the speed.
+# `_FAST`, `_SLOW`: factors by which proposed motions are faster and slower than the recorded one.
+# `_SPAN`: ratio of the highest to the lowest speed in a proposed sweep of the speed.
 _FAST, _SLOW, _SPAN = 3.0, 4.0, 100.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Remedy:
-    """An experiment in words, `says`, and the factor `gain` [1] by which it reduces the error of a
-    parameter. The factor is valid for equal errors of the force.
+    """An experiment in words, `says`, and the factor `gain` [1] by which the experiment reduces the
+    error of a parameter, for equal errors of the force.
     """
 
     says: str
@@ -96,8 +95,8 @@ class Outlook(Summarised):
     - `errors` (p,): expected standard errors at these values, from the residuals of a first fit.
     - `relative` (p,): errors divided by the distances of the values from their lower bounds, or by
       the absolute values without such a bound.
-    - `identifiability`: knowledge of each parameter, singular values, null directions. Its
-      `notices` and `sentences` are also those of the outlook. They name the remedies.
+    - `identifiability`: knowledge of each parameter, singular values, null directions, and the
+      `notices` and `sentences` of the outlook, which name the remedies.
     - `declared`: the units of the data with their sizes in SI, as in an `Estimate`.
     - `cures`: name of a parameter -> a `Remedy` for each experiment that was tried.
 
@@ -164,7 +163,7 @@ class OutlookOptions(SweepOptions, RecordOutlookOptions, total=False):
     """All options of `outlook`."""
 
 
-# The options in the overloads of `outlook`.
+# For type checkers: the options in the overloads of `outlook`.
 if TYPE_CHECKING:
 
     class RecordOutlook(RecordOutlookOptions, total=False, extra_items=NoSuchOption): ...
@@ -183,8 +182,8 @@ def outlook(model: Machine, data: Data, **options: Unpack[RecordOutlook]) -> Out
 
 @lists_options(OutlookOptions, {"by": None, **DEFAULTS})
 def outlook(model: Any, data: Any, **options: Any) -> Outlook:
-    """Predict the standard errors of a fit of `model` to `data`, the combinations of parameters
-    that it cannot distinguish, and experiments that can.
+    """Predict the standard errors of a fit of `model` to `data`. Find combinations of parameters
+    that the fit cannot distinguish, and experiments that can distinguish them.
 
     The expected errors are computed at the start values, from the residuals of a first fit. A
     parameter is weak if its error exceeds half of its size or half of its distance from its bound.
@@ -241,8 +240,7 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
             without = (Knowledge.UNKNOWN, Knowledge.AT_BOUND)
             unknown = [n for n, k in judged.knowledge.items() if k in without]
             title = f"Expected accuracy of {data.name or 'the sweep'}, at the best fit"
-            # The notice "near-bound" is left out. `_assess_parameters` judges a value near its
-            # bound by its relative error.
+            # "near-bound" is left out, because `_assess_parameters` judges by relative errors.
             said = tuple(n for n in judged.notices if n.code != "near-bound")
             cures = functools.partial(better_speeds, found)
             return _assess_parameters(
@@ -284,8 +282,8 @@ def _outlook_at_start(
     """Return the outlook at the start values of the fit `first`, with the residuals of this fit."""
     problem, records, method = first.problem, first.records, first.method
     method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
-    # One step of a search evaluates the residuals at the start values. It runs the program that is
-    # compiled for the fit, so that no other program has to be compiled.
+    # One iteration of a search evaluates the residuals at the start values by the program that is
+    # compiled for the fit.
     begun = run_search(problem, method, np.zeros(problem.x0.size), 1, dof=first.dof)
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
@@ -397,10 +395,9 @@ def _weak_notices(
     remedies: Mapping[str, tuple[Remedy, ...]],
     asked: Sequence[str],
 ) -> list[Notice]:
-    """Return notices on weak parameters: on at most two combinations of parameters whose relative
-    error is above one half, and on the best experiment for each weak parameter.
-
-    `weakest`: estimates, their covariance, and the sizes of their values; `asked`: weak parameters.
+    """Return notices on at most two combinations of parameters with relative errors above one half,
+    and on the best experiment for each parameter in `asked`. `weakest`: estimates, their
+    covariance, and the sizes of their values.
     """
     out = list[Notice]()
     if weakest is not None:
@@ -449,8 +446,7 @@ def better_motions(
     work: Work = SILENT,
 ) -> dict[str, tuple[Remedy, ...]]:
     """Return a remedy for each weak parameter and tried motion, a variation of the first record.
-
-    Sliding does not identify a parameter `peak`; the remedy for it is a breakaway.
+    For a parameter `peak`, which sliding does not identify, the remedy is a breakaway.
     """
     hold = (
         "let it come to rest and hold it there, then raise the force slowly until it breaks away,"
@@ -544,7 +540,7 @@ def _errors(
     tied: Any = None,
 ) -> np.ndarray | None:
     """Return the standard error of each parameter if the forces along a motion are measured with
-    unit error. It is nan for a parameter that does not change the forces.
+    unit error; nan for a parameter that does not change the forces.
     """
     try:
         other = Record(record.t, record.inputs, dict(motion), hold=record.hold, name=record.name)

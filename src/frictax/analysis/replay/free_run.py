@@ -1,6 +1,4 @@
-"""Free runs compared with a record: the motion and contact modes of a fitted machine (`motion`), of
-a machine before any fit (`preview`), and the effect of parameter errors.
-"""
+"""Free runs compared with a record: of a fitted machine, or of a machine before any fit."""
 
 import dataclasses
 from collections import Counter
@@ -82,9 +80,7 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
 def simulate_beside(
     setup: Setup, prepared: PreparedRecord, t: Any, engine: Any, delayed: frozenset[str]
 ) -> tuple[Motion, np.ndarray, np.ndarray]:
-    """Return the motion of a machine with the inputs of a record, and the modes before and
-    after each event, shape (events, contacts).
-    """
+    """Return the motion with a record's inputs, and the modes before and after each event."""
     ys, modes, forces, before, after, count, ended = _run(setup, prepared, engine, delayed)
     result = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(Result.successful), [ended])
     names = contact_names(setup.machine)
@@ -128,7 +124,7 @@ def _run(
 class Preview:
     """The run of a machine that is not fitted, compared with a record.
 
-    - `label`, `record`; `motion`: its run with the record's inputs.
+    - `label`, `record`; `motion`: the run with the inputs of the record.
     - `final`: output -> measured and simulated value at the end; `rms`: output -> root mean square
       of measured - simulated; `units` of the outputs [SI].
     - `events`: contact -> change of mode ("stuck to forward") -> number of changes.
@@ -279,12 +275,12 @@ def free_run(
     run with parameters drawn from their errors.
 
     The parameters of the drawn machines have normal errors. With `Jackknife` errors, the machines
-    differ as much as the repeats of the motion. With other errors, they differ by the standard
-    errors of the parameters. A parameter that is drawn beyond its bound is set to the bound.
+    differ as much as the repeats of the motion. With other errors, the machines differ by the
+    standard errors of the parameters. A parameter drawn beyond its bound is set to the bound.
 
     **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an
     `Uncertainty` of this fit, by default that of the fit's own errors; `objective`: by default
-    `FreeRun(measured_start=True)`; `draws`, `seed`.
+    `FreeRun(measured_start=True)`; `draws`: number of drawn machines; `seed`.
 
     **Returns:** a `FreeRunScore`.
 
@@ -374,8 +370,8 @@ def free_run(
 
 
 def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
-    """Return for each fitted parameter the number of repeats of which it is the mean. The variance
-    of one repeat is this number times the variance of the parameter.
+    """Return for each fitted parameter the number of repeats whose mean it is. The variance of one
+    repeat is this number times the variance of the parameter.
     """
     if not isinstance(errors.by, Jackknife):
         return np.ones(len(found.x))
@@ -392,7 +388,7 @@ def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
 
 def _changes(data: Record, machine: Any) -> tuple[list[tuple[str, float, float]], tuple[str, ...]]:
     """Return the changes and the drives. Each change has a text, an additional force [N or N.m],
-    and a factor on friction. Drives have force inputs, or torque inputs without forces.
+    and a factor on friction. Drives are the force inputs, or the torque inputs without such inputs.
     """
     out, units = [], {n: data.units[n].si_name for n in data.inputs}
     pushes = "N" if "N" in units.values() else "N.m"
@@ -426,8 +422,7 @@ def _runs(
     kept: Any,
 ) -> tuple[Any, Any]:
     """Return for each machine the rms of each output, and the run at the samples `kept`.
-
-    `machines`: fitted parameters, additional force, and factor on friction of each.
+    `machines`: fitted parameters, additional force, and factor on friction of each machine.
     """
     weight = jnp.asarray(prepared.weight) > 0
 

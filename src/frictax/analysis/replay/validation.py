@@ -1,6 +1,4 @@
-"""Predictions of records by a fitted machine: scores, records that were not fitted, records left
-out of the fit, and transfer to another condition.
-"""
+"""Predictions of records by a fitted machine: scores, new records, records left out, transfer."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -30,11 +28,11 @@ from .free_run import find_record
 def score(
     found: FitResult, record: Record | str, objective: AbstractObjective
 ) -> Mapping[str, float]:
-    """Score the fitted machine on a record by another objective.
+    """Score the fitted machine on a record by another objective. A free run of a validation record
+    is ``found.score(validation, fx.FreeRun(measured_start=True))``.
 
     `record`: a label of this fit (with the parameter values of this record), or a `Record` that was
-    not fitted. A free run of a validation record is ``found.score(validation,
-    fx.FreeRun(measured_start=True))``.
+    not fitted.
 
     **Returns:** output -> root mean square of measured - predicted [SI].
     """
@@ -73,12 +71,12 @@ class Validation:
     """A record predicted by a fitted machine with fixed parameters. Print it.
 
     - `label`; `rms`: output -> root mean square of measured - predicted [SI], for a start that was
-      fitted to the record; `from_measured`, `from_given`: the same for the smoothed measured start,
-      and for the start values of the machine; `units` of the outputs.
+      fitted to the record; `from_measured`, `from_given`: root mean square for the smoothed
+      measured start, and for the start values of the machine; `units` of the outputs.
     - `start`: the fitted start, an `Estimate` for each position and speed; `measured`: the smoothed
-      start by name. If fitted and measured start differ much, the fitted start compensates for
-      errors of the parameters. If no start is both a parameter of the machine and measured, `start`
-      is empty and `rms` is `from_measured`.
+      measured start by name. If fitted and measured start differ much, the fitted start compensates
+      for errors of the parameters. If no start is both a parameter of the machine and measured,
+      `start` is empty and `rms` is `from_measured`.
     """
 
     label: str
@@ -106,7 +104,7 @@ class Validation:
             )
         if self.start:
             found = []
-            for e in self.start:  # The measured value has the unit and digits of the estimate.
+            for e in self.start:  # The measured value is rounded like the estimate.
                 n, shown = e.name.partition("@")[0], e.shown
                 value, error = self.measured.get(n, np.nan), e.standard_error
                 measured = round_by_error(value / shown.size, error / shown.size)
@@ -124,7 +122,7 @@ class LeftOut:
     - `records`: label -> `Validation` by the fit without this record; `fitted`: label ->
       `Validation` by the fit to all records; `values`: label -> parameter values, by name, of the
       fit without this record.
-    - `unfinished`: the left-out records for which the search did not converge.
+    - `unfinished`: labels of the records without which the search did not converge.
     """
 
     records: Mapping[str, Validation]
@@ -134,7 +132,7 @@ class LeftOut:
 
     @property
     def rms(self) -> Mapping[str, float]:
-        """Output -> root mean square over the records that contain it, with equal weights."""
+        """Output -> root mean square over the records with this output, with equal weights."""
         return _combined_rms(self.records)
 
     def __str__(self) -> str:
@@ -200,9 +198,9 @@ def validate(
     """Predict a record by a fitted machine with fixed parameters, from a start fitted to the
     record.
 
-    A wrong start also makes a free run wrong. If a record does not begin at the start values of the
-    machine, most of the misfit does not come from errors of the parameters. Therefore the start,
-    and nothing else, is fitted to the record.
+    A free run from a wrong start is wrong even with the right parameters. If a record does not
+    begin at the start values of the machine, most of the misfit does not come from errors of the
+    parameters. Therefore the start, and nothing else, is fitted to the record.
 
     **Arguments:** `record`: a `Record` that was not fitted, or a label of the fit (then with the
     parameter values of this record); `states`: positions and speeds of the start, by default all
@@ -271,8 +269,8 @@ def leave_records_out(found: FitResult) -> LeftOut:
     """Leave out each record in turn: fit the other records, and predict the one left out.
 
     The searches begin at the result of the fit to all records. A parameter that the other records
-    do not identify keeps the value of this fit. The prediction uses a start that is fitted to the
-    record. Other parameters with a value of their own for each record cannot be predicted.
+    do not identify has the value of the fit to all records. The prediction uses a start that is
+    fitted to the record. Other parameters that differ by record cannot be predicted.
 
     **Raises:** `ValueError` for fewer than two records, or for parameters that differ by record and
     are not starts.
@@ -355,7 +353,7 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
 
 
 def _as_new_record(found: FitResult, label: str) -> Record:
-    """Return a record of a fit with its label as name, as a new record without parameter values."""
+    """Return a record of a fit, named by its label, as a record that was not fitted."""
     data: Any = found.records[label]
     return data if data.name == label else replace_fields(data, name=label)
 

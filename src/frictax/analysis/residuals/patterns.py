@@ -26,9 +26,9 @@ from .regression import (
 )
 from .series import Series
 
-_CORNERS_SPEED, _CORNERS_POSITION = 6, 9  # numbers of corners of the piecewise linear functions
+_CORNERS_SPEED, _CORNERS_POSITION = 6, 9  # numbers of corners of piecewise linear functions
 _BINS = 16  # number of bins for the means in a picture
-# Least number in one direction of motion: samples of a record, rows of a sweep.
+# `_SAMPLES`, `_ROWS`: least number of samples of a record, and of rows of a sweep, per direction.
 _SAMPLES, _ROWS = 20, 2
 
 
@@ -78,9 +78,7 @@ def subject(x: Series) -> str:
 
 
 def ending(found: Regressed, x: Series) -> str:
-    """Return the end of a sentence: the fraction of the mean square that the pattern explains, and
-    the fraction that noise explains.
-    """
+    """Return the end of a sentence: the fractions that the pattern and that noise explain."""
     size = float(np.sqrt(found.hidden * np.mean(x.e**2)))
     verdict = (
         ""
@@ -93,7 +91,7 @@ def ending(found: Regressed, x: Series) -> str:
 
 
 def without_information(name: str, x: Series, why: str, x_label: tuple[str, str]) -> Finding:
-    """Return a finding that the record does not contain the necessary information."""
+    """Return a finding that the record lacks the information for a pattern; `why`: the reason."""
     return Finding(
         name, x.record, x.of, f"{subject(x)}: {why}.", False, np.nan, np.nan, x.unit,
         0.0, 1.0, {}, (), x_label, ("residual", x.unit),
@@ -110,7 +108,7 @@ def finding_of(
     curves: Iterable[Curve],
     x_label: tuple[str, str],
 ) -> Finding:
-    """Return the finding for a regression; `effect`: size, standard error; `x_label`: x axis."""
+    """Return the finding for a regression. `effect`: size and standard error; `x_label`: x axis."""
     size, error = (float(value) for value in effect)
     numbers = {**numbers, "independent samples": found.independent}
     return Finding(
@@ -120,8 +118,8 @@ def finding_of(
 
 
 def direction_means(x: Series, c: Columns) -> Finding:
-    """Find the mean residuals in forward and backward motion. Equal means indicate an offset of the
-    force, or friction that differs by direction. Opposite means indicate friction.
+    """Find the mean residuals by direction. Equal means indicate an offset of the force, or
+    friction that differs by direction. Opposite means indicate wrong friction in the model.
     """
     label = ("direction of motion", "")
     if x.v is None:
@@ -224,7 +222,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
         curves.append(Curve(*bin_means(v, part + found.rest[mine], corners_of(v, _BINS)), w))
         order = np.argsort(v)[np.linspace(0, v.size - 1, min(v.size, 400)).astype(int)]
         curves.append(Curve(v[order], part[order], None, w, "line"))
-        # A few samples at the ends can be extreme. Therefore two quantiles define the range.
+        # A few extreme samples are possible at the ends. Therefore two quantiles define the range.
         low, high = np.quantile(part, [0.02, 0.98])
         spans[w] = (
             float(high - low),
@@ -307,7 +305,7 @@ def whiteness(
     t: Float[np.ndarray, " n"],
     e: Float[np.ndarray, " n"],
 ) -> Finding:
-    """Find the correlation time of the residuals of the fit's own objective: n/(1 + 2*sum of
+    """Find the correlation time of the residuals of the fit's objective: n/(1 + 2*sum of
     autocorrelations) of the n samples are independent.
 
     The sum ends at the first lag that exceeds five times (1 + 2*sum up to this lag), Sokal's
@@ -327,7 +325,7 @@ def whiteness(
     inside = np.flatnonzero(np.arange(1, n) >= 5.0 * sums)
     times = max(float(sums[inside[0] if inside.size else -1]), 1e-3)
     independent = float(min(n / times, n))
-    # Compute the share of the variance that the last `lags` values predict (Levinson and Durbin).
+    # Compute the share of the variance that the last `lags` values predict (Levinson, Durbin).
     rest, a = 1.0, np.zeros(0)
     for k in range(1, lags + 1):
         new = (rho[k] - a @ rho[k - 1 : 0 : -1]) / rest if k > 1 else rho[1]
@@ -370,7 +368,9 @@ def whiteness(
 
 
 def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
-    """Find the strongest sine over position. Each direction has its own amplitude and phase.
+    """Find the strongest sine over position, with an amplitude and a phase for each direction.
+    Return the finding, and the columns `c`. If the ripple is strong, `c` then includes its waves,
+    so that the ripple does not affect the other patterns.
 
     The longest period of the scan is half of the travel. The shortest is the larger of two
     distances: the travel in four samples (`step` [s] apart), and in one period of the filter's
@@ -379,8 +379,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     the largest of many powers (Scargle). Then least squares refines the period. The fitted waves
     include the gain of the filter at the frequency speed/period.
 
-    **Returns:** the finding, and the columns `c`. If the ripple is strong, they include its waves,
-    so that the ripple does not affect the other patterns. **Source:** see `ResidualStudy`.
+    **Source:** see `ResidualStudy`.
     """
     label = ("period", x.place)
     if x.s is None or x.v is None:
@@ -401,7 +400,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     e = x.e - known @ (known.T @ x.e)
     masks = [np.sign(x.v) == w for w in ways]
     k, amplitude, above, shown = _scan(s, e, masks, travel, count)
-    # Power that decreases from the longest period on belongs to a longer period, or to no period.
+    # Power that decreases from the longest period on does not belong to a period of the scan.
     # Therefore the search begins where the power increases for the first time.
     rises = int(np.argmax(np.diff(above) > 0))
     best = rises + int(np.argmax(above[rises:]))
@@ -487,7 +486,7 @@ def _scan(
     count: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return frequencies [1/m] (k,), amplitudes (k,), powers divided by the background (k,), and
-    indices of the largest amplitudes for a plot (m,). The powers are added over the directions.
+    indices of the largest amplitudes for a plot (m,). The powers of both directions are added.
     """
     cells = 1 << (4 * count - 1).bit_length()
     place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)
@@ -498,7 +497,7 @@ def _scan(
         sums = np.bincount(place[mine], e[mine] - e[mine].mean(), minlength=cells)
         own = np.abs(np.fft.rfft(sums, length)[: count * finer + 1]) ** 2
         power = power + own[keep] * (2.0 / mine.sum()) ** 2
-        # The background is the mean power of noise near each frequency. It is the median of 41
+        # The background is the mean power of noise near each frequency: the median of 41
         # independent neighbours over log 2, because powers have an exponential distribution. Long
         # periods have fewer neighbours, because the background is steep there.
         values, middle = own[np.arange(1, count + 1) * finer], np.empty(count)

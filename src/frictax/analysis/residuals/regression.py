@@ -90,7 +90,7 @@ def amount(value: float, unit: str, figures: int = 3) -> str:
 
 
 def with_error(value: float, error: float, unit: str) -> str:
-    """Return a value and its standard error as text with a common prefix. Both are rounded to the
+    """Return a value and its standard error as text with a common prefix, both rounded to the
     second digit of the error.
 
     >>> with_error(0.00250012, 0.0000031, "m")
@@ -137,7 +137,7 @@ class Regressed:
     @property
     def hidden(self) -> float:
         """The fraction of the mean square that noise alone explains in about 1 % of records with
-        this number of independent samples. Noise can hide smaller effects.
+        this number of independent samples. Noise can hide effects that explain less.
         """
         # The chi-square of noise exceeds its degrees of freedom by 6 in about 1 % of records.
         usual = (self.values.size + 6.0) / max(self.independent, 1.0)
@@ -151,13 +151,13 @@ def regress(
     in_time: bool = True,
 ) -> Regressed | None:
     """Fit `e` by least squares with `columns` and `others`, and test `columns` by a Wald test.
-    Return None if the others explain all columns.
+    Return None if `others` explain all columns.
 
     The part that `others` explain is projected out of `e` and `columns` (Frisch and Waugh). The
     covariance is that of sums of autocorrelated terms (`long_run_covariance`). The Wald statistic
     W/k is compared with Fisher's F with k and m - k degrees of freedom. m is the effective number
     of samples for this covariance. With the number of all samples, a few periods of a slow error
-    seem significant. If not `in_time`, as for rows of a sweep, samples are taken as independent.
+    would seem significant. Without `in_time`, as for sweeps, samples are independent.
     """
     from scipy.stats import f as fisher
 
@@ -220,15 +220,15 @@ def bin_means(
     """Return the means of x and e in the bins between neighbouring `edges`, and the standard errors
     of the means of e.
 
-    A standard error follows from the differences between the visits to a bin, because the samples
-    of one visit are correlated. For fewer than 3 visits it follows from the long-run variance of e.
+    The samples of one visit to a bin are correlated. Therefore a standard error follows from the
+    differences between visits, or from the long-run variance of e if there are fewer than 3 visits.
     """
     place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, edges.size - 2)
     count = np.bincount(place, minlength=edges.size - 1)
     weights = np.maximum(count, 1)
     middle, mean = (np.bincount(place, a, minlength=edges.size - 1) / weights for a in (x, e))
     first = np.concatenate([[True], place[1:] != place[:-1]])
-    apart = np.bincount(np.cumsum(first) - 1, e - mean[place])  # one sum for each visit to a bin
+    apart = np.bincount(np.cumsum(first) - 1, e - mean[place])  # one sum for each visit
     visits = np.bincount(place[first], minlength=edges.size - 1)
     square = np.bincount(place[first], apart**2, minlength=edges.size - 1)
     shared = long_run_covariance((e - mean[place])[:, None])[0][0, 0] / weights

@@ -25,8 +25,8 @@ from ..errors.linearization import Samples
 class Series:
     """A residual over the part of a record in which the machine moves.
 
-    - `record`; `of`: the body on which the force is missing, or the channel of an objective's
-      residual; `unit`; `is_force`: which of the two.
+    - `record`; `of`: the body on which a force is missing (if `is_force`), or the channel of the
+      objective's residual; `unit` of this residual.
     - `t` [s], `e` [unit]: times and residual, (n,); `s`, `v`: position and velocity at these times
       [m or rad, and 1/s], None if the record does not contain them.
     - `place`: unit of the position; `cutoff` [Hz] of the filter that was applied to `e`, inf
@@ -53,9 +53,8 @@ class Series:
 
 def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     """Return the missing force on each body: m*a - (sum of forces), after one zero-phase low-pass.
-
-    Samples within 1/cutoff of a standstill are left out, because the filter mixes the friction
-    before and after it. **Raises:** `ValueError` if motion or machine do not determine forces.
+    Samples within 1/cutoff of a standstill are left out, because the filter mixes friction before
+    and after a standstill. **Raises:** `ValueError` if motion or machine do not determine forces.
     """
     record, number = found.records[label], found.number(label)
     setup = found.problem.setup_at(jnp.asarray(found.x), number)
@@ -133,9 +132,7 @@ def sweep_series(found: FitResult, label: str) -> Series:
 
 
 def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Return for each channel of the objective its name, the numbers of its samples in order, and
-    measured - predicted at these samples.
-    """
+    """Return for each channel its name, the numbers of its samples, and measured - predicted."""
     i = found.number(label)
     prepared, samples = found.problem.prepared[i], Samples(found.problem)
     assert isinstance(prepared, PreparedRecord)
@@ -163,8 +160,8 @@ def _moving_part(whole: Series) -> Series:
         near = int(np.ceil(reach / step))
         keep = np.convolve(slow, np.ones(2 * near + 1), "same")[: t.size] < 0.5 if near else ~slow
     keep[:edge] = keep[t.size - edge :] = False
-    # Three samples in a period of the cutoff contain everything that passes the filter. A study
-    # does not need more than 12,000 samples.
+    # Three samples in a period of the cutoff contain everything that passes the filter. 12,000
+    # samples are enough for a study.
     thin = max(int(reach / (3.0 * step)), int(np.ceil(t.size / 12_000)), 1)
     rows = np.flatnonzero(keep)[::thin]
     if rows.size < 40:

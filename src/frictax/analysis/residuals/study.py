@@ -36,15 +36,15 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     Whiteness is a property of the objective's own residuals. All other patterns are patterns of the
     residual force, m*a - (sum of forces), at the fitted values. Positions and forces pass the same
     filter (as in `InverseDynamics`), and standstill is left out. If machine or record do not
-    determine forces, the study uses the objective's residuals. `notices` then gives the reason.
+    determine forces, the study uses the objective's residuals, and `notices` contains the reason.
 
-    A **strong** finding has a p value below 0.5 %. In addition to the other patterns, it explains
-    more than 0.5 % of the residual's mean square. For this test the residual is regressed on the
-    columns of the pattern, and the columns of the other patterns are projected out. The covariance
-    allows for autocorrelation [1], and the degrees of freedom follow from the effective number of
-    samples. The power of a ripple is also compared with the powers at neighbouring periods. Its p
-    value allows for the choice of the largest of many powers [2]. The test of whiteness is that of
-    Ljung and Box [3].
+    A **strong** finding has a p value below 0.5 %. In addition to the other patterns, the finding
+    explains more than 0.5 % of the residual's mean square. For this test the residual is regressed
+    on the columns of the pattern, and the columns of the other patterns are projected out. The
+    covariance allows for autocorrelation [1], and the degrees of freedom follow from the effective
+    number of samples. The power of a ripple is also compared with the powers at neighbouring
+    periods. The p value of a ripple allows for the choice of the largest of many powers [2]. The
+    test of whiteness is that of Ljung and Box [3].
 
     **Source:** [1] D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992); [2] J. D. Scargle,
     Astrophysical Journal 263 (1982); [3] Biometrika 65 (1978).
@@ -112,8 +112,8 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
 def residual_study(
     found: FitResult, label: str | None = None, *, cutoff: float | None = None
 ) -> ResidualStudy:
-    """Return the patterns in the residuals of a fit: autocorrelation, speed, position,
-    direction, time, and ripple. See `ResidualStudy`.
+    """Return the patterns in the residuals of a fit: autocorrelation, speed, position, direction,
+    time, and ripple. See `ResidualStudy`.
 
     The rows of a sweep have a speed and, if both directions were measured, a direction. `label`:
     name of one record, by default all records; `cutoff` [Hz] of the filter for the missing force,
@@ -121,7 +121,7 @@ def residual_study(
     """
     names = list(found.records)
     if label is not None:
-        found.number(label)  # raises an error for an unknown label
+        found.number(label)  # raises for an unknown label
         names = [label]
     objective = found.problem.objective
     if cutoff is None:

@@ -67,8 +67,8 @@ class ComparedLaw:
 class Comparison(Summarised):
     """Laws fitted to one sweep, in the given order, with the chosen one. Print it.
 
-    `best` has the smallest small-sample AIC among the laws whose terms are all identifiable.
-    `reason` explains the choice in words; it also names a law that predicts rows left out better.
+    `best`: the law with the smallest small-sample AIC among those with identifiable terms only.
+    `reason`: a text on the choice, which also names a law that predicts rows left out better.
     `autocorrelation` of the errors of neighbouring rows, 0 for white noise.
 
     **Example:** at `compare`.
@@ -128,7 +128,7 @@ class CompareOptions(LawOptions, StructureOptions, total=False):
     """All options of `compare`."""
 
 
-# The options in the overloads of `compare`.
+# For type checkers: the options in the overloads of `compare`.
 if TYPE_CHECKING:
 
     class CompareLaws(LawOptions, total=False, extra_items=NoSuchOption): ...
@@ -155,7 +155,7 @@ def compare(
 
 @lists_options(CompareOptions, _DEFAULTS)
 def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | StructureComparison:
-    """Fit several laws to one sweep and choose one by AICc; or several structures to records.
+    """Fit several laws to one sweep and choose one by AICc, or compare structures on records.
 
     `frictax.analysis.selection.structures.compare_structures` describes the comparison of
     structures and its options: `objective`, `start`, `engine`, `cutoff`, `repeats`, `bands`.
@@ -226,7 +226,7 @@ def _compare_laws(
         )
     ended = [row for row in rows if row.found.converged] or rows
     candidates = [row for row in ended if not row.remark] or ended
-    # If several laws have the same criterion, the first of them is chosen, which is the simplest.
+    # If several laws have the same criterion, the first is chosen, which is the simplest.
     best = min(candidates, key=lambda row: round(row.aicc, 6))
     said = [_reason(rows, best)]
     if rho:
@@ -273,12 +273,12 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
 
 
 def _left_out(found: FitResult, rho: float) -> float:
-    """Return the leave-one-out error by n refits, which start at the values of the full fit and use
-    its compiled program. In each refit one row and its correlated neighbours have weight 0.
+    """Return the leave-one-out error by n refits, from the values and with the compiled program of
+    the full fit. In each refit one row and its correlated neighbours have weight 0.
     """
     if found.dof < 2:
         return float("inf")
-    # A refit cannot leave a bound. Therefore values at their bound are moved inside by 1 % of a
+    # A search cannot leave a bound. Therefore values at their bound are moved inside by 1 % of a
     # typical value: of the mean force, or of 1 for a ratio.
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))

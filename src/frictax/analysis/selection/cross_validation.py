@@ -18,9 +18,10 @@ from frictax.measurements.units import POSITION_OF, VELOCITY_OF, split_channel
 from ..errors.linearization import Samples
 from ..errors.resampling import run_search, scale_weights
 
-_STEPS = 30  # largest number of steps of a refit
+_STEPS = 30  # largest number of iterations of a refit
 _LEFT_OUT = {"repeats": "a repeat", "speeds": "a band of speeds", "records": "a record"}
 
+# The number of the fold that leaves out each piece of the records, and the names of the folds.
 Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
 
 
@@ -40,7 +41,7 @@ class Folds:
             rows = getattr(prepared, "rows", None)
             size = rows.shape[1] - 1 if rows is not None else max(round(0.5 * r.rate), 2)
             count = max((r.n - 1) // size, 1)
-            # The first sample of a window has the weight 0. It belongs to the window before.
+            # The first sample of a window has the weight 0. It belongs to the previous window.
             at = np.clip((np.arange(r.n) - 1) // size, 0, count - 1)
             self.piece_of_samples.append(len(record) + at)
             record += [i] * count
@@ -49,14 +50,12 @@ class Folds:
         self.record, self.place, self.speed = map(np.asarray, (record, place, speed))
 
     def piece_of_residuals(self, problem: Problem) -> Int[np.ndarray, " m"]:
-        """Return the number of the piece of each residual of a problem with these records."""
+        """Return for each residual of `problem` the number of the piece that contains it."""
         pieces = [x.astype(float) for x in self.piece_of_samples]
         return Samples(problem).spread_out(pieces).astype(int)
 
     def repeats(self, parts: int) -> Fold:
-        """Return folds that leave out one of `parts` equal parts of each record: the fold of each
-        piece, and the names of the folds.
-        """
+        """Return folds that leave out one of `parts` equal parts of each record."""
         return _number_folds(
             self.record * parts + np.floor(self.place * parts).astype(int),
             lambda f: f"part {f % parts + 1} of {parts}",
@@ -111,9 +110,7 @@ def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " 
 def sliding_speed(
     ends: tuple[str, str | None], speeds: Mapping[str, np.ndarray]
 ) -> Float[np.ndarray, " n"] | None:
-    """Return the velocity of the first end of a contact relative to the second end or the housing;
-    None if it is not measured.
-    """
+    """Return the velocity between the ends of a contact; None if a velocity is not measured."""
     bodies = [end.split(".")[0] for end in ends if end is not None]
     if not all(body in speeds for body in bodies):
         return None
@@ -161,7 +158,7 @@ class HeldOut:
 
     - `folds`: names of the folds; `unfinished`: number of refits that did not converge.
     - `trajectory` (k,): root mean square residual of the objective in each fold, in the unit of the
-      outputs. `force` (k,): the same of inverse dynamics [N or N.m], or NaN.
+      outputs. `force` (k,): root mean square residual of inverse dynamics [N or N.m], or NaN.
     - `trajectory_squares`, `force_squares` (u,): contribution of each piece of the records to the
       mean square. The mean of the contributions is the mean square of all samples.
     """
@@ -189,7 +186,7 @@ class HeldOut:
 
 
 def unfinished_refits(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
-    """Return a tuple with a sentence on refits that did not converge; empty without such refits."""
+    """Return a tuple with a sentence on refits that did not converge; empty if all converged."""
     some = {by: held for by, held in held_out.items() if held.unfinished}
     counts = ", ".join(
         f"{held.unfinished} of {len(held.folds)} fits without {_LEFT_OUT[by]}"
@@ -199,10 +196,9 @@ def unfinished_refits(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
 
 
 class Refits:
-    """Refits of one structure to parts of its records, with the compiled program of the full fit.
-
-    A refit begins at the user's model, or at a refit of `before` to the same part of the records.
-    It does not begin at the estimates of the full fit, because these depend on the data left out.
+    """Refits of one structure to parts of its records, with the compiled program of the full fit. A
+    refit begins at the user's model, or at a refit of `before` to the same part of the records. The
+    estimates of the full fit are not used, because they depend on the data left out.
 
     `found`: the full fit; `before`: the fit whose estimates were the start of `found`, or None;
     `force`: the same machine with the objective `InverseDynamics`, or None.
@@ -235,9 +231,7 @@ class Refits:
     def _errors(
         self, problem: Any, pieces: Any, number: np.ndarray, ends: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the root mean square of each fold, and the mean-square contribution of each
-        piece.
-        """
+        """Return the root mean square of each fold, and the contribution of each piece to it."""
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
             return each, total
@@ -253,14 +247,14 @@ class Refits:
         return each, total * np.sum(size > 0) / size.sum()
 
     def without(self, gone: np.ndarray) -> tuple[np.ndarray, bool]:
-        """Refit without the pieces that `gone` marks. Return the estimates (NaN if the fit failed),
-        and whether the search converged.
+        """Refit without the pieces of the records that `gone` marks. Return the estimates (NaN if
+        the fit failed), and whether the search converged.
         """
         found, x, done = self.found, np.array(self.found.problem.x0), True
         if self.before is not None and self.pieces_before is not None:
             first = self.before.problem
             part = scale_weights(first, ~gone[self.pieces_before])
-            # The fit `before` is repeated too, because its estimates depend on these data.
+            # The fit `before` is repeated too, because its estimates depend on the data left out.
             end = _refit(self.before, part, np.zeros(first.x0.size))
             if not np.isfinite(float(end.cost)):
                 return np.full(x.size, np.nan), True

@@ -1,6 +1,4 @@
-"""Autocorrelated errors of the rows of a sweep, ``e[i] = rho*e[i-1] + w[i]`` with w white noise;
-and tests whether a sweep of both directions needs an offset, or a law for each direction.
-"""
+"""Autocorrelated errors of the rows of a sweep, and tests of differences between its directions."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +40,7 @@ def autocorrelation_of(fits: Iterable[FitResult]) -> float:
 
     minus2log = restricted_likelihood(r, J)
     best: Any = minimize_scalar(minus2log, bounds=(0.0, 0.98), method="bounded")
-    # For white noise the difference exceeds 2.7 by chance in 1 of 20 sweeps.
+    # For white noise this difference exceeds 2.7 by chance in 1 of 20 sweeps.
     if not minus2log(0.0) - best.fun > 2.7:
         return 0.0
     farther = np.linspace(best.x, 0.98, 100)
@@ -68,10 +66,8 @@ def restricted_likelihood(
 
 
 def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
-    """Return AICc and BIC of the fit for errors with autocorrelation `rho`, one more parameter.
-
-    The law is fitted again by generalised least squares, to first order about the fit. This is
-    exact for laws that are linear in their parameters.
+    """Return AICc and BIC for errors with autocorrelation `rho`, which counts as a parameter. The
+    law is fitted again by generalised least squares, linearised about the fit.
     """
     if rho == 0.0:
         return found.aicc, found.bic
@@ -94,16 +90,17 @@ def _linearise(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.ndar
 
 
 def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, "n ..."]:
-    """Return linear combinations of the rows of `x` whose errors are independent."""
+    """Whiten rows whose errors are e[i] = rho*e[i-1] + w[i] with white noise w."""
     first = np.sqrt(1.0 - rho**2) * x[:1]
     return np.concatenate([first, x[1:] - rho * x[:-1]])
 
 
 OFFSET, EACH = "offset", "each direction"
-# The directions differ below the first p value, and by more than an offset below the second.
+# `_DIFFERENT`: p value below which the directions differ. `_MORE`: p value below which they differ
+# by more than an offset.
 _DIFFERENT, _MORE = 0.002, 0.02
-# A test must be significant at each of these autocorrelations whose restricted likelihood, as twice
-# the logarithm, is within _NEARLY of the largest. With these numbers, 0 of 384 symmetric sweeps
+# A test must be significant at each of `_CORRELATIONS` for which twice the log restricted
+# likelihood is within `_NEARLY` of its largest value. With these numbers, 0 of 384 symmetric sweeps
 # with white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
 _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
@@ -126,10 +123,9 @@ class Difference:
 
 def _difference(found: FitResult, kind: str) -> Difference | None:
     """Fit the model of this kind, and return the difference between the directions. Return None if
-    the model cannot be fitted, or if it does not contain a difference.
-
-    The returned difference is that of the parameter which differs most clearly. If no parameter
-    differs clearly, the friction forces are compared at the speed where they differ most clearly.
+    the model cannot be fitted, or if it does not contain a difference. The returned difference is
+    that of the parameter that differs most clearly. If no parameter differs clearly, friction at
+    one speed is compared.
     """
     try:
         call, better = _fit_kind(found, kind)
@@ -161,7 +157,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
 
 @dataclasses.dataclass(frozen=True)
 class _SizedDifference:
-    """A difference `size`, half the width of its interval, and the words that precede it."""
+    """A difference `size`, half the width of its interval, and the words before the size."""
 
     what: str
     size: float
@@ -174,9 +170,7 @@ class _SizedDifference:
 
 
 def _force_differences(better: FitResult) -> list[_SizedDifference]:
-    """Return forward minus backward friction at speeds within the range of both directions, with
-    intervals for white errors.
-    """
+    """Return forward minus backward friction at common speeds, with intervals for white errors."""
     sweep, out = better.sweep, []
     speeds = [np.abs(sweep.velocity[sweep.velocity * way > 0]) for way in (1.0, -1.0)]
     ends = max(v.min() for v in speeds), min(v.max() for v in speeds)
@@ -206,14 +200,12 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
 def with_directions(
     fits: Mapping[str, FitResult],
 ) -> tuple[dict[str, FitResult], dict[str, str]]:
-    """Return `fits` with further fits if the two directions differ, and for each further fit the
-    difference in words.
-
-    The fit with the smallest AICc decides whether an offset or a law for each direction is
-    necessary. This extension is then fitted for each law.
+    """Return `fits` with further fits if the two directions differ, and the difference in words for
+    each further fit. The fit with the smallest AICc decides whether the further fits have an
+    offset, or a law for each direction.
     """
     out, words = dict(fits), {}
-    for _ in range(2):  # after an offset is added, the laws may still differ
+    for _ in range(2):  # after an offset is added, laws may still differ
         least = min(out.values(), key=lambda found: found.aicc, default=None)
         kind = _different(least) if least is not None else ""
         others = {n: _difference(found, kind) for n, found in fits.items() if kind}
@@ -227,10 +219,10 @@ def direction_notices(found: FitResult) -> tuple[Notice, ...]:
     """Return a notice if the two directions of a sweep differ more than the fitted model allows.
 
     F tests for an offset and for a law for each direction, to first order about the fit, detect a
-    difference. The model with this difference is then fitted. Its AICc must be lower, and the
-    interval of the difference must not contain 0. If the directions still differ after an offset by
-    the same tests, a law for each direction is tried. Fits with priors, ties, bounds or logarithmic
-    scales are not examined.
+    difference. The model with this difference is then fitted. The AICc of this model must be lower,
+    and the interval of the difference must not contain 0. If the directions still differ after an
+    offset by the same tests, a law for each direction is tried. Fits with priors, ties, bounds or
+    logarithmic scales are not examined.
     """
     other, least = None, found.aicc
     kinds = [EACH] if "offset" in found.names else [OFFSET, EACH]
@@ -252,9 +244,8 @@ def direction_notices(found: FitResult) -> tuple[Notice, ...]:
 
 def _different(found: FitResult) -> str:
     """Return the extension that the fit lacks: an offset, a law for each direction, or none ("").
-
-    The F tests use generalised least squares. The largest p value over the likely autocorrelations
-    of neighbouring rows counts. Outliers are excluded.
+    The F tests use generalised least squares without outliers, and the largest p value over the
+    likely autocorrelations of neighbouring rows.
     """
     problem, model = found.problem, found.start
     declared = {p.path: p.declaration for p in parameters(problem.setup.machine)}

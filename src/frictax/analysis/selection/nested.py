@@ -20,8 +20,8 @@ def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
     """Search each model a second time, starting from the best fit of a model that it contains.
     Return the better fits.
 
-    A model contains another one if it has the same misfit at trial values: estimates of the other
-    model, with further parameters at a bound, 0, or equal to those of the other direction.
+    A model contains another one if both have the same misfit at trial values: estimates of the
+    other model, with further parameters at a bound, at 0, or equal to those of the other direction.
     """
     out: dict[str, FitResult] = {}
     for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):
@@ -49,23 +49,22 @@ def _images(small: FitResult, large: FitResult) -> Iterator[np.ndarray]:
 
 
 def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
-    """Yield trial values of `problem` from the estimates of `small`. Parameters that `small` does
-    not have are set to their bound or 0. First this is done for the parameters of one field name
-    only, while the others keep their start values, then for all of them.
+    """Yield trial values of `problem` from the estimates of `small`. Parameters that `small` lacks
+    are set to their bound or 0: first those of one field name only, while the others have their
+    start values, then all of them.
     """
     known, lacking = np.array(problem.x0), []
     for u in problem.unknowns:
         setup = small.problem.setup_at(jnp.asarray(small.x), u.record)
         values = {p.path: np.asarray(p.value) for p in parameters(setup)}
-        # In a friction with a law for each direction, the law for forward motion has these paths.
+        # In a model with a law for each direction, paths of the forward law begin with "f_pos.".
         if isinstance(setup.machine, AbstractLaw):
             values |= {f"f_pos.{path}": value for path, value in values.items()}
         value = next(
             (values[path] for path in (u.path, _mirror_path(u.path)) if path in values), None
         )
         if value is None or np.shape(value) != u.shape:
-            # If a table replaces another law, its values are the forces of that law at the table's
-            # speeds.
+            # The values of a table that replaces a law are the forces of this law.
             place, _, field = u.path.rpartition(".")
             table, law = _part(problem.setup.machine, place), setup.machine
             if not isinstance(law, AbstractLaw):

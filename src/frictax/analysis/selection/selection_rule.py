@@ -1,6 +1,4 @@
-"""The rule that chooses one of several structures, the sentence on the reason, and the checks
-whether a fitted law is plausible at the recorded speeds.
-"""
+"""The rule that chooses one of several structures, and checks whether a law is plausible."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -33,14 +31,12 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
     """Choose a structure, and return it with the reason in words.
 
     1. Implausible structures are excluded, unless all are implausible.
-    2. Each held-out error, of trajectory and of force, is divided by the smallest error of the same
-       kind. A ratio up to 1.05 counts as 1. A ratio also counts as 1 if the difference of the
-       errors is within one standard error over the pieces of the records. The largest of its ratios
-       counts for a structure.
-    3. Structures within 5 % of the smallest ratio are equal. Among them the one with the fewest
-       parameters is chosen; with equal numbers the one with the smaller ratio, then the first.
-
-    So a structure is rated by its worst prediction, and the simplest of equal structures is chosen.
+    2. Each error in data left out, of trajectory and of force, is divided by the smallest error of
+       the same kind. A ratio up to 1.05 counts as 1. A ratio also counts as 1 if the difference of
+       the errors is within one standard error over the pieces of the records. A structure is rated
+       by its largest ratio, its worst prediction.
+    3. Structures within 5 % of the smallest rating are equal. Among them the one with the fewest
+       parameters is chosen; with equal numbers the one with the smaller rating, then the first.
 
     **Source:** L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone, *Classification and
     Regression Trees* (1984), section 3.4.3 (one standard error); the largest ratio after L. J.
@@ -110,13 +106,13 @@ def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> st
 
 
 def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
-    """Return each structure's largest ratio of a held-out error to the smallest of its kind."""
+    """Return each structure's largest ratio of an error to the smallest error of all structures."""
     out = np.ones(len(rows))
     for by in rows[0].held_out:
         for kind in ("trajectory_squares", "force_squares"):
             squares = [getattr(row.held_out[by], kind) for row in rows]
             size = np.asarray([root_mean(s) for s in squares])
-            # The error of a failed fit is inf. NaN means that a structure does not have this error.
+            # The error of a failed fit is inf. An error that a structure does not have is NaN.
             if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):
                 continue
             first = int(np.argmin(size))
@@ -135,9 +131,8 @@ def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
 
 
 def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
-    """Return sentences on the bristles of these structures. They say whether a bristle improves the
-    prediction of the data left out, and how many springs and sliders are identifiable. An
-    implausible structure does not count as an improvement.
+    """Return sentences on whether a bristle improves the prediction of the data left out, and on
+    how many springs and sliders are identifiable. An implausible structure is not an improvement.
     """
     both = {row.name: _count_bristles(row) for row in rows}
     bristles, counts = ({name: pair[k] for name, pair in both.items()} for k in (0, 1))
@@ -185,8 +180,8 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     """Return the reasons why a fit cannot describe the machine.
 
     - Friction that drives: the law falls to 0 at a speed of the record.
-    - A law that rises too steeply, as a table does that follows errors at one speed of the record.
-      Its slope exceeds 5 times that of the straight line through the law, and also the mean force
+    - A law that rises too steeply, such as a table that follows errors at one speed of the record.
+      The slope exceeds 5 times that of the straight line through the law, and also the mean force
       divided by the highest speed.
     - Parameters that the records do not identify, or a search that did not converge.
 
@@ -220,7 +215,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
 
 
 def doubts(found: FitResult) -> tuple[str, ...]:
-    """Return doubts about a fit that do not make it implausible: values at their bounds."""
+    """Return doubts about a plausible fit: values at their bounds."""
     at_bound = [e.name for e in found.estimates if e.knowledge is Knowledge.AT_BOUND]
     return (f"at its bound: {join_names(at_bound)}",) if at_bound else ()
 

@@ -101,11 +101,11 @@ class ComparedStructure:
       The runs are free or in closed loop, like the objective. The unit is that of the output, or
       standard deviations for several outputs.
     - `force`: root mean square residual of inverse dynamics at the fitted values [N or N.m]; NaN if
-      the records do not determine it. `mean_square` of the objective's weighted residuals.
+      the records do not determine the force. `mean_square` of the objective's weighted residuals.
     - `aic`, `bic`: criteria for `StructureComparison.n_eff` independent residuals.
     - `held_out`: errors in data left out of the fit, by ``"repeats"``, ``"speeds"`` and, for
       several records, ``"records"``.
-    - `implausible`: reasons why it cannot describe the machine; `doubts`: further remarks.
+    - `implausible`: reasons why a structure cannot describe the machine; `doubts`: other remarks.
 
     **Example:** at `Structure`.
     """
@@ -136,7 +136,6 @@ class ComparedStructure:
 
 
 def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
-    """Return the row of a comparison with this name."""
     known = {row.name: row for row in rows}
     if name not in known:
         raise UnknownName(
@@ -147,13 +146,12 @@ def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StructureComparison(Summarised, StructureComparisonVerbs):
-    """Structures fitted to the same records, in the given order, with the chosen one.
-
-    Print it, or draw it by `plot()`.
+    """Structures fitted to the same records, in the given order, with the chosen one. Print it, or
+    draw it by `plot()`.
 
     `best`: the structure chosen by `frictax.analysis.selection.selection_rule.choose_structure`.
-    `reason`: why this one is chosen, not those with smaller residuals. `n_eff`: effective number of
-    independent residuals. `unit`, `force_unit`: units of trajectory and force errors.
+    `reason`: why this structure is chosen, and not one with smaller residuals. `n_eff`: effective
+    number of independent residuals. `unit`, `force_unit`: units of trajectory and force errors.
 
     **Example:** at `Structure`.
     """
@@ -176,7 +174,6 @@ class StructureComparison(Summarised, StructureComparisonVerbs):
     _repr_html_ = Verb("frictax.report.cards:structures_html")
 
     def _summary(self) -> Summary:
-        """Return the table, with a line for each remark and the reason."""
         head, rows = structures_rows(self)
         sides = "l" + "r" * (len(head) - 2) + "l"
         sentences = [*(f"! {remark}" for remark in remarks(self)), self.reason]
@@ -185,7 +182,6 @@ class StructureComparison(Summarised, StructureComparisonVerbs):
 
 
 def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the header and the rows of the table."""
     unit, size = _handy(made.unit, [row.trajectory for row in made.rows])
     left_out = [held.trajectory_rms for row in made.rows for held in row.held_out.values()]
     as_output = made.best.found.problem.objective.in_units_of_outputs()
@@ -262,8 +258,8 @@ def default_structures(
       contact with a law for each direction, such as `f_pos` and `f_neg`.
     - `record`: its highest speed, smoothed at `cutoff` [Hz], is the last node of the tables.
     - `free`: further parameters that every structure fits, such as ``["mass.m"]``.
-    - `nodes` >= 3: number of evenly spaced speeds of a table. The smoothness prior on second
-      differences has a scale of a tenth of the friction.
+    - `nodes` >= 3: number of evenly spaced speeds of a table. The scale of the smoothness prior on
+      second differences is a tenth of the friction.
 
     **Returns:** structures by name, for `compare`.
 

@@ -76,7 +76,7 @@ def compare_structures(
     - one of several records, if every parameter is common to the records.
 
     `selection_rule.choose_structure` describes the rule of the choice. If a structure contains
-    another one, it is also searched from the result of the other, so it never fits worse.
+    another one, it is also searched from the result of the contained one, so it never fits worse.
 
     **Arguments:**
 
@@ -88,11 +88,10 @@ def compare_structures(
       `repeats`: number of equal parts of each record; `bands`: number of groups of speeds.
     - `progress` as in `fit`.
 
-    **Returns:** a `StructureComparison`. Its AIC and BIC are those of Gaussian residuals: n_eff
+    **Returns:** a `StructureComparison`. AIC and BIC are those of Gaussian residuals: n_eff
     log(mean square) plus 2 p for AIC or p log(n_eff) for BIC. Residuals of a record are
-    autocorrelated, so n_eff is their effective number (`effective_sample_size`). The n_eff of the
-    fit with the smallest residuals is used for all structures. AIC and BIC rate only the motion
-    that was fitted, and do not affect the choice.
+    autocorrelated, so n_eff is their effective number (`effective_sample_size`), for the fit with
+    the smallest residuals. AIC and BIC rate only the fitted motion, and do not affect the choice.
 
     **Raises:** `ValueError` if there is nothing to compare, for sweeps among the records, and for
     `Windows(free_starts=True)`, whose starts are unknown in the data left out; otherwise as `fit`.
@@ -160,8 +159,8 @@ def compare_structures(
             how = {"objective": start, "bounds": limits, "progress": first}
             before = fit(model, records, **how, **common)
             model = begun_at(before.model, model, before.problem)
-        # The number of steps is limited, because a table that follows the speeds of one record
-        # would take hundreds of steps.
+        # The number of iterations is limited, because a table that follows the speeds of one record
+        # would need hundreds of iterations.
         method = LevenbergMarquardt(tolerance=1e-3, max_steps=60)
         how = {"objective": objective, "method": method, "own": structure.own, "progress": last}
         how |= {"priors": structure.priors, "bounds": structure.bounds}
@@ -271,9 +270,7 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
 def check_structures(
     structures: Any, objective: Any, repeats: Any, bands: Any
 ) -> dict[str, Structure]:
-    """Return the structures by name. Raise `ValueError` without structures, and for an objective
-    that cannot predict data left out.
-    """
+    """Return the structures by name. Raise `ValueError` for invalid structures or options."""
     if not isinstance(structures, Mapping) or not structures:
         raise ValueError(
             f"`compare` of records needs structures by name, got {structures!r}. "
