@@ -25,11 +25,11 @@ from .modelica_text import comment_lines, model_name, number, sample
 def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
     """Return the friction of a fitted sweep as a component with modifiers for a Modelica tool.
 
-    A symmetric translational Stribeck law of exponent 1 without a peak becomes the four
-    coefficients of `MassWithStopAndFriction`, whose breakaway force is 1.001 times its friction at
-    rest. Every other law becomes a table of `SupportFriction` or `BearingFriction`; a comment
-    states the error of the table. These elements use one table for both directions. Therefore a
-    second law, for backward motion, is written as a comment.
+    A symmetric translational Stribeck law of exponent 1 without a peak becomes
+    `MassWithStopAndFriction` with four coefficients. The breakaway force of this element is 1.001
+    times its friction at rest. Every other law becomes a table of `SupportFriction` or
+    `BearingFriction`; a comment states the error of the table. These elements use one table for
+    both directions. Therefore a second law, for backward motion, is written as a comment.
 
     **Arguments:** `tolerance`: allowed error of the table, relative to the largest force.
     """
@@ -141,9 +141,9 @@ def machine_text(
     """Return a complete, runnable Modelica model of a machine. Parts keep their names and values.
 
     The parts are those of the Modelica Standard Library, from version 4.0.0 on. Elements that the
-    library does not have are written into the model: friction with a law for each direction, a
-    controller, a force that depends on position. Friction laws become tables; a comment states the
-    error of each table.
+    library does not have are written into the model. Examples are friction with a law for each
+    direction, a controller, and a force that depends on position. Friction laws become tables; a
+    comment states the error of each table.
 
     **Arguments:**
 

@@ -163,7 +163,7 @@ class Sheet:
     def declare(
         self, element: str, name: str, modifiers: list[str], *, own: bool = False, comment: str = ""
     ) -> None:
-        """Write a component; `own`: use `elements.mo` even for an element of the library."""
+        """Write a component; `own`: take its class from `elements.mo`, not from the library."""
         if own or self.self_contained or element not in LIBRARY:
             self.elements.add(element)
             self.own.add(name)
@@ -197,7 +197,7 @@ class Sheet:
         return f"{self.names[name]}.{ {-1: 'flange_a', 0: end, 1: 'flange_b'}[flange.side] }"
 
     def housing(self, owner: str, turns: bool, fixed: Fixed | None = None) -> str:
-        """Return the flange of a `Fixed` or a housing; rotation and translation have one each."""
+        """Return the flange of a `Fixed` or of a housing, for rotation (`turns`) or translation."""
         if (owner, turns) not in self.housings:
             other = (owner, not turns) in self.housings or fixed is None
             name = self._new(f"{self.names[owner]}_housing") if other else self.names[owner]
@@ -297,7 +297,7 @@ _ELEMENTS = {Dahl: "LuGreFriction", LuGre: "LuGreFriction", ElastoPlastic: "Elas
 def write_bristle(
     sheet: Sheet, name: str, part: Any, contact: Contact, field: str, unit: str
 ) -> None:
-    """Write the bristle friction `name` as an element of `elements.mo`; `field`: name of its law.
+    """Write the bristle friction `name` as an element of `elements.mo`; `field`: its forward law.
 
     **Raises:** `ValueError` for a bristle without an element.
     """
@@ -447,7 +447,7 @@ def _friction(sheet: Sheet, name: str, part: Any) -> None:
         if not sheet.self_contained:
             modifiers.append("startForward(fixed=true), stuck(fixed=true)")
     elif own and sheet.jumps:
-        modifiers.append("v_small=0.001")  # [m/s or rad/s] after a larger jump it slides on
+        modifiers.append("v_small=0.001")  # [m/s or rad/s] sliding goes on after a larger jump
     if contact.redundant:
         said += (
             f"\n{here}: another friction can hold the same motion, and how the two share its force"

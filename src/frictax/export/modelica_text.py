@@ -71,8 +71,8 @@ def model_name(name: Any, taken: Any = ()) -> str:
 
 
 def comment_lines(comment: str | Iterable[str]) -> list[str]:
-    """Return the comment at the top of a model. Each line of text begins with `//`, so that no line
-    of it can become code.
+    """Return the comment at the top of a model. Each line of text begins with `//`, so that no text
+    can become code.
 
     >>> comment_lines("bench 3\\nend Machine;"), comment_lines(["a", "*/ b"])
     (['  // bench 3', '  // end Machine;'], ['  // a', '  // */ b'])
@@ -153,8 +153,7 @@ def law_table(
     if isinstance(law, Stribeck):
         fexp, f0, reach = float(law.fexp), float(law.f0), 1.0
         if fexp != 0 and float(law.F_Stribeck) != 0:
-            # The exponential is exp(-25) at the speed `reach`. At higher speeds the curve is a
-            # straight line.
+            # Above the speed `reach`, where the exponential is exp(-25), the curve is straight.
             reach = math.exp(math.log(25.0) / float(law.exponent)) / fexp
         # The tolerance is relative to the friction at rest, because the largest value of the table
         # may be viscous friction at a speed that the motion never reaches.

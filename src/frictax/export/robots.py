@@ -168,7 +168,7 @@ def to_urdf(found: FitResult, contact: str | None = None, *, v_max: float | None
 
 
 def _find_contact(machine: Any, contact: str | None) -> tuple[str, Any, list[str]]:
-    """Return the name of a contact, the contact, and a sentence on each other force on it."""
+    """Return a contact, its name, and a sentence on each resisting force on its bodies."""
     named = tuple(machine.named_parts()) if hasattr(machine, "named_parts") else ()
     parts = {name: part for name, part in named if hasattr(part, "breakaway")}
     if contact is None and len(parts) == 1:

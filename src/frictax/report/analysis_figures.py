@@ -228,8 +228,8 @@ def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure
 
     Left: friction over speed, with backward motion at negative speeds; the chosen structure has a
     thick line. Right: for each structure, the errors of trajectory and force on left-out repeats
-    (blue dot) and left-out speeds (orange square). If the two are far apart, the structure fits
-    only the motions that were used.
+    (blue dot) and left-out speeds (orange square). If these two errors are far apart, the structure
+    describes only the motions of its fit.
 
     **Arguments:** `width` of the figure [inch].
 

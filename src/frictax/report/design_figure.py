@@ -28,8 +28,8 @@ from .style import (
 
 
 def draw_design(design: Design, *, width: float = 7.0) -> Figure:
-    """Draw a designed experiment: the drive and the expected sensor signals over time, and the
-    expected relative error of each parameter in the designed experiment and in others.
+    """Draw a designed experiment: the drive, the expected sensor signals, and the expected relative
+    error of each parameter in this experiment and in others.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -92,8 +92,8 @@ def write_design_report(
     check: Any = None,
     overwrite: bool = True,
 ) -> Path:
-    """Write one self-contained HTML page on a designed experiment: the drive, the expected sensor
-    signals, the expected errors in this experiment and in others, limits and margins.
+    """Write one self-contained HTML page on a designed experiment: drive, expected sensor signals,
+    expected errors (also of other experiments), limits and margins.
 
     **Arguments:** `title`, `notes`: texts of the page; `check`: the result of `Design.check`;
     `command`: command that reproduces the page; `overwrite`: whether an existing report may be

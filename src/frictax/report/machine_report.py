@@ -149,7 +149,7 @@ def write_machine_report(
     again. If the page cannot simulate, it states the reason, and the curves follow their derivative
     with respect to the estimate. In this case, simulations determine the range of each slider. In
     this range the linear approximation differs from a simulation by at most half of the rms
-    residual, or 1 % of the standard deviation of the curve if that is more.
+    residual. If 1 % of the standard deviation of the curve is larger, this limit applies.
 
     **Arguments:**
 
@@ -198,8 +198,7 @@ def machine_report_text(
     derived: Iterable[Estimate] | None = None,
 ) -> str:
     """Return one self-contained HTML page: parameters with intervals, friction over speed with
-    bands and data, motions with their modes, residuals, validation, and instructions to reproduce
-    the page.
+    bands and data, motions with their modes, residuals, validation, and how to reproduce the page.
 
     **Arguments:** `seen`: an `Examination`, or an object with the same fields; `uncertainty`,
     `profiles`: results for `found`; `comparison`: comparison of structures; `scores`: results for

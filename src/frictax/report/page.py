@@ -86,7 +86,7 @@ def page(
 ) -> str:
     """Return the text of a page.
 
-    `notes`: paragraphs below `lead`; `plots`: interactive figures by name; `moving`: its `Sliders`.
+    `notes`: paragraphs below `lead`; `plots`: interactive figures by name; `moving`: the `Sliders`.
     """
     script = moving.script.encode() if moving is not None else b""
     return template("report.html.j2").render(
@@ -199,8 +199,8 @@ def check_report(path: str | Path, *, overwrite: bool = True) -> Path:
 
 
 def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> list[dict[str, str]]:
-    """Return the files inside a page: the result as JSON, and for each record or sweep a CSV with
-    the measurement and the prediction, in SI units.
+    """Return the files inside a page, in SI units: the result as JSON, and a CSV with measurement
+    and prediction for each record or sweep.
 
     Long files are compressed. A file that is too large for the page is left out, and the text on
     `result.json` names it. `motions`: dict from record to its free run.
@@ -269,8 +269,8 @@ def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
-    """Return a figure for a page, and a narrow figure for a phone, as data URLs: SVG, or PNG if the
-    SVG is longer than 1 MB.
+    """Return a figure, and a narrow figure for a phone, as data URLs: SVG, or PNG if the SVG is
+    longer than 1 MB.
     """
     out = {}
     for name, figure in {"wide": wide, **({} if narrow is None else {"narrow": narrow})}.items():
@@ -279,8 +279,7 @@ def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
             # Characters that the font does not have are shown as boxes.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             engine = figure.get_layout_engine()
-            # Compute the layout once; otherwise `savefig` draws the whole figure again to compute
-            # it.
+            # Compute the layout once; otherwise `savefig` draws the whole figure once more.
             if engine is not None:
                 engine.execute(figure)
                 figure.set_layout_engine("none")

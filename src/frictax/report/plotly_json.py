@@ -40,7 +40,7 @@ def as_json(figure: Mapping[str, Any]) -> str:
 
 
 def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keep the lowest and the highest sample of each of `bins` sections, which look like all."""
+    """Keep the lowest and the highest sample in each of `bins` sections; a plot looks the same."""
     if x.size <= 2 * bins:
         return x, y
     rows = np.array_split(np.arange(x.size), bins)

@@ -210,7 +210,7 @@ def _contacts(found: FitResult, study: Any) -> tuple[str, dict[str, Any], float]
         if not isinstance(part, AbstractContact):
             continue
         turns = getattr(type(part), "rotational", None)
-        if not isinstance(machine, Mechanism):  # user's parts do not name the bodies
+        if not isinstance(machine, Mechanism):  # a user's parts do not name their bodies
             outputs = (r.units[name] for r in found.records.values() for name in r.outputs)
             turns = any(unit.rotational for unit in outputs)
         elif turns is None:

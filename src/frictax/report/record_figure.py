@@ -149,7 +149,7 @@ def pick(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def channels_of(found: FitResult) -> list[Channel]:
-    """Return every measured quantity of a fit, its prediction, and derivatives of the latter."""
+    """Return all measured quantities of a fit, with predictions and their derivatives."""
     out, first, shown = [], 0, np.asarray(found.shown)
     for (label, record), prepared in zip(
         found.records.items(), found.problem.prepared, strict=True

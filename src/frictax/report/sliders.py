@@ -30,7 +30,7 @@ class Range:
     """The range of a slider relative to the value of its estimate: `lower` <= 0 <= `upper` [SI].
 
     `off`: largest error of the linear approximation at `lower` and `upper`, relative to the allowed
-    error; above 1 if no allowed range was found.
+    error. `off` is above 1 if no range with an allowed error was found.
     """
 
     estimate: Estimate
@@ -40,7 +40,7 @@ class Range:
 
     @property
     def size(self) -> float:
-        """The distance to the farther end [SI]."""
+        """The distance from the estimate to the farther end of the range [SI]."""
         return max(-self.lower, self.upper)
 
 
@@ -91,9 +91,10 @@ def ranges(
 def simulated_ranges(
     found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
 ) -> list[Range | None]:
-    """Return the range of each slider: from 0 to twice the estimate, or ten standard errors to each
-    side if this is more, inside the bounds of the fit; None for an estimate that does not move any
-    curve.
+    """Return the range of each slider, or None for an estimate that does not move any curve.
+
+    A range is from 0 to twice the estimate, or ten standard errors to each side if this is more.
+    Ranges end inside the bounds of the fit.
     """
     shown = np.flatnonzero(found.shown)
     least, most = bounds(found.problem.unknowns)[shown], upper_bounds(found.problem.unknowns)[shown]
@@ -104,8 +105,7 @@ def simulated_ranges(
         size = max(abs(estimate.value), 10 * error if np.isfinite(error) else 0.0)
         if moved and size == 0:
             size = min(10 * _tolerance(c) / c.rms(c.slopes[:, k]) for c in moved)
-        # A slider ends a little before a bound, because many machines cannot be simulated at a
-        # bound.
+        # A slider ends a little before a bound, where many machines cannot be simulated.
         room = [0.98 * (end[k] - estimate.value) for end in (least, most)]
         lower, upper = max(-size, room[0]), min(size, room[1])
         out.append(Range(estimate, float(lower), float(upper), 0.0) if moved else None)
@@ -123,8 +123,8 @@ def _tolerance(channel: Channel) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sliders:
-    """The sliders of a page: `figures` by name with captions, the `rows` of the sliders, the `data`
-    for the script, and `still`, the names of estimates without effect.
+    """The sliders of a page: `figures` by name, their `captions`, the `rows` of the sliders, and
+    the `data` for the script. `still`: names of estimates without effect.
 
     `lead`: the text below the sliders; `script`: the script that simulates, or "" if curves follow
     a derivative. `group`, `found`, `back`: the label of all sliders, the word before their first
@@ -234,7 +234,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             names = found.problem.prepared[found.number(c.label)].names
             sums[-1] |= {"record": found.number(c.label), "column": names.index(c.name)}
             sums[-1] |= {"size": size, "absent": np.flatnonzero(~c.counts).tolist()}
-            # If the rms on the page differs by more than `rounding`, its curve is not that of the
+            # If the rms on the page differs by more than `rounding`, its curve differs from the
             # fit.
             rounding = 1e-6 * c.rms(c.residual) + 1e-9 * c.rms(c.measured)
             sums[-1]["rounding"] = rounding / size

@@ -95,7 +95,7 @@ def draw_trajectory(
         if forces:
             _draw_forces(over[-1], run, forces, rotational)
         times = np.asarray(run.events.time)[: int(run.events.count)]
-        # Many events have faint lines, which do not cover the panel.
+        # The lines of many events are faint, so that the curves stay visible.
         faint = float(np.clip(25.0 / max(times.size, 1), 0.15, 0.8))
         for axes in over:
             looks: dict[str, Any] = {"color": FAINT, "lw": 0.5, "alpha": faint, "zorder": 0.4}
@@ -179,8 +179,7 @@ def _draw_forces(axes: Axes, run: Trajectory, forces: dict[str, Any], rotational
                 return contact.holds(way, contact.scale(fn))
 
             force = np.asarray(breakaway(None) if v.fn is None else jax.vmap(breakaway)(v.fn))
-            # The limits of a free contact and the infinite backward limit of a freewheel are not
-            # drawn.
+            # A free contact has no limits to draw, and a freewheel's backward limit is infinite.
             drawn = ~np.asarray(v.free) & np.isfinite(force)
             limits.setdefault(name, []).append(np.where(drawn, way * force, np.nan))
     unit, size = prefix_unit(

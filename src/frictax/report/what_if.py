@@ -52,9 +52,9 @@ def write_what_if(
 
     **Returns:** the path of the page.
 
-    **Raises:** `ValueError` for a batch, a simulation in 32 bits or one that did not reach its end,
-    or a machine whose code is too long for a page; `KeyError` for a path that the machine does not
-    have; `OSError` with one sentence if the page cannot be written.
+    **Raises:** `ValueError` for a batch, for a simulation in 32 bits or without its end, or for a
+    machine whose code is too long for a page; `KeyError` for a path that the machine does not have;
+    `OSError` with one sentence if the page cannot be written.
 
     >>> import frictax as fx, numpy as np, tempfile
     >>> block = fx.Mechanism(

@@ -142,7 +142,7 @@ class Language(abc.ABC):
         """Write a function around the lines of its body."""
 
     def results(self, function: Function) -> list[tuple[Atom, str, int]]:
-        """Return each result, its array ("o": real numbers, "k": others) and its index there."""
+        """Return each result, its array ("o" for reals, "k" for others) and its index in it."""
         count, out = {"o": 0, "k": 0}, []
         for i in function.returned:
             letter = "o" if function.outputs[i].kind == REAL else "k"
@@ -174,7 +174,7 @@ class Language(abc.ABC):
         self.changing: list[Any] = list(dict.fromkeys(changes))
         self.constants: list[Variable] = []
         self.inlined: dict[int, Text] = {}
-        moved = set(map(id, self.changing))  # changing variables, and expressions with one
+        moved = set(map(id, self.changing))  # changing variables and expressions of them
 
         def is_inlined(let: Let, block: list[Statement], text: str) -> bool:
             users, is_moved = (

@@ -51,7 +51,7 @@ BODIES = "jaxpr call_jaxpr call fun_jaxpr".split()  # parameters that contain a 
 FOLDS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
 MOST_CARRIED = 4000  # most numbers that a loop may update; more make megabytes of code
 UNROLLED = 32  # most iterations of a loop over rows, which is unrolled
-CHOSEN = 3  # largest array whose entries conditions select; others are indexed
+CHOSEN = 3  # most entries for a selection by conditions; a longer array is indexed
 ZERO, ONE, TRUE = Literal(0, WHOLE), Literal(1.0, REAL), Literal(True, TRUTH)
 
 

@@ -249,7 +249,7 @@ def _check(engine: Any, inputs: Any, outputs: Any) -> None:
 
 
 def _check_outputs(machine: Any, first: float, names: Sequence[str]) -> None:
-    """Raise `UnknownName` unless all `names` are variables of the machine; `first`: time [s]."""
+    """Raise `UnknownName` unless all `names` are variables of the machine at time `first` [s]."""
     known = variable_names(_system(machine, named=True), jnp.asarray(first))
     for name in names:
         if name not in known:
@@ -339,8 +339,8 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
 
 def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, np.ndarray]:
     """Find the smallest number of equal steps per sample that keeps a simulation close to a
-    reference. Return this number, the largest difference relative to the range of a state, and the
-    ranges.
+    reference simulation. Return this number, the largest difference relative to the range of a
+    state, and the ranges.
     """
     tolerance = float(engine.tolerance or OnSamples().tolerance or 0.0)
     allowed, last = SHARPER * tolerance, ts.size - 1
@@ -368,7 +368,7 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, 
     def distance(substeps: int) -> float:
         if substeps == engine.substeps:
             ys = np.asarray(run(ts, tolerance=None, substeps=substeps).ys)
-        else:  # Add times, so that one compiled program fits all numbers of steps.
+        else:  # With extra times, one compiled program simulates any number of steps.
             at = np.arange(last * MOST_STEPS + 1) / substeps
             beyond = np.maximum(at - last, 0.0) * (ts[-1] - ts[-2])
             times = np.interp(at, np.arange(last + 1), ts) + beyond

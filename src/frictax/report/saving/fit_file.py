@@ -77,7 +77,7 @@ def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGE
 
     - The file is not a fit file, is damaged, or has a newer format.
     - Code of your own is missing, or has changed since the fit was saved.
-    - Numbers have 32 bits.
+    - JAX is set to numbers of 32 bits.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -155,8 +155,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
         raise ValueError(f"{path} holds a {is_a}: read it by `fx.{_READ_BY[is_a]}`.")
     thing, off = None, 0.0
     try:
-        # `own`: code in `known` that the file needs; `lacking`: needed code that `known` does not
-        # have.
+        # `own`: code in `known` that the file needs; `lacking`: needed code that is not in `known`.
         left, own, lacking = own_code_of(known), [], []
         for need in head["own"]:
             kind_and_name = need["class"], need["name"]

@@ -49,7 +49,7 @@ class Label:
 
     @property
     def edges(self) -> np.ndarray:
-        """Distances [pt] from the top down to the upper edge of each line, and to the end."""
+        """Distances [pt] from the label's top to the upper edge of each line, and to its end."""
         # A line is 1.28 times as high as its letters.
         return np.cumsum([0.0, *(1.28 * size for _, size in self.lines)])
 

@@ -118,8 +118,7 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
             found: list[tuple[tuple[int, int, bool], Row]] = []
             for start in nodes:
                 chains: dict[Node, tuple[Any, ...]] = {}
-                # The chain to a node continues the chain to the node from which the search reached
-                # it.
+                # The chain to a node continues the chain to the node before it in the search.
                 for node, step in _search(start, left, drawn).items():
                     chains[node] = (node,) if step is None else (*chains[step[0]], step[1], node)
                 # A gear with four ends could occur twice in a chain. Such chains are left out.
