@@ -84,8 +84,6 @@ VERSION = "4.0.0"  # oldest Modelica Standard Library with all elements used her
 
 
 class ModelicaOptions(TypedDict, total=False):
-    """Options of the functions that return Modelica text."""
-
     self_contained: bool
     start_time: float | None
     stop_time: float | None
@@ -98,8 +96,6 @@ class ModelicaOptions(TypedDict, total=False):
 
 
 class FileOptions(ModelicaOptions, total=False):
-    """Options of the functions that write Modelica text into a folder."""
-
     overwrite: bool
 
 

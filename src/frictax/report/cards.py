@@ -227,7 +227,6 @@ def card(shown: Summary) -> str:
 
 @functools.cache
 def template(name: str) -> jinja2.Template:
-    """Return a template of the folder `templates`."""
     loader, strict = jinja2.PackageLoader("frictax.report"), jinja2.StrictUndefined
     return jinja2.Environment(loader=loader, autoescape=True, undefined=strict).get_template(name)
 

@@ -91,7 +91,6 @@ def describe_sweep(sweep: Sweep, force: Unit) -> list[tuple[str, str]]:
 
 
 def directions_of(sweep: Sweep) -> str:
-    """Return the directions of motion of a sweep, in words."""
     if sweep.both_directions:
         return "both directions"
     return "forward, v > 0" if sweep.direction[0] > 0 else "backward, v < 0"

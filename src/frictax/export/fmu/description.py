@@ -133,7 +133,6 @@ class Description:
         self.rows.append({key: x for key, x in row.items() if x != ""})
 
     def xml(self, version: str, name: str, token: str) -> bytes:
-        """Return `modelDescription.xml`."""
         is_2, at, code = version == "2.0", self.at, self.code
         root = Xml.Element("fmiModelDescription", fmiVersion=version, modelName=name)
         root.set("guid" if is_2 else "instantiationToken", token)

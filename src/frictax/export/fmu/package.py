@@ -42,8 +42,6 @@ BUILD = """\
 
 
 class FmuOptions(TypedDict, total=False):
-    """The options of an FMU."""
-
     version: str
     name: str
     platforms: Sequence[str] | None

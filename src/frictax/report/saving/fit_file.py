@@ -103,7 +103,6 @@ def load_posterior(
 
 
 def fit_bytes(thing: FitResult | Posterior) -> bytes:
-    """Return the bytes of the file of a fit or a posterior."""
     packed = Packed()
     inside = packed.pack(thing, "")
     own = [
