@@ -1,1 +1,1 @@
-"""Export to Modelica, MuJoCo and URDF, and parameters read from Modelica."""
+"""Export of machines to Modelica, URDF, MuJoCo, source code and FMU; also a Modelica reader."""

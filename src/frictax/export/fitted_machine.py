@@ -1,4 +1,4 @@
-"""A fitted machine as it was driven in one of its records."""
+"""A fitted machine with the inputs and the initial state of one of its records."""
 
 from typing import Any, NamedTuple
 
@@ -14,9 +14,9 @@ from frictax.mechanism import Mechanism
 
 
 class FittedMachine(NamedTuple):
-    """A fitted machine with the inputs and the measured start of the record `label`.
+    """A fitted machine with the inputs and the measured initial state of the record `label`.
 
-    `setup`: the instruments of the machine; `ts`: times of the record [s], None for a sweep.
+    `setup`: the machine with its instruments; `ts`: times of the record [s], None for a sweep.
     """
 
     machine: Any
@@ -26,7 +26,7 @@ class FittedMachine(NamedTuple):
 
     @classmethod
     def of(cls, found: FitResult, label: str | None = None) -> "FittedMachine":
-        """Return the machine as in the record `label`, by default the first record of a motion."""
+        """Build the machine for the record `label`, by default the first that is not a sweep."""
         records = dict(zip(found.records, found.problem.prepared, strict=True))
         motions = [name for name, p in records.items() if not isinstance(p, PreparedSweep)]
         label = label if label is not None else motions[0] if motions else next(iter(records))

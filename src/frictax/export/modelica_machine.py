@@ -25,13 +25,13 @@ from .modelica_text import comment_lines, model_name, number, sample
 def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
     """Return the friction of a fitted sweep as a component with modifiers for a Modelica tool.
 
-    A symmetric translational Stribeck law of exponent 1 without a peak becomes the four
-    coefficients of `MassWithStopAndFriction`, whose breakaway factor is 1.001. Every other law
-    becomes a table of `SupportFriction` or `BearingFriction`, with its error in a comment. These
-    elements use one table for both directions. If there are two laws, the second is written as a
-    comment.
+    A symmetric translational Stribeck law of exponent 1 without a peak becomes
+    `MassWithStopAndFriction` with four coefficients. The breakaway force of this element is 1.001
+    times its friction at rest. Every other law becomes a table of `SupportFriction` or
+    `BearingFriction`; a comment states the error of the table. These elements use one table for
+    both directions. Therefore a second law, for backward motion, is written as a comment.
 
-    **Arguments:** `tolerance`: error of the table relative to the largest force.
+    **Arguments:** `tolerance`: allowed error of the table, relative to the largest force.
     """
     friction, sweep = as_steady(found.model), found.sweep
     rotational = sweep.rotational
@@ -76,16 +76,14 @@ def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
 
 
 def _number(value: object) -> str:
-    """Return a number with ten digits, more than any fit identifies."""
+    """Return a number as text with ten digits, more than any fit identifies."""
     return repr(float(f"{float(value):.10g}"))  # type: ignore[arg-type]
 
 
-VERSION = "4.0.0"  # oldest Modelica Standard Library that has these names
+VERSION = "4.0.0"  # oldest Modelica Standard Library with all elements used here
 
 
 class ModelicaOptions(TypedDict, total=False):
-    """The options of Modelica text."""
-
     self_contained: bool
     start_time: float | None
     stop_time: float | None
@@ -98,14 +96,12 @@ class ModelicaOptions(TypedDict, total=False):
 
 
 class FileOptions(ModelicaOptions, total=False):
-    """The options of Modelica text that is written into a folder."""
-
     overwrite: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class TextOptions:
-    """The options of Modelica text with their defaults; see `machine_text` for their meaning."""
+    """Options of Modelica text with their default values; `machine_text` describes them."""
 
     self_contained: Checked[bool] = False
     start_time: Checked[float | None] = None
@@ -119,7 +115,7 @@ class TextOptions:
     overwrite: Checked[bool] = False
 
     def experiment(self) -> str:
-        """Return the settings of the experiment annotation; by default it lasts from 0 to 1 s."""
+        """Return the settings of the annotation `experiment`, by default a simulation of 1 s."""
         settings = {
             "StartTime": 0.0 if self.start_time is None else self.start_time,
             "StopTime": 1.0 if self.stop_time is None else self.stop_time,
@@ -138,22 +134,25 @@ _DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(TextO
 def machine_text(
     machine: Mechanism, name: str = "Machine", **options: Unpack[ModelicaOptions]
 ) -> str:
-    """Return a complete, runnable Modelica model of a machine. Its parts keep their names and
-    values.
+    """Return a complete, runnable Modelica model of a machine. Parts keep their names and values.
 
-    The parts are those of the Modelica Standard Library, from version 4.0.0 on. The model itself
-    contains elements that the library does not have: friction with a law for each direction, a
-    controller, a force over position. Laws become tables, with their error in a comment.
+    The parts are those of the Modelica Standard Library, from version 4.0.0 on. Elements that the
+    library does not have are written into the model. Examples are friction with a law for each
+    direction, a controller, and a force that depends on position. Friction laws become tables; a
+    comment states the error of each table.
 
     **Arguments:**
 
-    - `name`: name of the model, not a keyword of Modelica; `comment`: a text, or lines, at its top.
-    - `self_contained`: whether all elements are written out, so that the text needs no library.
-    - `start_time`, `stop_time`, `interval` [s], `accuracy`: settings of the experiment.
-    - `tolerance`: error of a law's table relative to the law at rest; `v_max` [m/s or rad/s]: the
-      last speed in the table of a law of your own.
-    - `rows`: with the library, a `Sampled` with more rows is read from the file that the parameter
-      `tables` names, see `write_machine`.
+    - `name`: name of the model, not a keyword of Modelica; `comment`: a text, or lines, at the top
+      of the model.
+    - `self_contained`: whether the text contains all elements, so that it does not need the
+      library.
+    - `start_time`, `stop_time`, `interval` [s], `accuracy`: settings of the annotation
+      `experiment`; `accuracy` is its `Tolerance`.
+    - `tolerance`: allowed error of a law's table, relative to the law at rest; `v_max` [m/s or
+      rad/s]: the highest speed in the table of a law of your own.
+    - `rows`: unless `self_contained`, the model reads a `Sampled` with more rows from the file that
+      its parameter `tables` names, see `write_machine`.
 
     **Raises:** `ValueError` for a part, law or signal in Python that Modelica cannot read, and for
     a name that is not an identifier.
@@ -189,7 +188,7 @@ def machine_text(
 
 
 def _model(machine: Any, name: str, options: TextOptions) -> tuple[str, str, Sheet]:
-    """Return the name, the text and the sheet of the model."""
+    """Return the name and the text of the model, and the `Sheet` with its parts."""
     sheet = _write_parts(machine, options)
     name = model_name(name, sheet.taken)
     uses = "" if options.self_contained else f', uses(Modelica(version="{VERSION}"))'
@@ -210,7 +209,6 @@ def _model(machine: Any, name: str, options: TextOptions) -> tuple[str, str, She
 
 
 def table_name(name: str) -> str:
-    """Return the name of the file with the tables of a model."""
     return f"{name}_tables.txt"
 
 
@@ -221,13 +219,13 @@ def write_machine(
     name: str = "Machine",
     **options: Unpack[FileOptions],
 ) -> list[Path]:
-    """Write the model into `folder`, with the file of its long tables; return the paths.
+    """Write the model into `folder`, and its long tables into a second file; return the paths.
 
-    `options`: those of `machine_text`. The model contains the name of the file without its folder.
-    Run the model in `folder`, or set its parameter `tables`.
+    `options`: those of `machine_text`. The model names the second file without its folder.
+    Therefore simulate the model in `folder`, or set the parameter `tables` of the model.
 
-    **Raises:** `FileExistsError` if a file exists and `overwrite` is false; nothing is written
-    then.
+    **Raises:** `FileExistsError` if one of the files exists and `overwrite` is false; then no file
+    is written.
     """
     check_names(write_machine, options)
     return _write_model(machine, folder, name, TextOptions(**options))
@@ -257,14 +255,14 @@ def _write_model(machine: Any, folder: str | Path, name: str, options: TextOptio
 def modifiers(
     machine: Mechanism, names: Iterable[str], tolerance: float = 1e-3, v_max: float | None = None
 ) -> str:
-    """Return the components called `names`, to be pasted into a model."""
+    """Return the Modelica declarations of the parts called `names`, to be pasted into a model."""
     sheet = _write_parts(machine, TextOptions(tolerance=tolerance, v_max=v_max))
     wanted = {sheet.names[n] for n in {*names} if n in sheet.names}
     return "\n".join(text for name, text in sheet.declarations.items() if name in wanted)
 
 
 def _write_parts(machine: Any, options: TextOptions) -> Sheet:
-    """Return a sheet with all parts of the machine, thermal parts last."""
+    """Return a sheet with all parts; thermal parts are last because they refer to others."""
     if not isinstance(machine, Mechanism):
         kind = type(machine).__name__
         raise ValueError(
@@ -286,15 +284,15 @@ def to_modelica(
     name: str = "Machine",
     **options: Unpack[ModelicaOptions],
 ) -> str:
-    """Return the identified machine as a runnable model with the inputs of `record`, by default the
-    first record of a motion. For a fitted sweep, return its modifier, see `sweep_modifier`.
+    """Return the identified machine as a runnable Modelica model with the inputs of `record`, by
+    default the first record that is not a sweep. For a fitted sweep, see `sweep_modifier`.
 
-    The drives are the inputs of the record as they act on the machine. If the objective uses
-    measured states, the model starts from them. A comment at the top names the record, the
-    objective and the fitted values with their intervals, unless a `comment` is given. A record of
-    more than `rows` samples is read from a file, which `write_modelica` writes too. By default,
-    `start_time` and `stop_time` [s] are the first and the last time of the record. `machine_text`
-    describes the other options.
+    The drives are the inputs of the record after the fitted gains, offsets and delays. If the
+    objective uses measured states, they are the initial states of the model. A comment at the top
+    names the record, the objective and the fitted values with their intervals, unless a `comment`
+    is given. The model reads a record of more than `rows` samples from a file, which
+    `write_modelica` also writes. By default, `start_time` and `stop_time` [s] are the first and the
+    last time of the record. `machine_text` describes the other options.
 
     **Raises:** `KeyError` for an unknown record; `ValueError` for a machine that Modelica cannot
     read.
@@ -320,9 +318,7 @@ def write_identified(
     name: str = "Machine",
     **options: Unpack[FileOptions],
 ) -> list[Path]:
-    """Write the text of `to_modelica` into `folder`, with a file of long records; return the
-    paths.
-    """
+    """Write the text of `to_modelica` and a file of long records into `folder`; return paths."""
     check_names(write_identified, options)
     machine, given = _fitted_machine(found, record, TextOptions(**options))
     return _write_model(machine, folder, name, given)
@@ -331,7 +327,7 @@ def write_identified(
 def identified_modifiers(
     found: FitResult, tolerance: float = 1e-3, v_max: float | None = None
 ) -> str:
-    """Return the components with fitted values, to be pasted into a model."""
+    """Return the Modelica declarations of all parts with fitted values, to paste into a model."""
     parts = [e.path.partition(".")[0] for e in found.estimates]
     return modifiers(found.model, parts, tolerance, v_max)
 
@@ -339,7 +335,7 @@ def identified_modifiers(
 def _fitted_machine(
     found: FitResult, label: str | None, options: TextOptions
 ) -> tuple[Any, TextOptions]:
-    """Return the fitted machine with the inputs of a record, and options with its times."""
+    """Return the fitted machine with a record's inputs; add its times and a comment to options."""
     fitted = FittedMachine.of(found, label)
     settings: dict[str, Any] = {"comment": _comment(found, fitted.label)}
     if fitted.ts is not None:

@@ -59,7 +59,7 @@ from .modelica_text import identifier, law_table, matrix, number
 _SLIDES, _TURNS = "Modelica.Mechanics.Translational", "Modelica.Mechanics.Rotational"
 _HEAT, _SOURCES = "Modelica.Thermal.HeatTransfer", "Modelica.Blocks.Sources"
 
-# The packages of the Modelica library. The values are the names of their elements in `elements.mo`.
+# Maps each package of the Modelica library to the names of its elements in `elements.mo`.
 _HOMES = {
     f"{_SLIDES}.Components": (
         "Mass Fixed Rod Spring Damper SpringDamper ElastoGap SupportFriction Brake"
@@ -84,7 +84,7 @@ LIBRARY = {
     },
     **dict.fromkeys(("Sampled", "Held"), f"{_SOURCES}.CombiTimeTable"),
 }
-# Each connector of `elements.mo` corresponds to a connector of the Modelica library.
+# Maps each connector of `elements.mo` to the equal connector of the Modelica library.
 _CONNECTORS = {
     "Flange": f"{_SLIDES}.Interfaces.Flange_a",
     "RotationalFlange": f"{_TURNS}.Interfaces.Flange_a",
@@ -108,9 +108,7 @@ def elements() -> dict[str, str]:
 
 
 def with_dependencies(names: set[str], self_contained: bool) -> list[str]:
-    """Return the texts of the elements called `names`, and of the elements that they use, in the
-    order of `elements.mo`.
-    """
+    """Return the texts of `names`, and of elements they use, in the order of `elements.mo`."""
     known, needed, left = elements(), set(), list(names)
     while left:
         name = left.pop()
@@ -136,7 +134,8 @@ _SIGNALS = (Constant, Pulse, Ramp, Sine, Step, Trapezoid)
 class Sheet:
     """The Modelica text of a machine while it is written.
 
-    `tables`: tables for the file, by name; `own`: components whose element is in `elements.mo`.
+    `tables`: long tables for a separate file, by name; `own`: names of the components whose class
+    is from `elements.mo` instead of the library.
     """
 
     machine: Mechanism
@@ -164,9 +163,7 @@ class Sheet:
     def declare(
         self, element: str, name: str, modifiers: list[str], *, own: bool = False, comment: str = ""
     ) -> None:
-        """Write a component; `own`: use the element of `elements.mo` even if the library has one of
-        that name.
-        """
+        """Write a component; `own`: take its class from `elements.mo`, not from the library."""
         if own or self.self_contained or element not in LIBRARY:
             self.elements.add(element)
             self.own.add(name)
@@ -192,7 +189,7 @@ class Sheet:
         self.equations.append(f"  connect({a}, {b});")
 
     def flange(self, flange: Flange, end: str = "flange_b", turns: bool = False) -> str:
-        """Return the connector of a flange; `end` is the connector for a body without length."""
+        """Return the connector of a flange; `end`: the connector for the centre of a body."""
         part = self.machine.parts[flange.part]
         name = self.machine.names[flange.part]
         if isinstance(part, Fixed):
@@ -200,9 +197,7 @@ class Sheet:
         return f"{self.names[name]}.{ {-1: 'flange_a', 0: end, 1: 'flange_b'}[flange.side] }"
 
     def housing(self, owner: str, turns: bool, fixed: Fixed | None = None) -> str:
-        """Return the flange of a `Fixed`, or of the housing of a friction. A `Fixed` can support
-        translations and rotations.
-        """
+        """Return the flange of a `Fixed` or of a housing, for rotation (`turns`) or translation."""
         if (owner, turns) not in self.housings:
             other = (owner, not turns) in self.housings or fixed is None
             name = self._new(f"{self.names[owner]}_housing") if other else self.names[owner]
@@ -213,7 +208,7 @@ class Sheet:
         return f"{self.housings[owner, turns]}.flange"
 
     def table(self, law: AbstractLaw, what: str, unit: str) -> tuple[str, str]:
-        """Return a law as a matrix, and the comment on it."""
+        """Return a law as a Modelica matrix, and a comment on the law."""
         rows, said = law_table(law, what, self.tolerance, self.v_max, unit)
         return matrix(rows), said
 
@@ -226,7 +221,7 @@ class Sheet:
         return None
 
     def signal(self, owner: str, field: str, to: str) -> None:
-        """Write the source of a signal and connect it with the input `to`."""
+        """Write the block that generates a signal, and connect its output with the input `to`."""
         signal = getattr(self.machine[owner], field)
         name, kind = f"{self.names[owner]}_{field}", type(signal)
         if kind is Sampled:
@@ -241,23 +236,22 @@ class Sheet:
         self.connect(f"{name}.{output}", to)
 
     def turns(self, *flanges: Flange | None) -> bool:
-        """Return whether the part of one of the flanges rotates."""
+        """Return whether at least one flange belongs to a rotating part."""
         parts = [self.machine.parts[f.part] for f in flanges if f is not None]
         return any(map(is_rotational, parts))
 
     @property
     def jumps(self) -> bool:
-        """True if a velocity may jump."""
+        """True if the machine has a part that can make a velocity jump."""
         kinds = Position | MassWithStopAndFriction
         return any(isinstance(part, kinds) for part in self.machine.parts)
 
     def contact(self, name: str) -> Contact:
-        """Return the layout's entry of a contact."""
         index, contacts = self.machine.names.index(name), self.layout.contacts
         return next(c for c in (*contacts, *self.layout.bristles) if c.part == index)
 
     def starts(self, name: str, variables: tuple[str, ...]) -> list[str]:
-        """Return the start values of a body, fixed if its motion is an independent coordinate."""
+        """Return initial values of a body, `fixed` if its motion is an independent coordinate."""
         index = self.machine.names.index(name)
         bodies = [i for i, part in enumerate(self.machine.parts) if isinstance(part, BODIES)]
         given = ", fixed=true" if bodies.index(index) in self.layout.coordinates else ""
@@ -287,9 +281,7 @@ class Sheet:
 def values(
     part: Any, without: tuple[str, ...] = (), renamed: dict[str, str] | None = None
 ) -> list[str]:
-    """Return the parameters of a part or signal as modifiers; `nperiod` is an integer in
-    Modelica.
-    """
+    """Return the parameters of a part or signal as modifiers; `nperiod` is an integer."""
     out = []
     for field in dataclasses.fields(part):
         if declaration_of(field) is not None and field.name not in without:
@@ -305,8 +297,7 @@ _ELEMENTS = {Dahl: "LuGreFriction", LuGre: "LuGreFriction", ElastoPlastic: "Elas
 def write_bristle(
     sheet: Sheet, name: str, part: Any, contact: Contact, field: str, unit: str
 ) -> None:
-    """Write the friction `name` with a bristle, as an element of `elements.mo`; its law is in
-    `field`.
+    """Write the bristle friction `name` as an element of `elements.mo`; `field`: its forward law.
 
     **Raises:** `ValueError` for a bristle without an element.
     """
@@ -429,7 +420,7 @@ def _position(sheet: Sheet, name: str, part: Any) -> None:
 
 
 def _friction(sheet: Sheet, name: str, part: Any) -> None:
-    """Write the friction of a body on a support or the housing, a brake or a clutch."""
+    """Write friction against a support or the housing, a brake or a clutch."""
     kind, here, contact = type(part), sheet.names[name], sheet.contact(name)
     flange, support = contact.flange, contact.support
     clutch = kind in (Clutch, OneWayClutch)
@@ -456,7 +447,7 @@ def _friction(sheet: Sheet, name: str, part: Any) -> None:
         if not sheet.self_contained:
             modifiers.append("startForward(fixed=true), stuck(fixed=true)")
     elif own and sheet.jumps:
-        modifiers.append("v_small=0.001")  # [m/s or rad/s] larger jumps continue to slide
+        modifiers.append("v_small=0.001")  # [m/s or rad/s] sliding goes on after a larger jump
     if contact.redundant:
         said += (
             f"\n{here}: another friction can hold the same motion, and how the two share its force"
@@ -479,7 +470,7 @@ def _friction(sheet: Sheet, name: str, part: Any) -> None:
 
 
 def _check_friction(sheet: Sheet, name: str, part: Any, laws: tuple[str, str]) -> None:
-    """Raise `ValueError` for a friction that depends on more than speed and a signal."""
+    """Raise `ValueError` for properties of a friction that the Modelica elements do not have."""
     heated = sheet.heated_by(sheet.names[name])
     if heated and any(isinstance(getattr(part, law), TemperatureDependent) for law in laws):
         raise ValueError(

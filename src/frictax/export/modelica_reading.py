@@ -1,6 +1,4 @@
-"""Read parameters from Modelica text, with the names of frictax: text of `to_modelica`, and users'
-models and parameter records.
-"""
+"""Read parameters, with their names in frictax, from Modelica text of frictax and of users."""
 
 import dataclasses
 import functools
@@ -32,7 +30,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# Maps the last word of a Modelica class to the class of frictax if their names differ.
+# Maps the last word of a Modelica class name to the class of frictax if these two differ.
 _SAME = {
     "RotationalBrake": "Brake",
     "RotationalFixed": "Fixed",
@@ -51,7 +49,7 @@ _SIGNALS = {cls.__name__: cls for cls in (Constant, Pulse, Ramp, Sine, Step, Tra
 # Classes that occur in the text of a machine but are not parts.
 _BESIDE = ("Rod", "PrescribedHeatFlow", "FixedTemperature")
 _TABLES = ("CombiTimeTable", "Sampled", "Held")
-# Parameters of the Modelica library without an effect in frictax, with their allowed values.
+# Library parameters without an effect in frictax, with their allowed values (None: all values).
 _WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
     "useSupport": None,
     "useHeatPort": None,
@@ -83,20 +81,20 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
     modifiers, a list of modifiers, or a parameter record.
 
     The values have the names of frictax. A component called ``friction`` gives ``"friction.peak"``,
-    and `frictax.parameters.replace` puts all of them into a machine with such parts. Modifiers
-    without a component give ``"peak"``, which a class takes as its argument.
+    and `frictax.parameters.replace` puts all values into a machine whose parts have these names. A
+    modifier without a component gives ``"peak"``, an argument of a part's class.
 
-    - A table (``f_pos=[0, 5; 1, 3]``) is a `Table`, a source of a drive is its signal, and
-      ``s(start=0.2)`` is ``"mass.s"``.
-    - Values are in SI units, as in Modelica; `displayUnit` changes nothing. A value is a number, an
+    - A table (``f_pos=[0, 5; 1, 3]``) becomes a `Table`, and the source of a drive becomes a
+      signal. ``s(start=0.2)`` of a component ``mass`` becomes ``"mass.s"``.
+    - Values are in SI units, as in Modelica; `displayUnit` is ignored. A value is a number, an
       array, arithmetic of numbers, or the name of an earlier parameter.
     - The names of versions 3.2.3 to 4.1.0 of the Modelica Standard Library are known.
 
-    **Arguments:** `text`; `folder`: the folder of the file with a drive's long table.
+    **Arguments:** `text`; `folder`: the folder of the file that contains a drive's long table.
 
     **Returns:** a dict from path to number, array, `Table` or signal, in the order of the text.
 
-    **Raises:** `ValueError`, one sentence with the line, for a name that is not a parameter of an
+    **Raises:** `ValueError`, with the number of the line, for a name that is not a parameter of an
     element in frictax.
 
     >>> import frictax as fx
@@ -104,7 +102,7 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
     >>> fx.SupportFriction("mass", **values)
     SupportFriction(body='mass', f_pos=Table(v=f64[2], f=f64[2]), peak=1.1)
 
-    The parameters of a Modelica model in a machine with the same parts:
+    Put the parameters of a Modelica model into a machine with the same parts:
 
     >>> block = fx.Mechanism(mass=fx.Mass(m=1.0), guide=fx.SupportFriction("mass"))
     >>> values = fx.from_modelica('''
@@ -122,7 +120,7 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
             f"`from_modelica` takes text, got {brief(text)}. Write from_modelica(Path('axis.mo')"
             ".read_text())."
         )
-    largest = 5_000_000  # [characters] Reading this number takes 10 s and 400 MB.
+    largest = 5_000_000  # [characters] Reading a text of this length takes 10 s and 400 MB.
     if len(text) > largest:
         raise ValueError(
             f"`from_modelica` reads {largest} characters at most, got {len(text)}. Leave out the"
@@ -154,7 +152,7 @@ class _Modifier:
 
 @dataclasses.dataclass(frozen=True)
 class _Word:
-    """A name in the place of a value, such as ``StateSelect.prefer``."""
+    """A name that is used as a value, such as ``StateSelect.prefer``."""
 
     path: str
 
@@ -222,7 +220,7 @@ class _Reader:
         return self.now.text in texts and self.now.kind != "string"
 
     def take(self, text: str) -> bool:
-        """Skip the next token if it is `text`, and return whether it was."""
+        """Skip the next token if it is `text`, and return whether it was skipped."""
         found = self.has(text)
         if found:
             self.next()
@@ -281,9 +279,7 @@ class _Reader:
         return bool(words) and words[0] in kinds
 
     def _parse_class(self) -> None:
-        """Parse the head of the class that is read. Skip functions, connectors, types, and classes
-        that define an element.
-        """
+        """Parse the head of a class; skip functions, connectors, types and whole elements."""
         while not self.has("model", "record", "package", "block", "class"):
             if self.has("function", "connector", "type"):
                 self._skip_class()
@@ -296,7 +292,7 @@ class _Reader:
         self.next()
 
     def _skip_class(self) -> None:
-        """Skip a class that the text defines because it uses no library."""
+        """Skip the definition of a class, such as an element in a self-contained text."""
         first = self.next()
         name = self.next().text
         if self.has("="):  # an example is: connector RealInput = input Real "...";
@@ -314,7 +310,7 @@ class _Reader:
             pass
 
     def _parse_equations(self) -> None:
-        """Read signals of drives from ``connect``, and skip the other equations."""
+        """Store the pair of each ``connect``, and skip all other equations."""
         self.next()
         while self.now.kind != "end" and not self.has("end", "public", "protected"):
             if self.has("annotation"):
@@ -338,7 +334,7 @@ class _Reader:
 
     def _parse_declaration(self) -> None:
         """Parse ``final parameter Real peak = 1.1 "...";``, ``Mass mass(m=2) "...";`` or a class
-        with modifiers and without a name.
+        with modifiers and without a component name.
         """
         first, is_parameter = self.now, False
         while self.has(
@@ -393,9 +389,7 @@ class _Reader:
             self.expect(";")
 
     def _skip_brackets(self) -> _Token:
-        """Skip a token, with all that follows up to the closing bracket if it opens one, and return
-        the last token that was skipped.
-        """
+        """Skip a token, or a whole bracket if the token opens it; return the last token."""
         depth, token = 0, self.now
         while self.now.kind != "end":
             token = self.next()
@@ -451,7 +445,7 @@ class _Reader:
                     raise _error_at(self.now, f"a comma must stand before {self._next_shown()}")
 
     def _enter_brackets(self) -> None:
-        deepest = 40  # most nested brackets; the stack of Python allows some hundred
+        deepest = 40  # most levels of brackets; Python's stack allows some hundred
         self.depth += 1
         if self.depth > deepest:
             raise _error_at(self.now, f"brackets must be at most {deepest} deep")
@@ -557,7 +551,7 @@ class _Reader:
     # The following methods interpret declarations.
 
     def _add_parameters(self, modifiers: Iterable[_Modifier]) -> None:
-        """Add parameters without a component, from a record or a list of modifiers."""
+        """Add parameters that belong to no component: from a record or a list of modifiers."""
         for one in modifiers:
             if one.value is None and not any(m.name == "start" for m in one.inner):
                 self._add_nested([one])  # as in friction(peak=1.2)
@@ -570,7 +564,7 @@ class _Reader:
                 self.values[_RENAMED.get(name, name)] = _check_value(name, value, one.line)
 
     def _add_nested(self, modifiers: Iterable[_Modifier], above: str = "") -> None:
-        """Add nested modifiers of components, ``guide(friction(peak=1.2))``, by path."""
+        """Add nested modifiers such as ``guide(friction(peak=1.2))`` as guide.friction.peak."""
         for one in modifiers:
             path = f"{above}{one.name}"
             if one.name in _STARTS and one.attribute("start") is not None:
@@ -626,7 +620,7 @@ class _Reader:
             self.values[above + field] = rows[:, k]
 
     def _add_bristle_laws(self, above: str, kind: str, laws: dict[str, _Modifier]) -> None:
-        """Add the laws of a contact with a bristle, with their viscous part."""
+        """Add the friction laws of a contact with a bristle, including their viscous part."""
         field = "tau" if kind.startswith("Rotational") else "f"
         found = {}
         for way in ("forward", "backward"):
@@ -645,7 +639,7 @@ class _Reader:
             self.values[f"{above}bristle.v_d"] = 1.0 / inverse
 
     def _add_connections(self) -> None:
-        """Add signals and temperatures to the parts that ``connect`` joins them to."""
+        """Add each signal and ambient temperature to the part with which ``connect`` joins it."""
         kinds = {component.name: component for component in self.components}
         for a, b in self.connections:
             for source, sink in ((a, b), (b, a)):
@@ -703,14 +697,14 @@ class _Reader:
 
 @functools.cache
 def _known_classes() -> frozenset[str]:
-    """Return the last words of the names of classes that are read."""
+    """Return the last words of the class names that this module reads."""
     parts = (_PARTS, _SIGNALS, _SAME, _TABLES, _BESIDE)
     return frozenset(name for names in parts for name in names)
 
 
 @functools.cache
 def _parameters_of(kind: str) -> dict[str, Declaration | None]:
-    """Return the parameters of an element by their Modelica names, with frictax's declarations."""
+    """Map the Modelica names of an element's parameters to their declarations in frictax."""
     part = _PARTS.get(_SAME.get(kind, kind))
     if part is None:
         return {}
@@ -803,7 +797,7 @@ def _is_of_si(unit: str) -> bool:
 
 
 def _check_without_effect(one: _Modifier) -> None:
-    """Raise `ValueError` for a choice that frictax does not have."""
+    """Raise `ValueError` for a setting of the Modelica library that frictax does not support."""
     allowed = _WITHOUT_EFFECT[one.name]
     value = one.value.last if isinstance(one.value, _Word) else one.value
     if allowed is not None and value not in allowed:
@@ -815,7 +809,7 @@ def _check_without_effect(one: _Modifier) -> None:
 
 
 def _check_value(name: str, value: Any, line: int) -> Any:
-    """Return a friction table as a `Table`, a number or an array unchanged; raise otherwise."""
+    """Check that a value is a finite number or array, and return friction tables as a `Table`."""
     if not isinstance(value, float | np.ndarray):
         says = getattr(value, "path", value)
         raise ValueError(

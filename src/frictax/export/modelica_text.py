@@ -22,7 +22,7 @@ _RESERVED = frozenset(
 
 
 def number(value: Any) -> str:
-    """Return a number that reads back exactly.
+    """Return a number as text with all its digits, from which the same number is read.
 
     >>> number(0.1), number(3), number(1e-9)
     ('0.1', '3.0', '1e-09')
@@ -43,7 +43,7 @@ def identifier(name: str, taken: Any = ()) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return the name from which `identifier` made `name`; other names do not change.
+    """Invert `identifier`; a name that `identifier` did not make stays unchanged.
 
     >>> plain_name("mass"), plain_name("block_"), plain_name("gr_u00f6_u00dfe")
     ('mass', 'block', 'größe')
@@ -54,7 +54,7 @@ def plain_name(name: str) -> str:
 
 
 def model_name(name: Any, taken: Any = ()) -> str:
-    """Return the name of a model as an identifier, see `identifier`.
+    """Check the name of a model, and return it as an `identifier`.
 
     **Raises:** `ValueError` for a name that is empty, begins with a digit, or is a word of
     Modelica.
@@ -71,8 +71,8 @@ def model_name(name: Any, taken: Any = ()) -> str:
 
 
 def comment_lines(comment: str | Iterable[str]) -> list[str]:
-    """Return lines of comment for the top of a model. Each line of the text is a comment of its
-    own, so that no text becomes part of the model.
+    """Return the comment at the top of a model. Each line of text begins with `//`, so that no text
+    can become code.
 
     >>> comment_lines("bench 3\\nend Machine;"), comment_lines(["a", "*/ b"])
     (['  // bench 3', '  // end Machine;'], ['  // a', '  // */ b'])
@@ -83,7 +83,7 @@ def comment_lines(comment: str | Iterable[str]) -> list[str]:
 
 
 def matrix(rows: Any) -> str:
-    """Return rows of numbers as a matrix of Modelica, four to a line.
+    """Return rows of numbers as a Modelica matrix, with four rows in each line of text.
 
     >>> matrix([[0, 1.5], [2, 1]])
     '[0.0, 1.5; 2.0, 1.0]'
@@ -94,11 +94,10 @@ def matrix(rows: Any) -> str:
 
 
 def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.ndarray, float]:
-    """Return rows [speed, force] from 0 to `v_max`, and the largest error of straight lines between
-    them.
+    """Return rows [speed, force] from 0 to `v_max`, and the largest error of linear interpolation.
 
-    Nodes are added at the largest error until the error is below `tolerance` times the largest
-    force, up to 200 nodes.
+    Rows are added at the speed of the largest error until the error is below `tolerance` times the
+    largest force, or there are 200 rows.
 
     >>> import frictax as fx
     >>> rows, error = sample(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), v_max=2.0)
@@ -116,7 +115,7 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.
         at = np.searchsorted(fine, nodes)
         error = np.abs(f - np.interp(fine, fine[at], f[at]))
         worst = int(np.argmax(error))
-        most_rows = 200  # A law that needs more has a jump, which more rows do not resolve.
+        most_rows = 200  # A law that needs more rows has a jump, which rows cannot resolve.
         if error[worst] <= tolerance * np.max(np.abs(f)) or len(nodes) >= most_rows:
             small = error[worst] < 1e-12 * np.max(np.abs(f))
             return np.column_stack([fine[at], f[at]]), 0.0 if small else float(error[worst])
@@ -126,14 +125,14 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.
 def law_table(
     law: AbstractLaw, what: str, tolerance: float, v_max: float | None, unit: str
 ) -> tuple[np.ndarray, str]:
-    """Return rows [speed, value] of a law for linear interpolation and extrapolation, and a comment
-    on them.
+    """Return rows [speed, value] of a law for linear interpolation and extrapolation, and a
+    comment.
 
-    `tolerance` is relative to the law at rest, or to the largest value of a law of the user's own.
+    `tolerance` is relative to the value at rest; for a law of the user's own, to the largest value.
 
-    The library extrapolates the last two rows. For the laws of frictax this is right at all speeds,
-    because the rows end where the Stribeck curve has become a line. A law of the user's own is
-    right up to `v_max`.
+    The Modelica library extrapolates linearly from the last two rows. For the laws of frictax the
+    extrapolation is correct, because their rows end where the Stribeck curve has become a straight
+    line. A law of the user's own is correct up to `v_max`.
 
     **Raises:** `ValueError` for a law of the user's own without `v_max`.
     """
@@ -154,11 +153,10 @@ def law_table(
     if isinstance(law, Stribeck):
         fexp, f0, reach = float(law.fexp), float(law.f0), 1.0
         if fexp != 0 and float(law.F_Stribeck) != 0:
-            # At the speed `reach` the exponential is exp(-25). Beyond it the curve is a straight
-            # line.
+            # Above the speed `reach`, where the exponential is exp(-25), the curve is straight.
             reach = math.exp(math.log(25.0) / float(law.exponent)) / fexp
-        # The tolerance is relative to the friction at rest. The largest value of the table may be
-        # viscous friction at a speed that the motion never reaches.
+        # The tolerance is relative to the friction at rest, because the largest value of the table
+        # may be viscous friction at a speed that the motion never reaches.
         rows, error = sample(
             law, reach, tolerance * (f0 / max(f0, float(law(reach))) if f0 else 1.0)
         )

@@ -1,4 +1,4 @@
-"""The friction of a joint for robot simulators: one dry level and one viscous coefficient."""
+"""Friction of a joint for robot simulators (MuJoCo, URDF): Coulomb friction and viscous damping."""
 
 import dataclasses
 from typing import Any
@@ -35,7 +35,8 @@ _NO_BRISTLE = "Lost: the bristle. Motion before sliding is not modelled."
 
 @dataclasses.dataclass(frozen=True)
 class JointFriction:
-    """The `friction` [N or N.m] and the `damping` [N.s/m or N.m.s/rad] nearest to a law.
+    """The Coulomb `friction` [N or N.m] and viscous `damping` [N.s/m or N.m.s/rad] closest to a
+    law.
 
     - `lost`: a sentence on each property of the law that `friction` and `damping` cannot represent.
     - `lugre`, for a contact with a bristle: sigma_0, sigma_1, F_C, F_S, v_S and the viscous
@@ -50,8 +51,7 @@ class JointFriction:
     lugre: tuple[float, ...] | None = None
 
     def mujoco(self, joint: str = "joint") -> str:
-        """Return a joint of MuJoCo. Its `frictionloss` resists motion; at rest it permits slow
-        creep.
+        """Return the XML of a MuJoCo joint. MuJoCo's `frictionloss` permits slow creep at rest.
 
         For a contact with a bristle, return a motor without torque for the element ``<actuator>``,
         which needs MuJoCo 3.8 or later.
@@ -83,12 +83,13 @@ class JointFriction:
 def joint_friction(
     found: FitResult, contact: str | None = None, v_max: float | None = None
 ) -> JointFriction:
-    """Return the dry level and the damping, both >= 0, that fit a friction best, and lost features.
+    """Return the Coulomb friction and the damping, both >= 0, that approximate a friction law best.
 
-    Both minimise the sum of squared errors over speeds from 0 to `v_max`.
+    They minimise the sum of squared errors of the force over speeds from 0 to `v_max`. Sentences
+    name the properties of the law that are lost.
 
     **Arguments:** `found`: the fit of a sweep, or of a machine with the name of its `contact`;
-    `v_max` [m/s or rad/s]: by default the highest speed of the sweep. A machine needs it.
+    `v_max` [m/s or rad/s]: by default the highest speed of the sweep; required for a machine.
 
     **Raises:** `ValueError` for a contact with a normal force, or a machine without `v_max`;
     `KeyError` for an unknown contact.
@@ -103,7 +104,7 @@ def joint_friction(
 
     if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
         raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
-    beside: list[str] = []  # sentences about features that the curve does not contain
+    beside: list[str] = []  # sentences about properties that the friction curve lacks
     lugre = None
     if found.of_sweep:
         friction, sweep = as_steady(found.model), found.sweep
@@ -167,7 +168,7 @@ def to_urdf(found: FitResult, contact: str | None = None, *, v_max: float | None
 
 
 def _find_contact(machine: Any, contact: str | None) -> tuple[str, Any, list[str]]:
-    """Return the name of a contact, the contact, and sentences on other forces on its bodies."""
+    """Return a contact, its name, and a sentence on each resisting force on its bodies."""
     named = tuple(machine.named_parts()) if hasattr(machine, "named_parts") else ()
     parts = {name: part for name, part in named if hasattr(part, "breakaway")}
     if contact is None and len(parts) == 1:
@@ -194,7 +195,7 @@ def _find_contact(machine: Any, contact: str | None) -> tuple[str, Any, list[str
 
 
 def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """Return `JointFriction.lugre` of a contact, and sentences on lost features."""
+    """Return `JointFriction.lugre` of a contact, and sentences on the properties that are lost."""
     bristle, law, lost = part.bristle, part.law(1), [_NO_BRISTLE]
     if type(bristle) not in (LuGre, Dahl, ElastoPlastic):
         raise ValueError(

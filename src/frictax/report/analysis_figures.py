@@ -1,4 +1,4 @@
-"""Pictures of an analysis: patterns of residuals, a posterior, and a comparison of structures."""
+"""Figures of analyses: patterns of residuals, draws of a posterior, and compared structures."""
 
 import textwrap
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from .style import (
     zero_line,
 )
 
-_PAGE_WIDTH = 4.2  # [inch] width of a picture on a page: two lie side by side
+_PAGE_WIDTH = 4.2  # [inch] width of one of two pictures side by side on a page
 _TITLES = {
     "whiteness": "autocorrelation",
     "speed": "over speed",
@@ -40,11 +40,11 @@ _TITLES = {
 
 
 def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
-    """Draw the strongest finding of each kind in a panel with its sentence; the titles of strong
+    """Draw the strongest finding of each kind in a panel with its sentence. Titles of significant
     findings are black.
 
-    Points are means of the residuals with their standard errors, after subtracting the other kinds
-    of findings. Lines are the fitted patterns. Blue is forward, orange backward.
+    Points are means of the residuals with their standard errors, after subtracting the patterns of
+    all other kinds. Lines are the fitted patterns. Blue is forward motion, orange backward motion.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -59,7 +59,7 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
     ]
     lines = [max(text.count("\n") + 1 for text in words[2 * i : 2 * i + 2]) for i in range(rows)]
     with style():
-        panel, head, line = 2.05, 0.45, 0.155  # [inch] heights
+        panel, head, line = 2.05, 0.45, 0.155  # [inch] panel, top margin, line of text
         figure = canvas(width, sum([panel + line * n for n in lines]) + head)
         grid = figure.add_gridspec(
             2 * rows, 2, height_ratios=[h for n in lines for h in (panel, line * n)]
@@ -92,7 +92,7 @@ def strongest_findings(study: ResidualStudy) -> list[Finding]:
 
 
 def finding_sentence(study: ResidualStudy, finding: Finding) -> str:
-    """Return the sentence of a finding, with its record if there are several."""
+    """Return the sentence of a finding, with its record's name if there are several records."""
     many = len({f.record for f in study.findings}) > 1
     return f"{finding.record}: {finding.sentence}" if many else finding.sentence
 
@@ -144,8 +144,8 @@ def draw_posterior(
     names: Sequence[str] | None = None,
     width: float | None = None,
 ) -> Figure:
-    """Draw the density of each parameter on the diagonal, and the draws of each pair below it: for
-    a posterior, or for quantities derived from its draws.
+    """Draw the density of each parameter on the diagonal, and the draws of each pair of parameters
+    below the diagonal. Derived quantities are drawn in the same way.
 
     On the diagonal the interval is shaded, and the dashed line is the estimate of the fit. A
     symmetric interval cannot represent a density that is skewed or cut off at a bound. A narrow
@@ -165,7 +165,7 @@ def draw_posterior(
             " posterior first: found.posterior().derived(...).plot()."
         )
     known = list(posterior.names)
-    asked = known[:8] if names is None else list(names)  # more than 8 panels would be too small
+    asked = known[:8] if names is None else list(names)  # more panels are too small
     which, sizes, labels = [], [], []
     every = posterior.draws.reshape(-1, posterior.draws.shape[-1])
     for name in asked:
@@ -223,12 +223,13 @@ def draw_posterior(
 
 
 def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure:
-    """Draw the friction laws of all structures over the speeds of the records, and the errors of
-    each structure on data left out of its fit.
+    """Draw the friction laws of all compared structures over speed, and the errors of each
+    structure on data that were left out of its fit.
 
-    Left: friction over speed, backward below 0; the chosen structure is thick. Right: the held-out
-    errors of trajectory and of force in a line for each structure, with repeats (blue dot) or
-    speeds (orange square) left out. Points far apart mean that the structure fits one motion only.
+    Left: friction over speed, with backward motion at negative speeds; the chosen structure has a
+    thick line. Right: for each structure, the errors of trajectory and force on left-out repeats
+    (blue dot) and left-out speeds (orange square). If these two errors are far apart, the structure
+    describes only the motions of its fit.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -243,7 +244,7 @@ def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure
 
 
 def draw_laws(made: StructureComparison) -> Figure:
-    """Draw the friction laws only."""
+    """Draw only the friction laws of `draw_structures`."""
     with style():
         figure = canvas(_PAGE_WIDTH, 0.8 * _PAGE_WIDTH)
         _draw_laws(figure.subplots(), made)
@@ -251,7 +252,7 @@ def draw_laws(made: StructureComparison) -> Figure:
 
 
 def draw_held_out(made: StructureComparison) -> Figure:
-    """Draw the held-out errors only."""
+    """Draw only the errors on left-out data of `draw_structures`."""
     with style():
         figure = canvas(_PAGE_WIDTH, max(0.8 * _PAGE_WIDTH, 1.6 + 0.3 * len(made.rows)))
         trajectory, force = figure.subplots(1, 2)
@@ -307,7 +308,7 @@ def _draw_errors(axes: Axes, made: StructureComparison, kind: str, unit: str) ->
 
 
 def _label_log_axis(axes: Axes) -> None:
-    """Label a logarithmic axis by round numbers if it has too few powers of ten."""
+    """Label a logarithmic axis by round numbers if it spans less than a factor of 30."""
     low, high = axes.get_xlim()
     if high / low >= 30:
         return

@@ -1,6 +1,4 @@
-"""Cards of objects for a notebook: a table that fits a screen, warnings, and small pictures as SVG
-in the colour of the text. `print` shows the whole result.
-"""
+"""Cards of objects for a notebook: a short table, warnings, and small SVG pictures."""
 
 import dataclasses
 import functools
@@ -38,9 +36,9 @@ from frictax.trajectory import Trajectory
 from . import sweep_text
 from .modes import MODES, mode_spans
 
-_MOST_ROWS, _MOST_SENTENCES = 14, 4  # numbers of table rows and of sentences that fit a screen
+_MOST_ROWS, _MOST_SENTENCES = 14, 4  # most table rows and sentences on a card
 _NAME, _SENTENCE = 60, 500  # [characters] longest name and sentence that are not shortened
-_FINE = 8  # units of a picture for each pixel, so that coordinates are integers
+_FINE = 8  # SVG units for each pixel, so that coordinates are integers
 
 Size = tuple[int, int]  # [pixels] width and height
 
@@ -97,7 +95,7 @@ def record_html(record: Record) -> str:
 
 
 def sweep_html(sweep: Sweep) -> str:
-    """Show a sweep: what was measured, and its points."""
+    """Show a sweep: a description of the measurement, and its points."""
     moving = ~sweep.breakaway
     v, f = sweep.velocity[moving], sweep.force[moving]
     _, *rows = sweep_text.describe_sweep(sweep, sweep.force_unit)
@@ -107,7 +105,7 @@ def sweep_html(sweep: Sweep) -> str:
 
 
 def run_html(run: Trajectory) -> str:
-    """Show a run: the motion of each body, and the modes of each contact."""
+    """Show a simulation: the motion of each body, and the modes of each contact."""
     title = f"Trajectory of {_some(run.names)}"
     shape = run.path.ys.shape
     if len(shape) != 2:
@@ -143,20 +141,20 @@ def run_html(run: Trajectory) -> str:
 
 
 def comparison_html(made: Comparison) -> str:
-    """Show laws beside each other, the chosen law in bold."""
+    """Show compared laws in a table, with the chosen law in bold."""
     title = f"Laws for {_sweep_in_words(made.sweep)}"
     return card(dataclasses.replace(made._summary(), title=title))
 
 
 def structures_html(made: StructureComparison) -> str:
-    """Show structures beside each other, the chosen structure in bold, and doubts about each."""
+    """Show compared structures, with the chosen structure in bold, and doubts about each one."""
     title, doubts = structures_title(made, _some(made.records)), remarks(made)
     shown = dataclasses.replace(made._summary(), title=title)
     return card(dataclasses.replace(shown, sentences=[made.reason], notices=doubts))
 
 
 def study_html(study: ResidualStudy) -> str:
-    """Show the patterns of the residuals: strong findings in words, weak findings by name."""
+    """Show the patterns of the residuals: significant ones by sentences, all others by name."""
     strong = [f for f in study.findings if f.strong]
     weak = dict.fromkeys(f.name for f in study.findings if not f.strong)
     title = f"Residuals: {len(strong)} of {len(study.findings)} findings are strong"
@@ -182,7 +180,7 @@ def profile_html(profile: Profile) -> str:
     """Show the profile's interval in words, and its curve below the threshold."""
     kept = profile.ratio <= 4 * profile.threshold
     seen = profile.values[kept]
-    # The root of the ratio is nearly linear on both sides of the best value, where it is 0.
+    # Interpolate the signed square root of the likelihood ratio, which is nearly linear in x.
     root = np.sign(seen - profile.best) * np.sqrt(np.maximum(profile.ratio[kept], 0.0))
     x = np.linspace(seen[0], seen[-1], 61) if seen.size else seen
     ratio = np.interp(x, seen, root) ** 2 if seen.size else x
@@ -200,15 +198,13 @@ def missing_html(missing: Missing) -> str:
 
 
 def design_html(made: Design) -> str:
-    """Show a designed experiment: its drive, and the expected errors in this and in other
-    experiments.
-    """
+    """Show a designed experiment: its drive, and the expected errors, also of other experiments."""
     drive = curve(made.t, made.excitation, f"{made.drive} over time", size=(300, 50))
     return card(dataclasses.replace(made._summary(), picture=drive))
 
 
 def card(shown: Summary) -> str:
-    """Return a summary as HTML; rows and notices beyond one screen are only counted."""
+    """Return a summary as HTML; rows and notices beyond a card's limits are only counted."""
     head, rows = shown.table
     notices, sentences = list(shown.notices), [s for s in (*shown.above, *shown.sentences) if s]
     counted = ((len(rows), _MOST_ROWS, "rows"), (len(notices), _MOST_SENTENCES, "warnings"))
@@ -231,20 +227,19 @@ def card(shown: Summary) -> str:
 
 @functools.cache
 def template(name: str) -> jinja2.Template:
-    """Return a template of the folder `templates`."""
     loader, strict = jinja2.PackageLoader("frictax.report"), jinja2.StrictUndefined
     return jinja2.Environment(loader=loader, autoescape=True, undefined=strict).get_template(name)
 
 
 def _shorten(text: Any, most: int = _NAME) -> Any:
-    """Cut the middle out of a long text; a picture stays as it is."""
+    """Cut the middle out of a long text; a picture is not changed."""
     if isinstance(text, Markup) or len(text) <= most:
         return text
     return f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
 
 
 def _some(names: Iterable[str]) -> str:
-    """Return the first names, and the number of the others."""
+    """Return the first five names, and the number of further names."""
     all_names = [_shorten(name, 30) for name in names]
     shown = ", ".join(all_names[:5])
     return shown if len(all_names) <= 5 else f"{shown} and {len(all_names) - 5} more"
@@ -261,7 +256,7 @@ def _curve(x: np.ndarray, y: np.ndarray, size: tuple[int, int] = (160, 26)) -> M
 def curve(
     x: np.ndarray, y: np.ndarray, says: str, *, level: float | None = None, size: Size = (160, 26)
 ) -> Markup:
-    """Return a line of y over x, with gaps where y is not finite, and a dashed line at `level`."""
+    """Return an SVG line of y over x, with gaps where y is not finite; dashed line at `level`."""
     seen = np.isfinite(x) & np.isfinite(y)
     heights = y[seen] if level is None else np.append(y[seen], level)
     right, up = _scale(x, size[0]), _scale(heights, size[1], upward=True)
@@ -269,7 +264,7 @@ def curve(
     edges = np.flatnonzero(np.diff(seen.astype(int), prepend=0, append=0))
     for a, b in edges.reshape(-1, 2):
         at, height = right(x[a:b]), y[a:b]
-        if at.size > 160:  # the lowest and highest point of 80 columns look like all points
+        if at.size > 160:  # the lowest and highest point in each of 80 columns suffice
             column = (at - 2 * _FINE) * 80 // ((size[0] - 4) * _FINE + 1)
             groups = np.split(np.arange(at.size), np.flatnonzero(np.diff(column)) + 1)
             picks = (np.argmin, np.argmax)
@@ -284,7 +279,7 @@ def curve(
 
 
 def dots(x: np.ndarray, y: np.ndarray, says: str, *, size: Size = (200, 70)) -> Markup:
-    """Return points of y over x, at most 240, and a dashed line at y = 0."""
+    """Return an SVG with points of y over x, at most 240, and a dashed line at y = 0."""
     thin = slice(None, None, max(len(x) // 120, 1))
     right, up = _scale(np.append(x, 0.0), size[0]), _scale(np.append(y, 0.0), size[1], upward=True)
     points = zip(right(x[thin]), up(y[thin]), strict=True)
@@ -300,8 +295,8 @@ def strip(
     *,
     size: Size = (300, 14),
 ) -> Markup:
-    """Return a coloured band for each mode over time, and an empty band where a contact is free.
-    Bands shorter than three pixels may be missing.
+    """Return an SVG strip over time with a colour for each mode, without colour where a contact is
+    free. Modes shorter than three pixels may be missing.
     """
     steps = 120  # steps of colour, each 2.5 pixels wide
     edges = np.linspace(*ends, steps + 1)
@@ -337,8 +332,8 @@ def legend(modes: Iterable[Mode]) -> Markup:
 def _scale(
     values: np.ndarray, pixels: int, *, upward: bool = False
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function from values to coordinates, which maps equal values to the middle."""
-    largest = float(np.max(np.abs(values), initial=0.0)) or 1.0  # Scaled values do not overflow.
+    """Return a function from values to coordinates; equal values get the middle coordinate."""
+    largest = float(np.max(np.abs(values), initial=0.0)) or 1.0  # The division prevents overflow.
     scaled = values / largest if values.size else np.zeros(1)
     low, width = float(np.min(scaled)), float(np.max(scaled) - np.min(scaled))
 

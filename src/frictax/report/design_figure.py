@@ -1,4 +1,4 @@
-"""A designed experiment: its picture and its page."""
+"""The figure and the HTML page of a designed experiment."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,8 +28,8 @@ from .style import (
 
 
 def draw_design(design: Design, *, width: float = 7.0) -> Figure:
-    """Draw a designed experiment: the drive and the expected signals of the sensors over time, and
-    the relative error of each parameter in this and in other experiments.
+    """Draw a designed experiment: the drive, the expected sensor signals, and the expected relative
+    error of each parameter in this experiment and in others.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -72,9 +72,9 @@ def _panels(design: Design) -> list[Panel]:
 
 
 def _contestants(design: Design) -> list[tuple[str, np.ndarray, str]]:
-    """Return each experiment with its relative errors [%] and a colour."""
+    """Return the designed and all other experiments, with relative errors [%] and a colour."""
     rows = [("designed", design.relative), *design.beside.items()]
-    # Largest relative error drawn. With a larger error, a parameter is not identifiable.
+    # Largest relative error that is drawn; a parameter with a larger error is not identifiable.
     most = 30.0
     return [
         (says, 100 * np.minimum(errors, most), INK if k == 0 else CYCLE[k + 2])
@@ -92,11 +92,11 @@ def write_design_report(
     check: Any = None,
     overwrite: bool = True,
 ) -> Path:
-    """Write one self-contained HTML page on a designed experiment: the drive, the expected signals
-    of the sensors, the expected errors in this and in other experiments, limits and margins.
+    """Write one self-contained HTML page on a designed experiment: drive, expected sensor signals,
+    expected errors (also of other experiments), limits and margins.
 
     **Arguments:** `title`, `notes`: texts of the page; `check`: the result of `Design.check`;
-    `command`: command that makes the page again; `overwrite`: whether a former report may be
+    `command`: command that reproduces the page; `overwrite`: whether an existing report may be
     replaced.
 
     **Returns:** the path of the page.

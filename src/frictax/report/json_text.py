@@ -1,4 +1,4 @@
-"""Results for other programs: JSON, all numbers in SI units."""
+"""Results as JSON for other programs, with all numbers in SI units."""
 
 import contextlib
 import json
@@ -34,9 +34,7 @@ def found_json(found: FitResult, comparisons: Sequence[Comparison] = ()) -> str:
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> str:
-    """Return one comparison, or one for each direction, as JSON: every law with its fit, and the
-    chosen law with the reason.
-    """
+    """Return comparisons (one for each direction) as JSON: all laws, the chosen law and why."""
     return as_text({"kind": "comparison", "comparisons": [_comparison(c) for c in comparisons]})
 
 
@@ -96,7 +94,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
             "remark": row.remark,
             **_sweep_fit(row.found),
         }
-        # These criteria allow for the autocorrelation, the criteria of the fit do not.
+        # These criteria account for autocorrelated residuals; the criteria of the fit do not.
         | {"aicc": row.aicc, "bic": row.bic}
         for row in comparison.rows
     ]
@@ -114,7 +112,7 @@ def estimate(e: Estimate) -> dict[str, Any]:
     known = {"degrees_of_freedom": e.dof, "knowledge": e.knowledge.value}
     if e.tied:
         known["tied"] = e.tied
-    if e.declared is not None and e.declared[0] != e.unit:  # in the unit of the records
+    if e.declared is not None and e.declared[0] != e.unit:  # numbers in the unit of the records
         unit, size = e.declared
         four = ("value", "standard_error", "lower", "upper")
         known["in_records"] = {"unit": unit} | {name: getattr(e, name) / size for name in four}
@@ -152,8 +150,8 @@ def found_machine_json(found: FitResult) -> str:
     """Return a fit to records as JSON: estimates, covariance, records, criteria, warnings and every
     parameter of the machine, with units.
 
-    An unknown (nan) or infinite number is null. Entries have the order of the fit and of the
-    machine, so equal fits give equal text.
+    An unknown (nan) or infinite number is null. Estimates have the order of the fit, and parameters
+    the order of the machine. Therefore equal fits give equal text.
 
     >>> import frictax as fx, json, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -235,7 +233,7 @@ def versions() -> dict[str, str]:
 
 
 def versions_in_words(spelled: Callable[[str], str] = str) -> str:
-    """Return all versions in one line; `spelled` changes the name of the language."""
+    """Return all versions in one line; `spelled` changes the spelling of "python"."""
     return ", ".join(
         f"{spelled(name) if name == 'python' else name} {number}"
         for name, number in versions().items()

@@ -1,4 +1,4 @@
-"""The report and the picture of a fit, and the page of a machine before any fit."""
+"""The report and the figure of a fit, and the page of a machine before any fit."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,9 +61,9 @@ from .sweep_report import write_sweep_report
 class About:
     """The texts around the results of a page.
 
-    - `title`; `notes`: paragraphs below the title; `learnt`: further findings, after the warnings.
+    - `notes`: paragraphs below the title; `learnt`: further findings, after the warnings.
     - `citation`: source of the records; `sources`: dict from file to SHA-256; `seed`: seed of the
-      search; `command`: command that makes the page again.
+      search; `command`: command that reproduces the page.
     """
 
     title: str
@@ -76,16 +76,12 @@ class About:
 
 
 class MachineReportOptions(PageOptions, total=False):
-    """The options of `write_machine_report`."""
-
     uncertainty: Uncertainty | None
     profiles: Iterable[Profile]
     scores: Iterable[FreeRunScore | Validation]
 
 
 class ReportOptions(MachineReportOptions, total=False):
-    """The options of `FitResult.report`."""
-
     title: str | None
     notes: Iterable[str]
     simulation: Trajectory | Figure | None
@@ -150,15 +146,15 @@ def write_machine_report(
     accuracy, which takes seconds.
 
     The page has a slider for each estimate. When a slider moves, the page simulates all records
-    again. If the page cannot simulate, it states the reason, and the curves follow the derivative
-    of the fit. Then the range of each slider is tested by simulation. In this range the linear
-    approximation differs from the simulation by at most half of the rms residual. If 1 % of the
-    standard deviation of the curve is more, it is the limit.
+    again. If the page cannot simulate, it states the reason, and the curves follow their derivative
+    with respect to the estimate. In this case, simulations determine the range of each slider. In
+    this range the linear approximation differs from a simulation by at most half of the rms
+    residual. If 1 % of the standard deviation of the curve is larger, this limit applies.
 
     **Arguments:**
 
     - `comparison`: the result of `compare`, if `found` is its best fit.
-    - `uncertainty`: uncertainty of `found`, by `Guarded()` unless given; `profiles`: results of
+    - `uncertainty`: uncertainty of `found`, by default from `Guarded()`; `profiles`: results of
       `found.profile(...)`.
     - `scores`: results of `found.free_run(...)` or `found.validate(...)` for records that were not
       fitted.
@@ -202,11 +198,11 @@ def machine_report_text(
     derived: Iterable[Estimate] | None = None,
 ) -> str:
     """Return one self-contained HTML page: parameters with intervals, friction over speed with
-    bands and data, motions with their modes, residuals, validation, and how to make the page again.
+    bands and data, motions with their modes, residuals, validation, and how to reproduce the page.
 
     **Arguments:** `seen`: an `Examination`, or an object with the same fields; `uncertainty`,
     `profiles`: results for `found`; `comparison`: comparison of structures; `scores`: results for
-    records that were not fitted; `derived`: derived quantities, the common ones unless given.
+    records that were not fitted; `derived`: derived quantities, by default the common ones.
     """
     moving = sliders(found, uncertainty.estimates)
     plots = dict(moving.figures)
@@ -320,7 +316,7 @@ def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
 def _motions(
     runs: Sequence[tuple[str, Record, Motion]], what: str, plots: dict[str, Any]
 ) -> Section:
-    """Return the section that compares records with free runs of `what`; add its `plots`."""
+    """Return the section that compares records with free runs of `what`; add plots to `plots`."""
     blocks: list[tuple[str, Any]] = []
     for i, (label, record, motion) in enumerate(runs):
         shown = motion_plots(record, label, motion, what, len(runs))
@@ -359,7 +355,7 @@ def _validation(scores: Iterable[Any]) -> list[Section]:
 def _judgements(
     found: FitResult, seen: Any, comparison: Any, profiles: Iterable[Any], plots: dict[str, Any]
 ) -> list[Section]:
-    """Return the sections on structures, missing terms, residuals, profiles and starts."""
+    """Return sections on structures, missing terms, residuals, profiles, starts of the search."""
     sections = []
     if comparison is not None:
         head, rows = structures_rows(comparison)
@@ -418,11 +414,11 @@ def _judgements(
 def preview_text(
     previews: Iterable[Any], *, title: str, notes: Iterable[str] = (), command: str | None = None
 ) -> str:
-    """Return one self-contained HTML page: each record, and the run of the machine with its start
-    values.
+    """Return one self-contained HTML page: each record, and the simulation of the machine with its
+    initial parameter values.
 
     **Arguments:** `previews`: results of `frictax.analysis.replay.free_run`; `title`, `notes`:
-    texts of the page; `command`: command that makes the page again.
+    texts of the page; `command`: command that reproduces the page.
     """
     plots: dict[str, Any] = {}
     runs = [(one.label, one.record, one.motion) for one in previews]

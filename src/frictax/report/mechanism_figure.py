@@ -41,12 +41,12 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
 
     A sliding body is a block, a turning body is a disc on its shaft. Friction is orange, drives are
     green. Thermal parts have rows of their own. A part of a class without a symbol is a box with
-    the name of that class. Laws and signals are named by their classes. A traced number, or one of
-    a batch, is named without its value.
+    the name of that class. Laws and signals are named by their classes. A number that JAX traces,
+    and an array of a batch, are shown without values.
 
     **Arguments:** `width` [inch]: short rows, and machines that are not joined with each other, are
-    placed side by side up to this width. A longer row makes a wider figure: letters keep their
-    size.
+    placed side by side up to this width. A longer row makes a wider figure, because letters keep
+    their size.
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("machine.svg")`.
 
@@ -76,7 +76,7 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
 
 
 def mechanism_svg(mechanism: Mechanism) -> str:
-    """Return the picture for a notebook: an element ``<svg>``, identical at each call."""
+    """Return the figure for a notebook: an element ``<svg>`` with the same text at each call."""
     text = io.StringIO()
     figure = draw_mechanism(mechanism)
     with reproducible_svg():
@@ -94,7 +94,7 @@ class _Drawing:
 
 
 def _side_by_side(drawings: Sequence[_Drawing], width: Length, gap: Length) -> _Drawing:
-    """Place drawings side by side up to `width`, then below each other."""
+    """Place drawings side by side up to `width`, and further drawings below."""
     corners: list[tuple[Length, Length]] = []
     x = y = high = wide = 0.0
     for one in drawings:
@@ -151,7 +151,7 @@ def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
 
 
 def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], turns: bool) -> Cell:
-    """Return the cell of parallel links: the first on the axis, the others above it."""
+    """Return the cell of parallel links: the first on the axis, all other links above it."""
     parts = [mechanism[link.name] for link in links]
     texts = [label(link.name, part, turns) for link, part in zip(links, parts, strict=True)]
     mirrored = [len(link.ends) == 2 and link.ends[0] != ends[0] for link in links]
@@ -167,7 +167,7 @@ def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], tur
     if len(links) == 1:
         return dataclasses.replace(first, edge=(half, half))
     half = max(*(symbol.half for symbol in symbols), *(text.width / 2 for text in texts[1:-1])) + 6
-    heights, above = [], 0.0  # [pt] heights of the axes of the links over the core
+    heights, above = [], 0.0  # [pt] height of the axis of each link above the core
     for symbol, text in zip(symbols[1:], texts[1:], strict=True):
         heights.append(above + AIR + symbol.down)
         above = heights[-1] + symbol.up + AIR + text.height

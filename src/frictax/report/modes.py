@@ -1,4 +1,4 @@
-"""The modes of a run as bands: their names, their colours, and when each lasted.
+"""The modes of a contact in figures: names, colours, and the times of each mode.
 
 The colours are those of M. Okabe and K. Ito (2008), which colour-blind readers can distinguish.
 """
@@ -19,9 +19,9 @@ MODES = {
 
 
 def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
-    """Return the modes of contact `name` in their order, each with its first and last time [s].
+    """Return the successive modes of contact `name`, each with its first and last time [s].
 
-    The modes of a contact with a bristle are known at the samples only, without events.
+    A contact with a bristle has no events, so its modes are known at the samples only.
     """
     events = run.events
     if name not in events.names:

@@ -30,8 +30,6 @@ GENERATOR = "frictax"
 
 
 class PageOptions(TypedDict, total=False):
-    """The options of all functions that write a page."""
-
     command: str | None
     overwrite: bool
 
@@ -43,8 +41,8 @@ class Rows:
     - `looks`: the class of each column, "n" for numbers, "keep" for text without line breaks,
       "soft" for remarks.
     - `kind`: "cards" (rows become cards on a phone), "parameters", "close", or "".
-    - `named`: whether the first cell heads its row; `chosen`: the first cell of the highlighted
-      row.
+    - `named`: whether the first cell is the heading of its row; `chosen`: first cell of the row
+      that is highlighted.
     """
 
     head: Sequence[str]
@@ -88,8 +86,7 @@ def page(
 ) -> str:
     """Return the text of a page.
 
-    `notes`: paragraphs below the lead; `plots`: interactive figures by name; `moving`: the
-    `Sliders` of the page.
+    `notes`: paragraphs below `lead`; `plots`: interactive figures by name; `moving`: the `Sliders`.
     """
     script = moving.script.encode() if moving is not None else b""
     return template("report.html.j2").render(
@@ -116,7 +113,7 @@ def parameters_section(
     formulas: Iterable[str] = (),
     notices: Sequence[str] = (),
 ) -> Section:
-    """Return the section of the estimates; `last` heads the last column of `rows`."""
+    """Return the section of the estimates; `last`: heading of the last column of `rows`."""
     head = ["value", "unit", "std. error", f"{100 * found.level:g} % interval"]
     looks = ["keep", "n", "keep", "n", "keep", "soft"]
     blocks: list[tuple[str, Any]] = [("formula", line) for line in formulas]
@@ -132,7 +129,7 @@ def parameters_section(
 
 
 def correlation_section(found: FitResult) -> list[Section]:
-    """Return the section of the estimates' correlation, if there are several estimates."""
+    """Return the section with the correlation of the estimates, unless there is only one."""
     if len(found.correlation) < 2:
         return []
     lead = "Near 1 or −1, the data fix a combination of two parameters better than each alone."
@@ -153,7 +150,7 @@ def reproduction_section(
     python: str = "",
     sources: Mapping[str, str] | None = None,
 ) -> Section:
-    """Return the section on how to make the page again; `sources`: SHA-256 by file."""
+    """Return the section on how to reproduce the page; `sources`: SHA-256 of each file."""
     blocks: list[tuple[str, Any]] = []
     if command:
         blocks += [("text", "On the command line:")] if python else []
@@ -170,7 +167,7 @@ def reproduction_section(
 def derived_rows(
     found: FitResult, derived: Iterable[Estimate] | None, by: Any = None
 ) -> list[tuple[str, ...]]:
-    """Return the rows of the derived quantities; the common quantities without `derived`."""
+    """Return the table rows of `derived`, or of the common quantities if `derived` is None."""
     return [e.cells for e in (common_estimates(found, by) if derived is None else derived)]
 
 
@@ -182,8 +179,8 @@ def write_page(path: str | Path, text: Callable[[], str], *, overwrite: bool) ->
 
 
 def check_report(path: str | Path, *, overwrite: bool = True) -> Path:
-    """Return the file for the report, or raise an `OSError` with one sentence. Call this function
-    before the computation.
+    """Return the path for the report, or raise an `OSError` if it cannot be written. Call this
+    function before a long computation.
     """
     target = check_target(path, "the report")
     if target.exists():
@@ -202,14 +199,14 @@ def check_report(path: str | Path, *, overwrite: bool = True) -> Path:
 
 
 def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> list[dict[str, str]]:
-    """Return the files inside a page: the result as JSON, and for each record or sweep a CSV with
-    the measurement and the prediction, in SI units.
+    """Return the files inside a page, in SI units: the result as JSON, and a CSV with measurement
+    and prediction for each record or sweep.
 
     Long files are compressed. A file that is too large for the page is left out, and the text on
     `result.json` names it. `motions`: dict from record to its free run.
     """
     out = [_file("result.json", "application/json", result, "all of the fit, SI units")]
-    room, absent = 300_000, []  # `room` [bytes]: largest size of all files of records on a page
+    room, absent = 300_000, []  # `room` [bytes]: allowed size of the files of all records together
     for label, record in found.records.items():
         if isinstance(record, Record):
             if label not in motions:
@@ -272,17 +269,17 @@ def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
-    """Return a figure for a page, and a narrow figure for a phone, as data URLs: SVG, or PNG if the
-    SVG is longer than 1 MB.
+    """Return a figure, and a narrow figure for a phone, as data URLs: SVG, or PNG if the SVG is
+    longer than 1 MB.
     """
     out = {}
     for name, figure in {"wide": wide, **({} if narrow is None else {"narrow": narrow})}.items():
         # Without a date and with reproducible names, the same result gives the same file.
         with reproducible_svg(), warnings.catch_warnings():
-            # A name in characters that the font does not have is shown as boxes.
+            # Characters that the font does not have are shown as boxes.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             engine = figure.get_layout_engine()
-            # The layout is computed once here; `savefig` would draw the whole figure again for it.
+            # Compute the layout once; otherwise `savefig` draws the whole figure once more.
             if engine is not None:
                 engine.execute(figure)
                 figure.set_layout_engine("none")

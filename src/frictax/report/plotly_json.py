@@ -1,4 +1,4 @@
-"""Plots as plotly's own JSON: panels of curves, and the elements of other plots."""
+"""Interactive plots in the JSON format of plotly: panels of curves, and elements of other plots."""
 
 import base64
 import gzip
@@ -28,7 +28,7 @@ _AXIS = {
 
 
 def as_json(figure: Mapping[str, Any]) -> str:
-    """Return JSON for the inside of a script: no text in it can end the script or begin a tag."""
+    """Return JSON for a script element; no text in it can end the script or begin a tag."""
     text = json.dumps(figure, allow_nan=False, separators=(",", ":"))
     return (
         text.replace("<", "\\u003c")
@@ -40,7 +40,7 @@ def as_json(figure: Mapping[str, Any]) -> str:
 
 
 def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keep the lowest and the highest sample of each of `bins` parts; a plot looks the same."""
+    """Keep the lowest and the highest sample in each of `bins` sections; a plot looks the same."""
     if x.size <= 2 * bins:
         return x, y
     rows = np.array_split(np.arange(x.size), bins)
@@ -55,8 +55,8 @@ def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.nd
 def plot_panels(
     panels: Sequence[Panel], x_label: str, height: int, *, gap: float = 0.1, **layout: Any
 ) -> dict[str, Any]:
-    """Return a plot of panels below each other with a common horizontal axis. A name that several
-    curves have is one entry of the legend, which shows and hides all of them.
+    """Return a plot of panels below each other with a common horizontal axis. Curves with the same
+    name share one entry of the legend, which shows and hides all of these curves.
     """
     traces, axes, shapes = [], {}, list(layout.pop("shapes", ()))
     named: set[str] = set()
@@ -102,7 +102,7 @@ def line(x: Any, y: Any, colour: str, name: str, width: float = 1.5) -> dict[str
 
 
 def six_figures(values: Any) -> list[float | None]:
-    """Round to six figures, which is more than a screen shows."""
+    """Round to six figures, which is more than a screen can show."""
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float)]
 
 
@@ -135,14 +135,11 @@ def axis_name(axis: str, n: int) -> str:
 
 
 def escape_name(name: str) -> str:
-    """Escape a name for plotly, which interprets tags."""
+    """Escape a name for plotly, which interprets HTML tags."""
     return html.escape(str(name), quote=False)
 
 
 def script() -> str:
-    """Return plotly's script from the installed package, compressed.
-
-    A browser decompresses it by `DecompressionStream`, and a page is 3.3 MB smaller.
-    """
+    """Return plotly's script, compressed: a page is 3.3 MB smaller, and a browser can unpack it."""
     whole = (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
     return base64.b64encode(gzip.compress(whole, 9, mtime=0)).decode("ascii")

@@ -1,5 +1,5 @@
-"""Interactive plots of a fitted machine: records with the simulated motion, friction over speed,
-profile likelihoods, and the ends of all starts.
+"""Interactive plots of a fit: records with the simulated motion, friction over speed, profile
+likelihoods, and the misfits of all starts of the search.
 """
 
 import itertools
@@ -30,14 +30,14 @@ _COLOURS[Mode.FREE] = "#dddddd"  # White would not be visible.
 def motion_plots(
     record: Record, label: str, motion: Motion, what: str = "fitted machine", beside: int = 1
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Plot a record and the free run of `what`: one plot of the whole, and one of every sample
-    around the longest standstill. Return each plot with its caption.
+    """Plot a record and the free run of `what`: the whole record, and every sample around the
+    longest standstill. Return each plot with its caption.
 
     The residual is below each measured output, with a band of two standard deviations if the record
-    has one. `beside`: number of records on the page; with more records each plot has fewer points.
+    states one. `beside`: number of records on the page, which share the number of points.
     """
-    # The lowest and the highest sample of each of 500 bins are drawn. All records of a page have
-    # 800 bins, which keeps the page below 3 MB.
+    # Draw the lowest and the highest sample in each of at most 500 bins. All records of a page
+    # share 800 bins, which keeps the page below 3 MB.
     bins = min(500, 800 // beside)
     caption = (
         f"{label}: the whole record, and the free run of the {what}. Drag to look closer,"
@@ -123,9 +123,7 @@ def _motion_plot(
 def _add_modes(
     plot: dict[str, Any], motion: Motion, rows: np.ndarray, axis: str, most: int
 ) -> None:
-    """Add a coloured rectangle for each mode of each contact over time, at most `most` of them, and
-    the legend of the modes.
-    """
+    """Add a rectangle for each mode of each contact, at most `most`, and a legend of colours."""
     strips = []
     for row, modes in enumerate(motion.modes.values()):
         m = modes[rows]
@@ -160,8 +158,8 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
     """Plot the friction of each contact over speed, with its confidence band and the friction
     computed from the measured motion; None for a machine without friction.
 
-    The plot shows forces. If there are none, it shows torques, and otherwise the coefficients of
-    brakes and clutches.
+    The plot shows friction forces. A machine without forces has a plot of torques; without both, of
+    the coefficients of brakes and clutches.
     """
     si, contacts, top = _contacts(found, study)
     if not contacts:
@@ -192,7 +190,7 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
         v, f = (a[:: max(a.size // 1500, 1)] for a in measured)
         points = plotly.trace(v, f / size, "markers", "from the measured motion")
         traces.insert(0, points | {"marker": {"size": 4, "color": FAINT, "opacity": 0.6}})
-        # Single extreme samples do not determine the scale.
+        # A quantile sets the scale, so that single extreme samples do not.
         most = 1.6 * float(np.quantile(np.abs(measured[1] / size), 0.98))
         yaxis |= {"range": [-most, most]}
     speed = "rad/s" if _turns(study, si) else "m/s"
@@ -200,9 +198,10 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
 
 
 def _contacts(found: FitResult, study: Any) -> tuple[str, dict[str, Any], float]:
-    """Return the unit of the friction to show, the contacts with this unit, and the top speed.
+    """Return the unit of the friction to show, the contacts with this unit, and the highest speed.
 
-    The unit is N or N.m for the law of a contact, "" for the coefficient of a pressed contact.
+    The unit is N or N.m for the law of a contact, "" for the friction coefficient of a contact with
+    a normal force.
     """
     machine: Any = found.model
     parts = dict(machine.named_parts()) if hasattr(machine, "named_parts") else vars(machine)
@@ -211,7 +210,7 @@ def _contacts(found: FitResult, study: Any) -> tuple[str, dict[str, Any], float]
         if not isinstance(part, AbstractContact):
             continue
         turns = getattr(type(part), "rotational", None)
-        if not isinstance(machine, Mechanism):  # parts of other machines do not name the bodies
+        if not isinstance(machine, Mechanism):  # a user's parts do not name their bodies
             outputs = (r.units[name] for r in found.records.values() for name in r.outputs)
             turns = any(unit.rotational for unit in outputs)
         elif turns is None:
@@ -236,8 +235,8 @@ def _turns(study: Any, unit: str) -> bool:
 def _measured_friction(
     study: Any, contacts: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return speed and friction computed from the measured motion: the force of the law minus the
-    missing force; None unless there is a single contact on a single body.
+    """Return speed and friction from the measured motion: the force of the law minus the residual
+    force. Return None unless there is a single contact on a single body.
     """
     if (
         study is None
@@ -255,7 +254,7 @@ def _measured_friction(
 
 
 def starts_plot(found: FitResult) -> dict[str, Any] | None:
-    """Plot the sorted misfits at the ends of all starts; None for a single start."""
+    """Plot the sorted final misfits of all starts of the search; None for a single start."""
     panel = starts_panel(found)
     if panel is None:
         return None
@@ -281,7 +280,7 @@ def profile_plot(profile: Any) -> dict[str, Any]:
 
 
 def _rule(along: str, across: str, at: float, colour: str, dash: str) -> dict[str, Any]:
-    """Return a straight line through the whole panel."""
+    """Return a straight line across the whole panel."""
     ends = {f"{along}ref": "paper", f"{along}0": 0, f"{along}1": 1}
     place = {f"{across}0": at, f"{across}1": at}
     return {"type": "line", **ends, **place, "line": {"color": colour, "dash": dash, "width": 1.2}}

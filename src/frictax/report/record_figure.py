@@ -1,5 +1,5 @@
-"""Pictures of a record, and of a fit to records: measured and simulated motion, and the ends of all
-starts. Also the curves that a fit compares, with their derivatives with respect to the estimates.
+"""Figures of a record and of a fit, and the curves of a fit with their derivatives with respect to
+the estimates.
 """
 
 import dataclasses
@@ -43,8 +43,8 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
     """Draw each channel in a panel of its own over one time axis: the inputs above, in colour, and
     the measured outputs below.
 
-    Held inputs are drawn as steps. A gap in time of more than five median steps breaks the line and
-    is shaded. Warnings are a note below the panels.
+    Held inputs are drawn as steps. A gap of more than five median sampling intervals breaks the
+    line and is shaded. A note below the panels contains the warnings.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -104,12 +104,12 @@ def _panel(record: Record, kind: str, name: str, values: np.ndarray) -> Panel:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Channel:
-    """One measured quantity of one record, and the curve of the fit.
+    """One measured quantity of one record, and its prediction by the fit.
 
     - `x` (n,): time [s], or the velocity of a sweep [SI]; `windows`: number of successive windows.
     - `measured`, `fitted` (n,); `slopes` (n, p): derivatives of `fitted` with respect to the
-      estimates; all in SI. `counts` (n,): whether the fit compares a row. `noise`: standard
-      deviation of the noise of a row.
+      estimates; all in SI. `counts` (n,): whether the fit uses a row. `noise`: standard deviation
+      of the noise of each row.
     """
 
     label: str
@@ -125,11 +125,11 @@ class Channel:
 
     @property
     def residual(self) -> Float[np.ndarray, " n"]:
-        """Measured minus fitted; nan in rows that the fit does not compare."""
+        """Measured minus fitted; nan in rows that the fit does not use."""
         return np.where(self.counts, self.measured - self.fitted, np.nan)
 
     def rms(self, rows: Float[np.ndarray, " n"]) -> float:
-        """Return the root mean square of `rows` where the fit compares them."""
+        """Return the root mean square of those `rows` that the fit uses."""
         return float(np.sqrt(np.mean(rows[self.counts] ** 2))) if self.counts.any() else 0.0
 
     def rows(self) -> np.ndarray:
@@ -149,7 +149,7 @@ def pick(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def channels_of(found: FitResult) -> list[Channel]:
-    """Return every curve that the fit compares, with its derivatives at the end of the fit."""
+    """Return all measured quantities of a fit, with predictions and their derivatives."""
     out, first, shown = [], 0, np.asarray(found.shown)
     for (label, record), prepared in zip(
         found.records.items(), found.problem.prepared, strict=True
@@ -183,8 +183,8 @@ def channels_of(found: FitResult) -> list[Channel]:
 
 
 def fit_panels(channel: Channel, rows: np.ndarray, what: str) -> tuple[list[Panel], float, float]:
-    """Return the panels of a measured motion: measured and simulated, and below them the residual
-    with a band of two standard deviations of the noise.
+    """Return the panels of a measured quantity: measurement with simulation, and residual with a
+    band of two standard deviations of the noise.
 
     `rows`: the rows to draw, -1 for a gap; `what`: the quantity, for the label of the axis.
 
@@ -212,8 +212,8 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
     """Draw, for each measured output, the measurement (grey) with the prediction of the fitted
     machine (blue), and the residual below.
 
-    Runs are as in the fit's objective: one run for `FreeRun`, one for each window of `Windows`. The
-    grey band is two standard deviations of the noise.
+    Simulations are those of the fit's objective: one for `FreeRun`, one for each window of
+    `Windows`. The grey band is two standard deviations of the noise.
 
     **Arguments:** `label` of the record, the first unless given; `width` of the figure [inch].
 
@@ -253,12 +253,12 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
 
 
 def draw_starts(found: FitResult[Any], *, width: float = 5.5) -> Figure:
-    """Draw the misfit at the end of each start of a search, sorted (a waterfall plot).
+    """Draw the sorted final misfits of all starts of a search (a waterfall plot).
 
-    Many starts on the lowest step mean that the search found the least misfit reliably. A single
-    start there means that more starts may find a lower misfit. A fit to records stops starts that
-    have a much larger misfit than the others after a few steps. Therefore a point above the lowest
-    step need not be a minimum.
+    If many starts are on the lowest step, the search found the least misfit reliably. If only one
+    start is on that step, more starts may find a lower misfit. A fit to records stops starts whose
+    misfit is much larger than that of other starts after a few iterations. Therefore a point above
+    the lowest step may not be a local minimum.
 
     **Arguments:** `found`: a fit with several starts (``starts=16``); `width` of the figure [inch].
 
@@ -298,13 +298,13 @@ def draw_starts(found: FitResult[Any], *, width: float = 5.5) -> Figure:
 
 
 def starts_panel(found: FitResult[Any]) -> Panel | None:
-    """Return the sorted misfits at the ends of all starts; None for a single start."""
+    """Return a panel of the sorted final misfits of all starts; None for a single start."""
     costs = np.asarray(found.costs, dtype=float)
     ends = np.sort(costs[np.isfinite(costs)])
     if costs.size < 2 or ends.size == 0:
         return None
     ratio = np.divide(ends, ends[0], out=np.ones_like(ends), where=ends > 0)
-    # Up to this difference of the likelihood ratio, two starts ended in one minimum.
+    # Starts with a likelihood ratio below 0.01 to the best start ended in the same minimum.
     best = max(found.dof, 1) * (ratio - 1.0) < 0.01
     place = np.arange(1, ends.size + 1)
     curves = [Curve(place, ratio, FAINT, "", 0.8)]

@@ -1,4 +1,4 @@
-"""The script with which a page simulates a machine again: its functions and the data of records."""
+"""The script with which a page simulates a machine: its functions, and the data of records."""
 
 import base64
 import dataclasses
@@ -20,8 +20,8 @@ from .cards import template
 from .plotly_json import as_json
 from .simulation_code import Channels, SimulationCode
 
-# Largest numbers of characters. A browser starts a longer script too slowly. More numbers make a
-# page longer than 5 MB.
+# Largest numbers of characters. Longer code starts too slowly in a browser; longer measurements
+# make a page larger than 5 MB.
 LONGEST = {"the code of the machine": 120_000, "the measurements": 2_000_000}
 
 
@@ -39,13 +39,13 @@ def simulation_script(codes: Sequence[str], records: Sequence[dict[str, Any]]) -
 
 
 def packed_numbers(values: Any) -> str:
-    """Return real numbers in 64 bits as text, which `decode` of simulate.js reads."""
+    """Return 64-bit real numbers as base64 text, which `decode` of simulate.js reads."""
     return base64.b64encode(np.ascontiguousarray(values, "<f8").tobytes()).decode("ascii")
 
 
 def simulate_records(problem: Problem, found: np.ndarray) -> str:
     """Return the script that simulates each record of a problem, as its objective does. `found`
-    (p,): values of the unknowns. Sliders change these values except the starts of windows.
+    (p,): values of the unknowns. Sliders change these values, except initial states of windows.
 
     **Raises:** `CannotBeWritten` with the reason.
     """
@@ -95,7 +95,7 @@ def simulate_records(problem: Problem, found: np.ndarray) -> str:
 
 
 def numbers_of_record(problem: Problem, i: int, x: np.ndarray) -> dict[str, Any]:
-    """Return the times, inputs, measurements and starts of record i."""
+    """Return the times, inputs, measurements and initial values of record i."""
     prepared = problem.prepared[i]
     assert isinstance(prepared, PreparedRecord)
     hidden = {u.path.removeprefix("windows."): u for u in problem.unknowns if u.record == i}

@@ -1,5 +1,5 @@
-"""JavaScript functions that simulate a machine with its instruments as a fit does, so that a page
-can simulate it again with other parameters. The loop over the samples is templates/simulate.js.
+"""JavaScript functions with which a page simulates a machine and its instruments as a fit does. The
+loop over the samples is in templates/simulate.js.
 """
 
 import dataclasses
@@ -44,10 +44,9 @@ class Channels:
 
 
 class SimulationCode:
-    """The functions of a simulation for parameters `x`, each of which JAX can trace.
+    """The functions of a simulation at parameters `x`; JAX can trace each function.
 
-    **Arguments:** `setup_at`: returns the `Setup` at x; `x`: parameters of one setup; `channels`;
-    `engine`.
+    **Arguments:** `setup_at`: function that returns the `Setup` at `x`.
 
     The vector `p` contains all real numbers of the setup. The vector `u` contains two sample times
     [s], and for each input its values at these times.
@@ -64,7 +63,7 @@ class SimulationCode:
         self._leaves, self._structure = jax.tree.flatten(real)
 
     def _with_signals(self, setup: Setup, u: Any = None) -> Setup:
-        """Return the setup with the inputs that `u` gives from one sample to the next."""
+        """Return the setup driven by the input values in `u`, between two samples."""
         u = self.u if u is None else u
         signals = {
             name: Sampled(u[:2], u[2 + 2 * i : 4 + 2 * i], hold=hold)
@@ -75,7 +74,7 @@ class SimulationCode:
         return dataclasses.replace(setup, machine=machine)
 
     def _split(self, x: Any) -> tuple[Any, Any]:
-        """Return the real numbers of the setup at `x`, and the rest of the setup."""
+        """Return the real numbers of the setup at `x`, and all its other content."""
         is_real = lambda a: eqx.is_inexact_array(a) or isinstance(a, float | np.floating)  # noqa: E731
         return eqx.partition(self._with_signals(self._setup_at(x)), is_real)
 
@@ -98,31 +97,29 @@ class SimulationCode:
         return Reused(model_of(system.structure_only if is_mechanism else system, None))
 
     def numbers(self, x: Any) -> Any:
-        """Return the vector `p` of the setup at `x`."""
         return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(self._split(x)[0])])
 
     def delays(self, p: Any) -> list[Any]:
-        """Return the delays of all inputs and of all outputs [s]."""
         setup, channels = self._setup(p), self.channels
         sensors = [setup.inputs.at(n) for n in channels.inputs]
         sensors += [setup.outputs.at(n) for n in channels.outputs]
         return [jnp.asarray(sensor.delay, float) for sensor in sensors]
 
     def acting(self, p: Any, since: Any, read: Any) -> list[Any]:
-        """Return the inputs as they act on the machine, `since` [s] after the start."""
+        """Return the inputs that act on the machine `since` [s] after the start, without delays."""
         setup = self._setup(p)
         named = enumerate(self.channels.inputs)
         return [_recorded(setup.inputs.at(n), since, read[i]) for i, n in named]
 
     def shown(self, p: Any, since: Any, read: Any) -> list[Any]:
-        """Return the outputs as the sensors record them, `since` [s] after the start."""
+        """Return the sensor readings of the outputs `since` [s] after the start, without delays."""
         setup = self._setup(p)
         named = enumerate(self.channels.outputs)
         return [_recorded(setup.outputs.at(n), since, read[i]) for i, n in named]
 
     def begin(self, p: Any, u: Any, t: Any, since: Any, read: Any) -> tuple[Any, ...]:
-        """Return state, mode and error control at the time `t`, where a run or a window begins.
-        `read` are the measured starts, `since` [s] after the start of the record.
+        """Return state, mode and error control at the initial time `t` of a simulation or window.
+        `read`: measured initial values; `since` [s]: time since the start of the record.
         """
         setup, system = self._setup(p), self._system(p, u)
         start = dict[str, Any]()
@@ -225,5 +222,5 @@ class SimulationCode:
 
 
 def _recorded(instrument: Any, since: Any, read: Any) -> Any:
-    """Return one value of an instrument, `since` [s] after the start, without its delay."""
+    """Apply an instrument without its delay to one value, `since` [s] after the start."""
     return instrument(since[None], read[None], 0.0, delayed=False)[0]

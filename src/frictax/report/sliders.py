@@ -1,7 +1,7 @@
 """Sliders of a page: each changes one estimate, and the page simulates the records again.
 
-If a page cannot simulate, a slider moves the curves along their derivative. Then simulations at the
-ends of the slider's range test this linear approximation.
+If a page cannot simulate, a slider moves the curves along their derivative with respect to the
+estimate. Simulations at the ends of the slider's range test this linear approximation.
 """
 
 import dataclasses
@@ -29,8 +29,8 @@ from .style import FAINT, FORWARD, Curve, Panel
 class Range:
     """The range of a slider relative to the value of its estimate: `lower` <= 0 <= `upper` [SI].
 
-    `off`: largest error of the linear approximation at these ends, relative to the allowed error.
-    `off` is above 1 if no step with an allowed error was found.
+    `off`: largest error of the linear approximation at `lower` and `upper`, relative to the allowed
+    error. `off` is above 1 if no range with an allowed error was found.
     """
 
     estimate: Estimate
@@ -40,15 +40,15 @@ class Range:
 
     @property
     def size(self) -> float:
-        """The distance to the farther end [SI]."""
+        """The distance from the estimate to the farther end of the range [SI]."""
         return max(-self.lower, self.upper)
 
 
 def ranges(
     found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
 ) -> list[Range | None]:
-    """Find by simulation the range in which the linear approximation is accurate, for each
-    estimate. The result is None for an estimate that does not move any curve.
+    """Find by simulation, for each estimate, the range in which the linear approximation is
+    accurate; None for an estimate that does not move any curve.
     """
     x, shown = np.asarray(found.x), np.flatnonzero(found.shown)
     room = bounds(found.problem.unknowns) - x, upper_bounds(found.problem.unknowns) - x
@@ -66,10 +66,10 @@ def ranges(
         ends, worst = [0.0, 0.0], 0.0
         for side, (sign, way) in enumerate(zip((-1.0, 1.0), room, strict=True)):
             following, step, off = min(most, 0.9 * abs(float(way[i]))), 0.0, 0.0
-            for _ in range(5 if following > 0 else 0):  # at most 5 simulations in this direction
+            for _ in range(5 if following > 0 else 0):  # at most 5 simulations on this side
                 step, at = following, x.copy()
                 at[i] += sign * step
-                off = 0.0  # largest error of the linear approximation, over the allowed error
+                off = 0.0  # largest error of the linear approximation / allowed error
                 for n, label in enumerate(found.records):
                     if records[i] not in (None, n):
                         continue
@@ -80,7 +80,7 @@ def ranges(
                         off = max(off, wrong / _tolerance(c) if np.isfinite(wrong) else np.inf)
                 if off <= 1:
                     break
-                # The error grows with the square of the step, or faster.
+                # The linearisation error grows with the square of the step length, or faster.
                 less = 0.9 / np.sqrt(off) if np.isfinite(off) else 0.1
                 following = step * float(np.clip(less, 0.1, 0.7))
             ends[side], worst = sign * step, max(worst, off)
@@ -91,9 +91,10 @@ def ranges(
 def simulated_ranges(
     found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
 ) -> list[Range | None]:
-    """Return ranges from 0 to twice the value of each estimate, or ten standard errors to each side
-    if that is more. Ranges end inside the bounds of the fit. The result is None for an estimate
-    that does not move any curve.
+    """Return the range of each slider, or None for an estimate that does not move any curve.
+
+    A range is from 0 to twice the estimate, or ten standard errors to each side if this is more.
+    Ranges end inside the bounds of the fit.
     """
     shown = np.flatnonzero(found.shown)
     least, most = bounds(found.problem.unknowns)[shown], upper_bounds(found.problem.unknowns)[shown]
@@ -104,7 +105,7 @@ def simulated_ranges(
         size = max(abs(estimate.value), 10 * error if np.isfinite(error) else 0.0)
         if moved and size == 0:
             size = min(10 * _tolerance(c) / c.rms(c.slopes[:, k]) for c in moved)
-        # A slider ends a little before a bound, because many machines do not run there.
+        # A slider ends a little before a bound, where many machines cannot be simulated.
         room = [0.98 * (end[k] - estimate.value) for end in (least, most)]
         lower, upper = max(-size, room[0]), min(size, room[1])
         out.append(Range(estimate, float(lower), float(upper), 0.0) if moved else None)
@@ -122,13 +123,12 @@ def _tolerance(channel: Channel) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sliders:
-    """The content of a page: `figures` by name with captions, the `rows` of the sliders, the `data`
-    for the script, and `still`, the names of estimates without effect.
+    """The sliders of a page: `figures` by name, their `captions`, the `rows` of the sliders, and
+    the `data` for the script. `still`: names of estimates without effect.
 
-    `lead`: the text below the sliders; `script`: the script that simulates, empty for a linear
-    approximation.
-    `group`, `found`, `back`: the label of all sliders, the word before their first values, and the
-    label of the button that resets them.
+    `lead`: the text below the sliders; `script`: the script that simulates, or "" if curves follow
+    a derivative. `group`, `found`, `back`: the label of all sliders, the word before their first
+    values, and the label of the button that resets them.
     """
 
     steps: ClassVar[int] = 500  # number of slider steps from the first value to the farther end
@@ -145,7 +145,6 @@ class Sliders:
     back: str = "Back to the fit"
 
     def blocks(self) -> list[tuple[str, Any]]:
-        """Return the blocks of the page's section."""
         blocks: list[tuple[str, Any]] = [("sliders", self)]
         if self.rows:
             typing = "Click a value, double-click a slider, or press Enter on it, to type a value."
@@ -172,7 +171,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
     moving = [(k, r) for k, r in enumerate(all_ranges) if r is not None and r.upper > r.lower]
     labels = list(found.records)[:6]  # More records are not drawn.
     drawn = [c for c in channels if c.label in labels]
-    # All thinned curves of a page have 30 000 numbers together, which are about 300 kB.
+    # All thinned curves of a page together have 30 000 numbers, about 300 kB.
     slopes = 0 if code else len(moving)
     bins = int(np.clip(30_000 / (4 * max(len(drawn), 1) * (4 + slopes)), 20, 250))
     figures, captions, moves = {}, [], []
@@ -185,14 +184,14 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
         captions.append((name, caption))
     rows, steps = [], []
     for k, r in moving:
-        # The texts and numbers of a slider are in the unit of the page's table.
+        # A slider uses the unit of the parameter table.
         e, shown = r.estimate, r.estimate.shown
         unit, one = shown.unit, shown.size
         steps.append({"value": e.value / one, "step": r.size / Sliders.steps / one})
         if code:
             x = int(np.flatnonzero(found.shown)[k])
             steps[-1] |= {"x": x, "size": one}
-            # Finite bounds of the values, in the unit of the slider.
+            # Write finite bounds of the parameter in the unit of the slider.
             unknowns = found.problem.unknowns
             limits = {"low": bounds(unknowns)[x] / one, "high": upper_bounds(unknowns)[x] / one}
             steps[-1] |= {name: float(end) for name, end in limits.items() if np.isfinite(end)}
@@ -220,7 +219,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
         )
     sums = []
     for c in channels:
-        # The sum of squared residuals over all samples, as a quadratic form of all sliders.
+        # The page computes each rms from a sum of squares over all samples, not only those shown.
         unit, size = prefix_unit(c.unit, np.array([c.rms(c.residual)]))
         left = c.residual[c.counts] / size
         sums.append(
@@ -235,7 +234,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             names = found.problem.prepared[found.number(c.label)].names
             sums[-1] |= {"record": found.number(c.label), "column": names.index(c.name)}
             sums[-1] |= {"size": size, "absent": np.flatnonzero(~c.counts).tolist()}
-            # If the rms of a page differs by more than this, its curve is not that of the fit.
+            # If the rms on the page differs by more than this, its curve differs from the fit.
             rounding = 1e-6 * c.rms(c.residual) + 1e-9 * c.rms(c.measured)
             sums[-1]["rounding"] = rounding / size
         else:
@@ -264,7 +263,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
 
 
 def _scale(slopes: np.ndarray, moving: Sequence[tuple[int, Range]]) -> np.ndarray:
-    """Convert slopes (n, p) to changes (n, k), caused by each slider at its farther end."""
+    """Convert slopes (n, p) to the change (n, k) by each slider at its farther end."""
     if not moving:
         return slopes[:, :0]
     return np.stack([slopes[:, k] * r.size for k, r in moving], axis=1)
@@ -292,7 +291,7 @@ def _plot(
         bands.append(f"{channel.name} ±{2 * channel.noise / size:.3g} {unit}")
         rows = np.arange(channel.x.size)
         if rows.size > 6 * bins:
-            # The lowest and the highest value of each curve in each bin look like all rows.
+            # The lowest and the highest value of each curve in each bin suffice for the plot.
             kept = [np.array([0, rows.size - 1])]
             for r in np.array_split(rows, bins):
                 for y in (channel.measured, channel.fitted, channel.residual):
@@ -300,7 +299,7 @@ def _plot(
                     if good.size:
                         kept.append(good[[np.argmin(y[good]), np.argmax(y[good])]])
             rows = np.unique(np.concatenate(kept))
-        rows = with_gaps(rows, channel)  # rows with -1 between two windows
+        rows = with_gaps(rows, channel)  # -1 separates windows
         if motion and moving is None:
             pair, one, below = fit_panels(channel, rows, plotly.escape_name(channel.name))
             moves.append(
@@ -342,7 +341,7 @@ def _sweep_panels(
     moving: Sequence[tuple[int, Range]],
     moves: list[dict[str, Any]],
 ) -> list[Panel]:
-    """Return the panels of a sweep, with forces against the motion; add its moves to `moves`.
+    """Return the panels of a sweep, with resisting forces positive; append to `moves`.
 
     The curve of the law is interrupted between the two directions of motion.
     """
@@ -382,7 +381,7 @@ def _sweep_panels(
 
 
 def _move(targets: Sequence[tuple[int, np.ndarray, float]], slopes: np.ndarray) -> dict[str, Any]:
-    """Return the moving traces, their base values, factors and slopes; slopes are 0 in a gap."""
+    """Return the moving traces, their base values and factors, and their slopes (0 in a gap)."""
     return {
         "targets": [
             {"trace": trace, "base": plotly.six_figures(base), "factor": factor}

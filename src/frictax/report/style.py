@@ -18,14 +18,14 @@ from matplotlib.figure import Figure
 from .modes import BACKWARD as BACKWARD, FORWARD as FORWARD, MODES as MODES, STUCK as STUCK
 
 INK, FAINT = "#222222", "#8A8F98"
-# Colours of several bodies or contacts in one panel. The colours of the modes are last, because a
-# curve in such a colour would suggest a mode.
+# Colours of bodies or contacts in one panel. The colours of the modes are last, because a curve in
+# the colour of a mode suggests that mode.
 CYCLE = ("#1B1B1B", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2", "#D55E00")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Curve:
-    """A curve of y over x. Without a name it is not in the legend; nan breaks a line.
+    """A curve of y over x. A curve without a name is not in the legend; nan interrupts a line.
 
     `width`: width of a line, or diameter of points [pt].
     """
@@ -58,7 +58,7 @@ class Panel:
 
 
 def style() -> AbstractContextManager[None]:
-    """Return a context with the settings of figures; its end restores the user's settings."""
+    """Return a context with the settings of figures; at its end the user's settings return."""
     settings: dict[str, Any] = {
         "axes.axisbelow": True,
         "axes.edgecolor": FAINT,
@@ -104,7 +104,7 @@ class Picture(Figure):
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         if "matplotlib_inline.backend_inline" in sys.modules:
             return None  # This backend shows all figures itself, in the formats chosen by the user.
-        data, dots = io.BytesIO(), 100  # [dots per inch]; fine screens have twice as many.
+        data, dots = io.BytesIO(), 100  # [dots per inch]; fine screens have 200.
         self.savefig(data, format="png", dpi=2 * dots)
         wide, high = (round(side * dots) for side in self.get_size_inches())
         return data.getvalue(), {"width": wide, "height": high}
@@ -158,7 +158,7 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
 
 
 def over_time(figure: Figure, panels: list[Axes], t: np.ndarray) -> None:
-    """Label the time axis of panels and align their labels."""
+    """Label the time axis of panels, and align the labels of their vertical axes."""
     panels[-1].set_xlabel("time [s]")
     if t.size > 1:
         panels[-1].set_xlim(t[0], t[-1])
@@ -166,7 +166,7 @@ def over_time(figure: Figure, panels: list[Axes], t: np.ndarray) -> None:
 
 
 def write_heading(figure: Figure, text: str) -> None:
-    """Write a line above all panels, at the left."""
+    """Write a line of text above all panels, at the left."""
     figure.suptitle(literal_text(text), x=0.01, ha="left", fontsize=10, color=INK)
 
 

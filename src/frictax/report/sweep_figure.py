@@ -1,4 +1,4 @@
-"""The picture of a measured sweep and the law that was fitted to it."""
+"""The figure of a measured sweep and of the fitted law."""
 
 import dataclasses
 import textwrap
@@ -24,15 +24,15 @@ def draw_sweep(
     """Draw the measured points with error bars, the fitted law with its confidence band, and the
     residuals below.
 
-    Each direction has a column of its own. Forces are drawn against the motion (times -1 for v <
-    0), so that both directions can be compared. The bars are one standard deviation of the noise,
-    estimated from the misfit. If the sweep has a sigma, the bars are proportional to it. If sigma
-    is known, the bars are sigma.
+    Each direction of motion has a column. Forces for v < 0 are multiplied by -1, so that both
+    directions can be compared. The bars are one standard deviation of the noise, estimated from the
+    misfit. If the sweep has a `sigma`, bars are proportional to `sigma`. If `sigma_known` is true,
+    bars are equal to `sigma`.
 
     **Arguments:**
 
-    - `comparison`: the result of `compare`, or several of these (one for each direction). Its other
-      laws are drawn as thin lines.
+    - `comparison`: the result of `compare`, or several of these (one for each direction). Thin
+      lines are the laws that were compared with the fitted law.
     - `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("sweep.png")`.
@@ -46,7 +46,7 @@ def draw_sweep(
     sweep = found.sweep
     fastest = 1.03 * float(np.max(np.abs(sweep.velocity)))
     ways = [way for way in (-1, 1) if np.any(sweep.direction == way)]
-    # The 161 points exclude 0, which has no direction, and are denser at low speeds, where Stribeck
+    # The 161 speeds exclude 0, which has no direction, and are denser at low speeds, where Stribeck
     # curves bend.
     speeds = np.outer(ways, fastest * np.linspace(1e-5, 1.0, 161) ** 1.5)
     band = found.band(speeds.ravel())
@@ -72,7 +72,7 @@ def draw_sweep(
                     fontsize=10,
                     color=side.colour,
                 )
-        # The points, their bars and the curve determine the scale. A band may exceed the panel.
+        # The points, their bars and the fitted curve set the scale. A band may exceed the panel.
         noise, unit = noise_of_rows(found), found.shown_force.si
         f = sweep.force * sweep.direction
         drawn = [side.way * side.curves[0] for side in sides]
@@ -113,7 +113,7 @@ def draw_sweep(
 
 
 def bars_in_words(found: FitResult) -> str:
-    """Describe the error bars of the picture."""
+    """Describe the error bars of the figure."""
     if found.sweep.sigma_known:
         return "1 standard deviation, as given with the data"
     noise = found.noise_scale / found.shown_force.si
@@ -130,7 +130,7 @@ def bars_in_words(found: FitResult) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Side:
-    """One direction: the velocities of its curve, its forces, and the ends of its band [SI]."""
+    """One direction of motion: velocities and forces of its curve, and ends of its band [SI]."""
 
     found: FitResult
     way: int
@@ -153,7 +153,7 @@ class _Side:
         return velocity / self.found.sweep.velocity_unit.si
 
     def y(self, force: Any) -> Any:
-        """Return a force against the motion, in the unit of the picture."""
+        """Return a force, positive against the motion, in the unit of the figure."""
         return self.way * force / self.found.shown_force.si
 
 
@@ -194,7 +194,7 @@ def _draw_side(axes: Axes, side: _Side, comparison: Any) -> None:
         for row in made.rows:
             f = row.found.predict(side.grid)
             if row is made.best and np.max(np.abs(f - mine)) <= 0.01 * np.max(np.abs(mine)):
-                continue  # The curve coincides with the fitted law.
+                continue  # This law coincides with the fitted law.
             looks: dict[str, Any] = {"color": "#4D4D4D", "lw": 0.9, "ls": dashes[row.name]}
             axes.plot(v, side.y(f), label=literal_text(row.name), **looks)
     sweep = side.found.sweep
@@ -212,11 +212,11 @@ def _draw_side(axes: Axes, side: _Side, comparison: Any) -> None:
 
 
 def noise_of_rows(found: FitResult) -> np.ndarray:
-    """Return one standard deviation of each row [N or N.m]."""
+    """Return the standard deviation of the noise of each row [N or N.m]."""
     sigma = found.sweep.sigma
     return np.full(found.n, found.noise_scale) if sigma is None else found.noise_scale * sigma
 
 
 def comparisons(comparison: Any) -> list[Comparison]:
-    """Return a list of one comparison, of several, or of none."""
+    """Return one comparison, several, or None as a list."""
     return [comparison] if isinstance(comparison, Comparison) else list(comparison or ())

@@ -48,17 +48,17 @@ def write_sweep_report(
 ) -> Path:
     """Write one self-contained HTML file on a fitted sweep: for the screen, a phone and paper.
 
-    A former report of frictax is replaced in one step once the new report is complete. Any other
-    file is kept and causes an error. Sliders move the fitted law as in `write_machine_report`.
+    An existing report of frictax is replaced only when the new report is complete. Any other
+    existing file is kept, and an error is raised. Sliders move the fitted law as in
+    `write_machine_report`.
 
     **Arguments:**
 
     - `comparison`: the result of `compare`, or several of these (one for each direction).
-    - `simulation`: a run with this friction, or a figure. A run is drawn with its modes, in rad and
-      N.m if the sweep is of a rotation.
-    - `title`; `notes`: paragraphs below it; `command`: the command line that makes the report
-      again.
-    - `overwrite`: whether a former report may be replaced.
+    - `simulation`: a simulation with this friction, or a figure. A simulation is drawn with its
+      modes, in rad and N.m for the sweep of a rotation.
+    - `title`; `notes`: paragraphs below the title; `command`: command that reproduces the report.
+    - `overwrite`: whether an existing report may be replaced.
 
     **Returns:** the path of the report.
 
@@ -116,7 +116,7 @@ def sweep_report_text(
         " significant."
     )
     sweep, force = found.sweep, found.shown_force
-    # The decimals show the noise to two digits.
+    # Use as many decimals as show the noise with two digits.
     size = float(np.median(noise_of_rows(found))) / force.si
     digits = int(np.clip(1 - np.floor(np.log10(size)), 0, 8)) if 0 < size < np.inf else 4
     rows = [
@@ -189,7 +189,7 @@ def _simulation(simulation: Trajectory | Figure, found: FitResult) -> Section:
             events.names[int(events.part[i])],
             *(MODES[Mode(int(m[i]))][0] for m in (events.mode_before, events.mode_after)),
         )
-        for i in range(min(count, 12))  # The table shows the first twelve mode changes.
+        for i in range(min(count, 12))  # at most twelve mode changes in the table
     ]
     alt = (
         "A simulated motion: positions, velocities, friction, and whether the contact sticks or"

@@ -1,6 +1,4 @@
-"""Texts on a fitted sweep: its data, law and quality in words, and Python code that repeats the
-fit.
-"""
+"""Texts on a fitted sweep: its data, law and quality, and Python code that repeats the fit."""
 
 import textwrap
 from typing import Any
@@ -15,7 +13,7 @@ from frictax.measurements.units import Unit
 from frictax.parameters import parameters
 from frictax.text import figures
 
-MOST_ROWS = 200  # rows of data in a text for people; a longer table is not read
+MOST_ROWS = 200  # most rows of data in a text for people
 
 
 def meaning_of(path: str) -> str:
@@ -93,7 +91,6 @@ def describe_sweep(sweep: Sweep, force: Unit) -> list[tuple[str, str]]:
 
 
 def directions_of(sweep: Sweep) -> str:
-    """Return the directions of motion of a sweep, in words."""
     if sweep.both_directions:
         return "both directions"
     return "forward, v > 0" if sweep.direction[0] > 0 else "backward, v < 0"
@@ -123,10 +120,8 @@ def _range(values: np.ndarray, unit: str) -> str:
 
 
 def python_text(found: FitResult) -> str:
-    """Return Python code with the rows of the sweep, the fitted model and the call that fits it.
-
-    The code defines `sweep`, `model` and, if only the form of a common law was given by the user,
-    `found`. Numbers are in SI units with all digits.
+    """Return Python code that defines the `sweep` in SI units and the fitted `model`. The code also
+    repeats the fit, unless `_call` returns nothing.
     """
     sweep, steady = found.sweep, as_steady(found.model)
     if sweep.n > MOST_ROWS:
@@ -171,7 +166,7 @@ def _law_code(law: AbstractLaw) -> str:
 
 
 def _call(found: FitResult) -> list[str]:
-    """Return the call of the fit, if the user gave only the form of the law."""
+    """Return the call of the fit; empty for ties, fixed parameters or laws of the user's own."""
     steady, sweep = as_steady(found.model), found.sweep
     held = {e.path.rpartition(".")[2] for e in found.fixed} - {"peak", "v"}
     laws = [steady.f_pos, *([steady.f_neg] if steady.f_neg is not None else [])]

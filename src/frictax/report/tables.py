@@ -1,4 +1,4 @@
-"""Runs, records, sweeps and draws as tables of other packages: pandas, xarray and ArviZ."""
+"""Simulations, records, sweeps and draws as tables of pandas, xarray and ArviZ."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from frictax.trajectory import Trajectory
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """Values with their unit and meaning; `more`: further attributes."""
+    """A table column with its unit and meaning; `more`: further attributes."""
 
     values: np.ndarray
     unit: str
@@ -32,8 +32,8 @@ def to_pandas(thing: Trajectory | Record | Sweep) -> DataFrame:
     """Return a `pandas.DataFrame` in SI units, over time or over the rows of a sweep.
 
     ``frame.attrs["units"]`` and ``frame.attrs["long_names"]`` contain the unit and the meaning of
-    each column and of the index. Columns of a run are ``part.variable``. Columns of a record are
-    its channels; a standard deviation for each sample is the column ``<channel> sd``.
+    each column and of the index. Columns of a simulation are ``part.variable``. Columns of a record
+    are its channels; standard deviations of single samples are the column ``<channel> sd``.
 
     >>> import frictax as fx
     >>> record = fx.Record([0, 1, 2, 3], {"drive": [0, 1, 2, 0]}, {"mass.s": [0, 1, 5, 8]})
@@ -58,7 +58,7 @@ def to_pandas(thing: Trajectory | Record | Sweep) -> DataFrame:
 
 def to_xarray(thing: Trajectory | Record | Sweep) -> Any:
     """Return an `xarray.Dataset` with the columns of `to_pandas`. Each variable has
-    ``attrs["units"]`` and ``attrs["long_name"]``, which its plots show.
+    ``attrs["units"]`` and ``attrs["long_name"]``, which plots of xarray show.
 
     **Raises:** `ImportError` without the package xarray.
     """
@@ -126,15 +126,15 @@ def _table(thing: Any) -> tuple[tuple[str, Column], dict[str, Column], dict[str,
 
 def to_arviz(drawn: Posterior) -> Any:
     """Return the draws for the plots and diagnostics of ArviZ: an `InferenceData` before ArviZ 1.0,
-    an `xarray.DataTree` since.
+    otherwise an `xarray.DataTree`.
 
     - `posterior`: each estimate by its path over (chain, draw), with ``attrs["units"]``; the
       entries of an array are one variable. `sample_stats`: statistics of the sampler.
     - `observed_data`: the measured channels as ``<record>: <channel>`` over time, in SI units;
       `constant_data`: the inputs.
 
-    A pointwise likelihood is absent, because autocorrelated residuals count as fewer samples
-    (`drawn.samples`).
+    The result does not contain a pointwise likelihood, because autocorrelated residuals are worth
+    fewer samples (`drawn.samples`).
 
     **Raises:** `ImportError` without ArviZ.
 

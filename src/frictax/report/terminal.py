@@ -12,7 +12,7 @@ from . import sweep_text
 
 
 def found_table(found: FitResult) -> Group:
-    """Return the parameters with errors and intervals, the quality of the fit, and warnings."""
+    """Return a table of the parameters, the quality of the fit, and warnings."""
     table = _table(f"{type(found.law).__name__} friction of {found.sweep.name}")
     for head in ("parameter", "value", "unit", "std. error"):
         table.add_column(
@@ -32,7 +32,7 @@ def found_table(found: FitResult) -> Group:
 
 
 def comparison_table(comparison: Comparison) -> Group:
-    """Return each law with its criteria; the chosen law is bold."""
+    """Return a table of all laws with their criteria; the chosen law is bold."""
     table = _table(
         f"Laws for {comparison.sweep.name}, {sweep_text.directions_of(comparison.sweep)}"
     )
@@ -46,7 +46,7 @@ def comparison_table(comparison: Comparison) -> Group:
 
 
 def warning(sentence: str) -> Text:
-    """Return a warning behind an exclamation mark."""
+    """Return a warning after an exclamation mark."""
     return Text.assemble(("! ", "bold yellow"), sentence)
 
 

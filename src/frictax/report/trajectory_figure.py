@@ -1,4 +1,4 @@
-"""The picture of a simulated run."""
+"""The figure of a simulation."""
 
 import itertools
 from collections.abc import Iterable
@@ -36,8 +36,8 @@ def draw_trajectory(
     rotational: bool | None = None,
     width: float = 7.5,
 ) -> Figure:
-    """Draw positions, velocities and friction forces over one time axis, and below them a strip of
-    each contact's mode.
+    """Draw positions, velocities and friction forces over one time axis, and below them a strip
+    with the modes of each contact.
 
     The panel of forces shows friction, its breakaway force +-f0_max (dashed) and the drives (thin).
     The panel of positions also shows the reference of a controller (dashed). Thin vertical lines
@@ -95,7 +95,7 @@ def draw_trajectory(
         if forces:
             _draw_forces(over[-1], run, forces, rotational)
         times = np.asarray(run.events.time)[: int(run.events.count)]
-        # The lines of many events are faint, so that they do not cover the panel.
+        # The lines of many events are faint, so that the curves stay visible.
         faint = float(np.clip(25.0 / max(times.size, 1), 0.15, 0.8))
         for axes in over:
             looks: dict[str, Any] = {"color": FAINT, "lw": 0.5, "alpha": faint, "zorder": 0.4}
@@ -179,7 +179,7 @@ def _draw_forces(axes: Axes, run: Trajectory, forces: dict[str, Any], rotational
                 return contact.holds(way, contact.scale(fn))
 
             force = np.asarray(breakaway(None) if v.fn is None else jax.vmap(breakaway)(v.fn))
-            # A free contact has no limits, and the backward limit of a freewheel is infinite.
+            # A free contact has no limits to draw, and a freewheel's backward limit is infinite.
             drawn = ~np.asarray(v.free) & np.isfinite(force)
             limits.setdefault(name, []).append(np.where(drawn, way * force, np.nan))
     unit, size = prefix_unit(

@@ -1,4 +1,4 @@
-"""The page of a run whose machine can be changed: it simulates again for each slider."""
+"""A page on a simulation that simulates the machine again when a slider changes a parameter."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -36,24 +36,25 @@ def write_what_if(
     title: str | None = None,
     overwrite: bool = True,
 ) -> Path:
-    """Write one self-contained HTML file that simulates the machine of a run again for each move of
-    a slider.
+    """Write one self-contained HTML file with sliders, which simulates the machine again when a
+    slider moves.
 
-    The page draws the states and the friction of each contact, and in grey the run itself. It
-    simulates from sample to sample with `OnSamples()`, and states its difference from the run.
+    The page draws the states and the friction of each contact, and the given simulation in grey.
+    The page uses `OnSamples()` from sample to sample, and states its difference from the given
+    simulation.
 
     **Arguments:**
 
-    - `path` of the page; `title` of the page; `overwrite`: whether a former report may be replaced.
-    - `free`: paths of the parameters with a slider, as in `fx.fit`. Unless given, all parameters
-      that a fit may estimate, including parameters of the drives. Sliders go from 0 to twice the
-      value.
+    - `path`, `title` of the page; `overwrite`: whether an existing report may be replaced.
+    - `free`: paths of the parameters with a slider, as in `fx.fit`. By default all parameters that
+      a fit may estimate, including parameters of the drives. A slider goes from 0 to twice the
+      value of its parameter.
 
     **Returns:** the path of the page.
 
-    **Raises:** `ValueError` for a batch of runs, a run in 32 bits, a run that did not reach its
-    end, or a machine whose code is too long for a page; `KeyError` for a path that the machine does
-    not have; `OSError` with one sentence if the page cannot be written.
+    **Raises:** `ValueError` for a batch, for a simulation in 32 bits or without its end, or for a
+    machine whose code is too long for a page; `KeyError` for a path that the machine does not have;
+    `OSError` with one sentence if the page cannot be written.
 
     >>> import frictax as fx, numpy as np, tempfile
     >>> block = fx.Mechanism(
@@ -85,8 +86,8 @@ def write_what_if(
 
 
 def samples_with_drives(ts: np.ndarray, drives: Iterable[Sampled]) -> np.ndarray:
-    """Return the times of a run and of the samples of its drives, at which steps end too. Times
-    that differ by rounding are one time.
+    """Return the times of a simulation and of the samples of its drives, where steps end. Times
+    that differ only by rounding are merged.
     """
     rounding, grid = 1e-9 * (ts[-1] - ts[0]), ts
     for signal in drives:
@@ -113,7 +114,7 @@ def what_if_text(
     }
     ts, outputs = np.asarray(run.ts), default_outputs(machine)
     grid = samples_with_drives(ts, list(drives.values()))
-    own = np.searchsorted(grid, ts)  # the samples of the run in the grid
+    own = np.searchsorted(grid, ts)  # index of each sample of the simulation in `grid`
     seen = np.full((len(outputs), grid.size), np.nan)
     for row, name in zip(seen, outputs, strict=True):
         part, _, variable = name.rpartition(".")
@@ -149,7 +150,7 @@ def what_if_text(
     except CannotBeWritten as reason:
         raise ValueError(f"A page cannot simulate this machine: {reason}") from None
     moves, changes, panels = list[dict[str, Any]](), list[dict[str, Any]](), list[Panel]()
-    # The screen shows the lowest and the highest sample of each curve in each of 400 bins.
+    # The page draws the lowest and the highest sample of each curve in each of 400 bins.
     kept = [np.array([0, ts.size - 1])]
     for rows in np.array_split(np.arange(ts.size), 400):
         kept += [rows[[np.argmin(y[rows]), np.argmax(y[rows])]] for y in seen[:, own] if rows.size]
@@ -222,7 +223,7 @@ def _rows(
         domain, unit = p.declaration.domain, unit_for(p).removeprefix("1")
         for name, value in zip(_entries(p), np.ravel(p.value).tolist(), strict=True):
             size, low, high = abs(value) or 1.0, domain.bound(), domain.upper()
-            # A slider ends a little before a bound, because many machines do not run there.
+            # A slider ends a little before a bound, where many machines cannot be simulated.
             lower = max(-size, 0.98 * (low - value))
             upper = min(size, 0.98 * (high - value))
             step = max(-lower, upper) / Sliders.steps

@@ -1,1 +1,1 @@
-"""A machine as source code: C, JavaScript and structured text, by one emitter."""
+"""Export of a machine as source code in C, JavaScript or structured text."""

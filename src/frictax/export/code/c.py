@@ -1,4 +1,4 @@
-"""C99: functions of `double`, without allocation."""
+"""Printer of C99 code, which does not allocate memory."""
 
 import math
 import re
@@ -28,8 +28,8 @@ static FX_MAYBE inline REAL fx_sign(REAL a) { return (REAL)((a > 0) - (a < 0)); 
 
 
 class C(Language):
-    """C99. `public`: names of the functions that other files may call; `real`: "double" or
-    "float".
+    """Printer of C99. `public`: names of the functions that other files may call; `real`: the type
+    of real numbers, "double" or "float".
     """
 
     name = "C"
@@ -54,7 +54,7 @@ class C(Language):
             self.functions = {k: named.sub(r"\g<0>f", v) for k, v in self.functions.items()}
 
     def head(self, body: str) -> str:
-        """Return what comes before `body`: include lines and helper functions that it calls."""
+        """Return the include lines, and the helper functions that `body` calls."""
         lines = HEAD.replace("REAL", self.types[REAL]).splitlines()
         called = [re.search(r"(fx_\w+)\(", line) for line in lines]
         used = [name is None or name[0] in body for name in called]
@@ -112,7 +112,6 @@ class C(Language):
                 self.name_constant(variable, f"{letter}_{self.calls}[{i}]")
 
     def signature(self, function: Function) -> str:
-        """Return the head of a function."""
         given = [
             f"const {self.types[x.kind]} *{x.name}"
             if isinstance(x, Array)

@@ -1,4 +1,4 @@
-"""The friction of a contact as a function for a drive's controller."""
+"""Friction compensation: the friction of a contact as code for the controller of a drive."""
 
 import re
 from typing import Any
@@ -32,23 +32,25 @@ def to_feedforward(
     still: float = 1e-3,
     rate: float | None = None,
 ) -> str:
-    """Return the friction of a contact as a function in single precision that a controller adds to
-    its force in each cycle.
+    """Return code that computes the friction of a contact in single precision. A controller adds
+    this friction to its force in each cycle.
 
     The force has the sign of the commanded speed and the magnitude of the law at that speed. While
-    the axis is at rest, the force is at least the breakaway force. It changes by at most `rate`*dt
-    from its `last` value, so that it does not jump when the command changes its sign.
+    the axis is at rest, the force is at least the breakaway force. The force changes by at most
+    `rate`*dt from its `last` value, so that it does not jump when the commanded speed changes its
+    sign.
 
     **Arguments:**
 
-    - `source`: a contact such as `SupportFriction`, or a fit of a machine or of a sweep, whose
-      intervals are then in the comment; `name`: the contact of the machine, needed if it has
-      several. A constant force in addition to the friction, such as the offset of a sweep, is left
-      out.
+    - `source`: a contact such as `SupportFriction`, or a fit of a machine or of a sweep; the
+      comment in the code then states the intervals of the fit. `name`: the contact, required if the
+      machine has several. A constant force in addition to the friction, such as the offset of a
+      sweep, is left out.
     - `language`: "c" for C99, "st" for structured text of IEC 61131-3, "javascript", which computes
       in double precision.
     - `still`: the speed [m/s or rad/s] below which the axis counts as at rest.
-    - `rate`: the largest change of the force [N/s or N.m/s]; by default breakaway in 10 ms.
+    - `rate`: the largest rate of change of the force [N/s or N.m/s]; by default the breakaway force
+      in 10 ms.
 
     **Raises:** `ValueError` for another language, a contact with a normal force, or numbers that
     are not positive; `KeyError` for a contact that the fit does not have.
@@ -87,7 +89,7 @@ def to_feedforward(
 
 
 def _single(values: np.ndarray) -> list[float]:
-    """Return numbers with the nine digits that single precision can have."""
+    """Round to nine digits, which is enough to identify any number in single precision."""
     return [float(f"{x:.9g}") for x in values]
 
 
@@ -157,7 +159,7 @@ def _javascript(program: Program, values: np.ndarray, comment: list[str]) -> str
 
 
 def _contact_of(source: Any, name: str | None) -> tuple[Any, dict[str, tuple[float, float]]]:
-    """Return the contact and the intervals of its fitted numbers."""
+    """Return the contact and the intervals of its fitted parameters by name."""
     contact, of = source, ""
     if isinstance(source, FitResult) and source.of_sweep:
         steady, turns = as_steady(source.model), source.sweep.rotational
@@ -199,7 +201,7 @@ def _comment(
     limits: tuple[float, float],
     intervals: dict[str, tuple[float, float]],
 ) -> list[str]:
-    """Return the lines at the top: each number with its unit and interval."""
+    """Return the comment at the top of the code: each number with its unit and interval."""
     turns = bool(getattr(type(contact), "rotational", False))
     speed, force = ("rad/s", "N.m") if turns else ("m/s", "N")
     lines = [f"Friction of a {type(contact).__name__}, written by frictax {frictax.__version__}."]

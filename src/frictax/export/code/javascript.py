@@ -1,4 +1,4 @@
-"""JavaScript for a page: names are short, and each function writes its results into arrays."""
+"""Printer of JavaScript for a page: names are short, and functions write results into arrays."""
 
 import re
 from collections.abc import Sequence
@@ -93,8 +93,8 @@ class JavaScript(Language):
         short: dict[str, str] = {}
 
         def rename(match: Any) -> str:
-            """Give a variable a name of one or two letters. p, t and y are arguments, and a name of
-            two letters could be a word of the language.
+            """Return a short name. A `$` prevents confusion with the arguments p, t and y and with
+            words of the language.
             """
             letters, k = "", len(short)
             while k >= 0:

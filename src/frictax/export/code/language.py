@@ -1,4 +1,4 @@
-"""The part that all languages share: expressions with their brackets, and statements."""
+"""Base class of the printers of C, JavaScript and structured text: expressions and statements."""
 
 import abc
 import math
@@ -38,18 +38,18 @@ Text = tuple[str, int]  # an expression and its precedence
 
 
 def call_formats(form: str, names: str, arguments: int = 1) -> dict[str, str]:
-    """Return the formats of calls, by operation; `names`: operations and functions."""
+    """Return a call format for each name in `names`; `form` is the form of the function's name."""
     given = ", ".join(["{}"] * arguments)
     return {name: f"{form.format(name)}({given})" for name in names.split()}
 
 
 class Language(abc.ABC):
-    """A printer of the functions of a `Program`. A subclass defines the form of statements."""
+    """A printer of the functions of a `Program`; a subclass defines the form of statements."""
 
     name: ClassVar[str]
     types: dict[str, str]
-    signs: ClassVar[dict[str, str]] = {}  # signs that differ from those of C
-    functions: dict[str, str]  # format of the arguments of each operation
+    signs: ClassVar[dict[str, str]] = {}  # operators that differ from those of C
+    functions: dict[str, str]  # format of the call for each operation
     # The following fields are formats of statements.
     let: ClassVar[str]
     change: ClassVar[str]
@@ -58,7 +58,7 @@ class Language(abc.ABC):
     count: ClassVar[tuple[str, str]]
     leave: ClassVar[str]
     indent = "  "
-    longest = 110  # [characters] a longer expression becomes a constant with a name
+    longest = 110  # [characters] a longer expression is assigned to a named constant
 
     def print(self, program: Program) -> str:
         """Return the text of all functions. Of equal functions only the first is written."""
@@ -95,7 +95,7 @@ class Language(abc.ABC):
         return self.atom(x)[0]
 
     def above(self, x: Any, least: int) -> str:
-        """Return an expression, in brackets unless its precedence is above `least`."""
+        """Return the text of an expression, in brackets unless its precedence is above `least`."""
         text, binding = self.atom(x)
         return text if binding > least else f"({text})"
 
@@ -115,7 +115,7 @@ class Language(abc.ABC):
                 f"{self.name} has no function for `{operation}`. Write the machine without it."
             )
         sign, binding = SIGNS[operation]
-        # Compilers ask for brackets around `and` inside `or`, and around `<` inside `==`.
+        # Compilers warn if `and` inside `or`, or `<` inside `==`, is not in brackets.
         inside = {EQUALITY: ORDER, OR: AND}.get(binding, binding)
         is_chain = inside == binding and binding != ORDER
         left, right = self.above(arguments[0], inside - is_chain), self.above(arguments[1], inside)
@@ -127,7 +127,7 @@ class Language(abc.ABC):
 
     @abc.abstractmethod
     def special(self, operation: str, arguments: Sequence[Any], kind: str) -> Text | None:
-        """Return the text of an operation without sign or format; None for other operations."""
+        """Return the text of an operation without a sign or a call format; otherwise None."""
 
     # The following methods write statements.
 
@@ -142,9 +142,7 @@ class Language(abc.ABC):
         """Write a function around the lines of its body."""
 
     def results(self, function: Function) -> list[tuple[Atom, str, int]]:
-        """Return the outputs that a function passes back. Each has the name of its array ("o" for
-        real numbers, "k" for others) and its index in that array.
-        """
+        """Return each result, its array ("o" for reals, "k" for others) and its index in it."""
         count, out = {"o": 0, "k": 0}, []
         for i in function.returned:
             letter = "o" if function.outputs[i].kind == REAL else "k"
@@ -153,13 +151,13 @@ class Language(abc.ABC):
         return out
 
     def result_arrays(self, function: Function) -> dict[str, tuple[str, int]]:
-        """Return the kind and size of the arrays "o" and "k" of results, without empty ones."""
+        """Return the kind and size of the result arrays "o" and "k", unless they are empty."""
         letters = [letter for _, letter, _ in self.results(function)]
         kinds = {"o": REAL, "k": "whole"}
         return {x: (kinds[x], letters.count(x)) for x in "ok" if x in letters}
 
     def _function(self, function: Function) -> None:
-        # `uses` contains, for each variable, the block and the statement of each read.
+        # `uses` lists, for each variable, the block and the statement of each use of the variable.
         uses: dict[int, list[tuple[int, Any]]] = {}
 
         def read(block: list[Statement]) -> None:
@@ -176,7 +174,7 @@ class Language(abc.ABC):
         self.changing: list[Any] = list(dict.fromkeys(changes))
         self.constants: list[Variable] = []
         self.inlined: dict[int, Text] = {}
-        moved = set(map(id, self.changing))  # variables that change, and expressions that read them
+        moved = set(map(id, self.changing))  # changing variables and expressions of them
 
         def is_inlined(let: Let, block: list[Statement], text: str) -> bool:
             users, is_moved = (

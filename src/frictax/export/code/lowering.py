@@ -1,7 +1,7 @@
-"""A program of JAX (a jaxpr) as scalar statements.
+"""Translation of a JAX program (a jaxpr) into scalar statements.
 
-A value of JAX is a numpy array of atoms here (dtype object). Therefore numpy does the operations
-that only move entries. Jitted calls with the names in `Program.outlined` stay functions.
+A JAX array becomes a numpy array (dtype object) of scalar atoms. Therefore numpy can do the
+operations that only move entries. Jitted calls with the names in `Program.outlined` stay functions.
 """
 
 import functools
@@ -47,16 +47,16 @@ UNCHANGED = (
     "stop_gradient copy copy_p optimization_barrier device_put reduce_precision nondifferentiable"
     " unvmap_any unvmap_all name sharding_constraint"
 ).split()
-BODIES = "jaxpr call_jaxpr call fun_jaxpr".split()  # parameters that contain a called jaxpr
+BODIES = "jaxpr call_jaxpr call fun_jaxpr".split()  # parameters that contain a jaxpr
 FOLDS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
-MOST_CARRIED = 4000  # most numbers that a loop may carry; more would make megabytes of code
-UNROLLED = 32  # most turns of a loop over rows, each of which is written out
-CHOSEN = 3  # most entries that are selected by conditions; a longer array is indexed
+MOST_CARRIED = 4000  # most numbers that a loop may update; more make megabytes of code
+UNROLLED = 32  # most iterations of a loop over rows, which is unrolled
+CHOSEN = 3  # most entries for a selection by conditions; a longer array is indexed
 ZERO, ONE, TRUE = Literal(0, WHOLE), Literal(1.0, REAL), Literal(True, TRUTH)
 
 
 class CannotBeWritten(ValueError):
-    """A machine has an operation that the code cannot contain."""
+    """Error for an operation of a machine that the code cannot express."""
 
 
 def kind_of(x: Any) -> str:
@@ -74,7 +74,7 @@ def array_of(atoms: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
 
 
 def each(function: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
-    """Apply a function entry by entry; arrays are broadcast like those of numpy."""
+    """Apply a function entry by entry; arrays are broadcast by the rules of numpy."""
     spread = np.broadcast_arrays(*arrays)
     rows = zip(*(a.reshape(-1) for a in spread), strict=True)
     return array_of([function(*atoms) for atoms in rows], spread[0].shape)
@@ -90,10 +90,12 @@ def whole_number(value: Any) -> Literal:
 
 
 class Program:
-    """All functions of one machine.
+    """All functions of the code of one machine.
 
-    - `outlined`: names of jitted functions that stay functions. Other literals or arrays in the
-      arguments give another function. `shared`: names whose function takes literals as arguments.
+    - `outlined`: names of jitted functions that stay functions. A call with other literals or
+      arrays makes another function.
+    - `shared`: names of jitted functions with literals as arguments, so that all such calls use one
+      function.
     """
 
     def __init__(self, outlined: Sequence[str] = (), shared: Sequence[str] = ()) -> None:
@@ -101,7 +103,7 @@ class Program:
         self.tables: list[Array] = []
         self.outlined, self.shared = {*outlined, *shared}, set(shared)
         self._made: dict[Any, Function] = {}
-        self._kept: list[Any] = []  # keeps jaxprs alive whose `id` is a key
+        self._kept: list[Any] = []  # keeps jaxprs alive, so that an `id` is unique
 
     def table(self, values: Sequence[Any], kind: str) -> Array:
         """Return a constant array with these values."""
@@ -122,9 +124,9 @@ class Program:
     ) -> None:
         """Add a function by tracing it.
 
-        `arrays`: the arguments whose entries are read where they are needed; `copied`: arrays whose
-        entries are copied to variables at the start. The entries of all other arguments are passed
-        one by one.
+        `arrays`: arguments passed as arrays; `copied`: arguments passed as arrays whose entries are
+        copied to variables at the start. All other arguments are passed as one scalar for each
+        entry.
         """
         closed = jax.make_jaxpr(function)(*arguments.values())
         made, lowering = Function(name), Lowering(self, inlines=True)
@@ -156,8 +158,8 @@ class Program:
         self.functions.append(made)
 
     def outline(self, name: str, closed: Any, values: Sequence[np.ndarray]) -> Any:
-        """Return the function of a jitted call and its arguments. Literals and entries of arrays
-        are written in the function; a shared function gets literals as arguments.
+        """Return the function of a jitted call, and the arguments of the call. Literals and entries
+        of arrays are written into the function, but a shared function gets literals as arguments.
         """
         atoms = [atom for value in values for atom in value.reshape(-1)]
         bound = Entry if name in self.shared else Entry | Literal
@@ -183,7 +185,7 @@ class Program:
         return made, [*(x for x in made.inputs if isinstance(x, Array)), *passed]
 
     def keep_called(self, roots: Sequence[str]) -> None:
-        """Remove functions that the `roots` do not call; order each after those that it calls."""
+        """Remove functions that `roots` do not call; sort the others so that callees come first."""
         kept: dict[Function, None] = {}
 
         def add(function: Function) -> None:
@@ -198,8 +200,8 @@ class Program:
 
 
 class Lowering:
-    """The statements of one function; `inlines`: whether the functions that it calls are written
-    out inside, except the shared ones.
+    """The statements of one function. `inlines`: whether the bodies of called functions are copied
+    into it, except those of shared functions.
     """
 
     def __init__(self, program: Program, inlines: bool = False) -> None:
@@ -224,7 +226,6 @@ class Lowering:
         )
 
     def equation(self, eqn: Any, values: list[np.ndarray]) -> list[np.ndarray]:
-        """Return the results of one equation."""
         name, params = eqn.primitive.name, eqn.params
         if name in UNCHANGED:
             return values[:1]
@@ -263,7 +264,7 @@ class Lowering:
             for x, end in zip(eqn.outvars, ends, strict=True)
         ]
 
-    # The following methods use entries whose index is known only in a run.
+    # The following methods use entries whose index is known only when the code runs.
 
     def entry(self, value: np.ndarray, index: Any) -> Atom:
         """Return the entry of `value` at an index in C order."""
@@ -307,7 +308,7 @@ class Lowering:
         )
 
     def offset(self, shape: Sequence[int], indices: dict[int, Any]) -> Any:
-        """Return the C-order index of the entry at the `indices` of some axes."""
+        """Return an entry's index in C order; `indices` by axis, 0 for an axis without one."""
         out: Any = ZERO
         for axis, index in indices.items():
             step = self.let("mul", whole_number(math.prod(shape[axis + 1 :])), index)
@@ -315,7 +316,7 @@ class Lowering:
         return out
 
     def put(self, items: np.ndarray, index: Any, change: Callable[[Any], Any], fits: Any) -> None:
-        """Change the entry of `items` at an index, if it `fits`."""
+        """Change the entry of `items` at `index` if the condition `fits` is true."""
         for i in range(items.size):
             here = self.let("and", fits, self.let("eq", index, whole_number(i)))
             items[i] = self.let("select", here, change(items[i]), items[i])
@@ -323,7 +324,7 @@ class Lowering:
     # The following methods write loops and branches.
 
     def variables(self, like: Sequence[Any]) -> list[np.ndarray]:
-        """Return variables for values with these shapes."""
+        """Return new variables for values with the shapes and kinds of `like`."""
         return [
             array_of(
                 [Variable(self.b.name("m"), kind_of(x)) for _ in range(x.aval.size)], x.aval.shape
@@ -339,8 +340,8 @@ class Lowering:
             if place is not atom
         ]
         changed = {id(place) for place, _ in pairs}
-        # All variables change at the end of a turn. A variable that another one reads is copied
-        # first.
+        # At the end of an iteration all variables change at once. A variable that is the new value
+        # of another variable is copied first.
         atoms = [self.b.copy(x) if late and id(x) in changed else x for _, x in pairs]
         for (place, _), atom in zip(pairs, atoms, strict=True):
             self.b.append(Set(place, atom, late))
@@ -435,7 +436,7 @@ def _broadcast(low, eqn, values, *, shape, broadcast_dimensions, **_) -> np.ndar
 
 
 def _move(low, eqn, values, **params) -> list[np.ndarray]:
-    """Apply a rare operation that moves entries: JAX moves their indices."""
+    """Apply any other operation that only moves entries: JAX moves the indices of the entries."""
     ends = np.cumsum([value.size for value in values])
     numbers = [
         np.arange(end - v.size, end).reshape(v.shape) for v, end in zip(values, ends, strict=True)
@@ -478,7 +479,7 @@ def _reduce(low: Lowering, eqn: Any, values: list[np.ndarray], *, axes, **_) -> 
 
 
 def _position(low: Lowering, eqn: Any, values: list[np.ndarray], *, axes, **_) -> np.ndarray:
-    """Write argmax or argmin: the first of equal entries is taken, and NaN wins."""
+    """Write argmax or argmin. The first of equal entries is taken, and NaN precedes all numbers."""
     let, is_most = low.let, eqn.primitive.name == "argmax"
     rows = np.moveaxis(values[0], axes[0], -1)
 
@@ -519,11 +520,11 @@ def _dot(low, eqn, values, *, dimension_numbers, **_) -> np.ndarray:
     return array_of(entries, eqn.outvars[0].aval.shape)
 
 
-# The following functions read and write entries whose index is known only in a run.
+# The following functions use entries whose index is known only when the code runs.
 
 
 def _place(low: Lowering, whole_shape: Any, part_shape: Any, starts: Any) -> list[Any]:
-    """Return the C-order indices of the entries of a part that begins at `starts`."""
+    """Return the indices in C order of the entries of a sub-array that begins at `starts`."""
     free = {
         k: low.clip(start[()], n - m)
         for k, (start, n, m) in enumerate(zip(starts, whole_shape, part_shape, strict=True))

@@ -1,4 +1,4 @@
-"""The functions of a machine that the code contains: its start, its step, and its outputs."""
+"""The functions of a machine in exported code: its initial state, its step, and its outputs."""
 
 import dataclasses
 import functools
@@ -41,18 +41,18 @@ from .lowering import Program
 
 METHODS = "flow guard jump deadline tick longest_step implicit_step sound safe_step".split()
 MOST_STEPS = 64  # most steps between two samples; a machine that needs more needs closer samples
-SHARPER = 100.0  # allowed error/tolerance, and tolerance/tolerance of the reference run
-WORST = 1e-3  # [range of a state] largest error of a run that is exported
+SHARPER = 100.0  # allowed error / tolerance; also tolerance / tolerance of the reference
+WORST = 1e-3  # [range of a state] largest error with which a machine is exported
 HOLDS = ("held", "linear")
 INSTRUMENT = "gain offset drift delay".split()  # order of the numbers of an instrument in `p`
 LISTED = 32  # [entries] largest array whose entries have names
-LONG_AGO = -1e30  # [s] time of the only value of a held input
+LONG_AGO = -1e30  # [s] time of the only value of a held input, before all samples
 
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """A number of the machine that the code keeps in its vector `p`. `listed`: whether the code
-    lists it by name, which is false for entries of long tables.
+    """A number of the machine that is an entry of the vector `p` of the code. `listed`: whether the
+    code lists the number by name; false for entries of long tables.
     """
 
     name: str
@@ -64,9 +64,7 @@ class Number:
 
 
 class NumberTree:
-    """A machine or a part as a vector of numbers: its parameters and all other real numbers in it,
-    in `numbers`.
-    """
+    """A machine or part as a vector of all its real numbers (`numbers`), not only parameters."""
 
     def __init__(self, model: Any) -> None:
         leaves, self._structure = jax.tree_util.tree_flatten_with_path(model)
@@ -93,7 +91,7 @@ class NumberTree:
                 self.numbers.append(dataclasses.replace(number, listed=is_listed))
 
     def with_numbers(self, p: Any) -> Any:
-        """Return the model with the numbers `p`."""
+        """Return the model with its numbers replaced by `p`."""
         leaves = [
             leaf if first is None else p[first : first + leaf.size].reshape(leaf.shape)
             for leaf, first in zip(self._leaves, self._first, strict=True)
@@ -102,24 +100,23 @@ class NumberTree:
 
     @property
     def values(self) -> jax.Array:
-        """The numbers of the model as it was given."""
+        """The numbers of the original model."""
         return jnp.asarray([number.value for number in self.numbers])
 
 
 class MachineCode:
-    """A machine whose numbers are one vector `p`.
+    """A machine for export, with all its real numbers in one vector `p`.
 
-    - `numbers`: the entries of `p`, as `Number`: its parameters, and the numbers of its drives and
-      instruments.
-    - `outputs`: names and units of the variables that the code returns, as their sensors show them.
-    - `inputs`: for each input of the caller "held" or "linear", and the indices in `p` of its first
-      time and of its first value.
-    - `instruments`: for each channel, such as "outputs.mass.s", the index in `p` of its gain, which
-      offset, drift and delay follow. `delayed`: the channels whose delay is not 0.
-    - `substeps`: steps from one sample to the next; `error`: largest difference of their states
-      from an accurate run, relative to the range of each state.
+    - `numbers`: the entries of `p`: parameters, and numbers of drives and instruments.
+    - `outputs`: names and units of the variables that the code returns, after their sensors.
+    - `inputs`: for each input that the caller gives: "held" or "linear", and the indices in `p` of
+      its first time and of its first value.
+    - `instruments`: for each channel, such as "outputs.mass.s", the index in `p` of its gain;
+      offset, drift and delay are the next entries. `delayed`: the channels whose delay is not 0.
+    - `substeps`: steps from one sample to the next; `error`: largest difference of the states from
+      a reference simulation, relative to the range of each state.
     - `ts`: times of the samples [s]; `first`: the first time; `ranges`: range of each state in the
-      accurate run; `states`, `modes`: number of entries of state and mode.
+      reference simulation; `states`, `modes`: number of states and of modes.
     """
 
     def __init__(
@@ -182,7 +179,6 @@ class MachineCode:
         return jnp.asarray([number.value for number in self.numbers])
 
     def system(self, p: Any, named: bool = False) -> AbstractHybridSystem:
-        """Return the machine with the numbers `p`."""
         return _system(self.tree.with_numbers(p), named)
 
     def start(self, p: Any, t: Any) -> tuple[Any, Any]:
@@ -196,8 +192,8 @@ class MachineCode:
         return take_one_step(system, self.options, t, t_end, y, mode)
 
     def read(self, p: Any, t: Any, y: Any, mode: Any) -> list[Any]:
-        """Return the outputs at time `t`, as their sensors show them. If a sensor has a delay, the
-        caller must add its delay and drift, because they need other times.
+        """Return the outputs at time `t`, as their sensors show them. For a sensor with a delay,
+        the caller must apply delay and drift, which need outputs at other times.
         """
         system = self.system(p, named=True)
         shown = list[Any]()
@@ -213,7 +209,7 @@ class MachineCode:
 
     @functools.cached_property
     def program(self) -> Program:
-        """The functions `fx_start`, `fx_step` and `fx_outputs` with what they call."""
+        """The functions `fx_start`, `fx_step`, `fx_outputs` and all functions that they call."""
         program = Program(METHODS, shared=["step_with_events"])
         t, y = jnp.asarray(0.0), jnp.zeros(self.states)
         moment = {"p": self.p, "t": t, "y": y, "mode": jnp.zeros(self.modes, jnp.int32)}
@@ -233,7 +229,6 @@ def _system(machine: Any, named: bool = False) -> AbstractHybridSystem:
 
 
 def _check(engine: Any, inputs: Any, outputs: Any) -> None:
-    """Raise `ValueError` for options of an export that are not valid."""
     if not isinstance(engine, OnSamples):
         raise ValueError(
             "`engine` must be an `OnSamples`, whose steps the code takes, got"
@@ -254,7 +249,7 @@ def _check(engine: Any, inputs: Any, outputs: Any) -> None:
 
 
 def _check_outputs(machine: Any, first: float, names: Sequence[str]) -> None:
-    """Raise `UnknownName` unless all names are variables of the machine; `first`: its start [s]."""
+    """Raise `UnknownName` unless all `names` are variables of the machine at time `first` [s]."""
     known = variable_names(_system(machine, named=True), jnp.asarray(first))
     for name in names:
         if name not in known:
@@ -265,8 +260,8 @@ def _check_outputs(machine: Any, first: float, names: Sequence[str]) -> None:
 
 
 class _Source(NamedTuple):
-    """The machine to export and its times [s]; for a fit also instruments by channel and intervals
-    by path.
+    """The machine to export and its sample times [s]. For a fit, also the instrument of each
+    channel, and the interval of each parameter by path.
     """
 
     machine: Any
@@ -314,7 +309,6 @@ def _fields(instrument: Instrument) -> list[float]:
 
 
 def _numbers_of(channel: str, instrument: Instrument, unit: str) -> list[Number]:
-    """Return gain, offset, drift and delay of an instrument."""
     units = "1", unit, f"{unit}/s" if unit else "", "s"
     rows = zip(INSTRUMENT, units, _fields(instrument), strict=True)
     return [Number(f"{channel}.{name}", unit, value) for name, unit, value in rows]
@@ -344,8 +338,9 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
 
 
 def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, np.ndarray]:
-    """Return the smallest number of equal steps per sample whose run is near an accurate one. Also
-    return their largest difference, relative to the range of a state, and these ranges.
+    """Find the smallest number of equal steps per sample that keeps a simulation close to a
+    reference simulation. Return this number, the largest difference relative to the range of a
+    state, and the ranges.
     """
     tolerance = float(engine.tolerance or OnSamples().tolerance or 0.0)
     allowed, last = SHARPER * tolerance, ts.size - 1
@@ -373,7 +368,7 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, 
     def distance(substeps: int) -> float:
         if substeps == engine.substeps:
             ys = np.asarray(run(ts, tolerance=None, substeps=substeps).ys)
-        else:  # Times after the last sample let one program serve all step numbers.
+        else:  # With extra times, one compiled program simulates any number of steps.
             at = np.arange(last * MOST_STEPS + 1) / substeps
             beyond = np.maximum(at - last, 0.0) * (ts[-1] - ts[-2])
             times = np.interp(at, np.arange(last + 1), ts) + beyond

@@ -1,7 +1,7 @@
-"""Scalar statements: the form of a program between JAX and a programming language.
+"""Scalar statements, the intermediate form between a JAX program and a programming language.
 
 A `Builder` folds constants and shares equal subexpressions while it appends statements.
-`live_statements` removes what no output needs.
+`live_statements` removes statements that no output needs.
 """
 
 import collections
@@ -39,7 +39,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of an array that does not change."""
+    """An entry of an array that the function does not change."""
 
     array: Array
     index: int
@@ -55,7 +55,7 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """A number that the code computes, once or in each turn of a loop."""
+    """A number that the code computes, once or in each iteration of a loop."""
 
     name: str
     kind: str
@@ -70,7 +70,7 @@ Atom = Literal | Entry | Variable
 
 @dataclass(eq=False)
 class Statement:
-    """A statement, with the atoms that it reads, the places that it writes, and its blocks."""
+    """A statement: atoms that it reads, variables and arrays that it writes, and inner blocks."""
 
     reads: list[Any] = field(default_factory=list)
     writes: list[Any] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Let(Statement):
 
 
 class Set(Statement):
-    """A statement that gives a variable a new value; `late`: at the end of a turn of a loop."""
+    """The statement variable = value; `late`: whether it is done at the end of an iteration."""
 
     def __init__(self, variable: Variable, value: Atom, late: bool = False) -> None:
         super().__init__([value], [variable])
@@ -119,7 +119,7 @@ class Break(Statement):
 
 
 class Call(Statement):
-    """A call of a function. Its results are written to variables; None: a result is not read."""
+    """A call of a function; a result is written to a variable, or is None if nothing reads it."""
 
     def __init__(self, function: "Function", arguments: list[Any], results: list[Any]) -> None:
         super().__init__(arguments, results)
@@ -128,8 +128,8 @@ class Call(Statement):
 
 @dataclass(eq=False)
 class Function:
-    """A function of the code. `returned`: indices of the outputs that a call passes back. The other
-    outputs are literals or arguments.
+    """A function of the code. `returned`: indices of the outputs that a call passes back. All other
+    outputs are literals or arguments, which the caller knows.
     """
 
     name: str
@@ -156,7 +156,7 @@ class Builder:
         self.blocks: list[list[Statement]] = [[]]
         self._known: list[dict[Any, Any]] = [{}]
         self._count = 0
-        self._made: dict[int, Let] = {}  # statement that defines a variable, by `id`
+        self._made: dict[int, Let] = {}  # statement that defines each variable, by `id`
 
     def name(self, letter: str = "v") -> str:
         self._count += 1
@@ -166,7 +166,7 @@ class Builder:
         self.blocks[-1].append(statement)
 
     def open(self) -> None:
-        """Begin a block inside the present one."""
+        """Begin a block inside the current block."""
         self.blocks.append([])
         self._known.append({})
 
@@ -175,7 +175,7 @@ class Builder:
         return self.blocks.pop()
 
     def recall(self, key: Any) -> Any:
-        """Return the value that `keep` stored under `key` in this block or around it, or None."""
+        """Return what `keep` stored under `key` in this block or a block around it, or None."""
         return next((known[key] for known in reversed(self._known) if key in known), None)
 
     def keep(self, key: Any, value: Any) -> Any:
@@ -183,7 +183,7 @@ class Builder:
         return value
 
     def let(self, operation: str, *arguments: Any) -> Any:
-        """Append an operation and return its result, or return an equal simpler atom."""
+        """Append an operation and return its result, or return an atom that equals the result."""
         if operation in ("gt", "ge"):
             operation, arguments = {"gt": "lt", "ge": "le"}[operation], arguments[::-1]
         if operation == "div" and arguments[0].kind == WHOLE:
@@ -200,7 +200,7 @@ class Builder:
         return simple or self._new(operation, arguments, kind)
 
     def _power(self, exponent: Atom) -> Sequence[Atom] | None:
-        """Return x and e if the exponent is e*log(x). For e = 1 no logarithm is needed."""
+        """Return x and e if `exponent` is e*log(x), so that its exponential is x to the power e."""
         product = self._made.get(id(exponent))
         if product is None or product.operation != "mul":
             return None
@@ -211,13 +211,12 @@ class Builder:
         return None
 
     def load(self, array: Array, index: Atom) -> Atom:
-        """Return an entry of an array."""
         if isinstance(index, Literal) and not array.local:
             return Entry(array, int(index.value))
         return self._new("load", (array, index), array.kind)
 
     def copy(self, atom: Variable) -> Atom:
-        """Return the present value of a variable that changes."""
+        """Return the current value of a variable that changes."""
         return self._new("copy", (atom,), atom.kind)
 
     def _new(self, operation: str, arguments: Sequence[Any], kind: str) -> Atom:
@@ -233,11 +232,11 @@ class Builder:
 
 
 def _simplify(operation: str, a: Sequence[Any], kind: str) -> Atom | None:
-    """Return the atom that an operation is equal to, if there is one."""
+    """Return an atom that equals the result of an operation, or None."""
     values = [x.value if isinstance(x, Literal) else None for x in a]
 
     def beside(value: Any) -> Any:
-        """Return the other one of two arguments if one is the number `value`."""
+        """Return one of two arguments if the other argument is the number `value`."""
         return a[1] if values[0] == value else a[0] if values[-1] == value else None
 
     if operation == "select":
@@ -277,7 +276,7 @@ def statements_of(block: Sequence[Statement]) -> Iterator[Statement]:
 
 
 def places(atoms: Iterable[Any]) -> set[int]:
-    """Return the identities of the variables and arrays in atoms."""
+    """Return the `id` of each variable and array in `atoms`."""
     return {id(x.array if isinstance(x, Entry) else x) for x in atoms if x is not None}
 
 

@@ -1,4 +1,4 @@
-"""Structured text of IEC 61131-3, for the controllers of machines."""
+"""Printer of structured text of IEC 61131-3, a language of industrial controllers."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar

@@ -49,8 +49,8 @@ SET_DELAYS
   return failure;
 }
 """
-# `fx_delay` overwrites a column. It begins at the last row if the delay is positive, otherwise at
-# the first, so that it reads only old values.
+# `fx_delay` overwrites a column of outputs. It begins at the last row if the delay is positive,
+# otherwise at the first row. Therefore it never reads a value that it has overwritten.
 C_DELAYS = """
 static double fx_late(int32_t n, const double *ts, const double *x, int32_t width, int32_t column,
                       double t) {
@@ -157,31 +157,32 @@ def to_c(
     inputs: Checked[Mapping[str, str] | None] = None,
     outputs: Sequence[str] | None = None,
 ) -> str:
-    """Return C99 that simulates a machine from sample to sample, with events located between
-    samples.
+    """Return C99 code that simulates a machine from sample to sample and locates events in between.
 
-    The code needs the C library alone and allocates nothing. `fx_run` simulates a whole record,
-    `fx_step` goes from one sample to the next. All numbers of the machine are in the vector `p`,
-    whose initial values are `fx_numbers`. `fx_parameters` lists index in `p`, name, unit, value,
-    and the interval of a fit as min and max.
+    The code needs the C standard library only, and does not allocate memory. `fx_run` simulates a
+    whole record, `fx_step` one interval between samples. All numbers of the machine are in the
+    vector `p`, whose initial values are `fx_numbers`. The table `fx_parameters` lists for each
+    number its index in `p`, name, unit and value. For a fitted number, min and max are the interval
+    of the fit.
 
     **Arguments:**
 
-    - `machine`: a `Mechanism`, an `AbstractHybridSystem`, or a fit. A fitted machine is driven as
-      in its first record, and its outputs are those that its sensors show. The intervals of its
-      parameters are `min` and `max` in the table.
+    - `machine`: a `Mechanism`, an `AbstractHybridSystem`, or a fit. A fitted machine has the inputs
+      of its first record, and its outputs are the values that its sensors show.
     - `ts`, shape (n,): times of the samples [s]; by default the times of the record, or of the
       longest measured drive.
     - `engine`: the method and its tolerance. The code takes equal steps without error control. The
-      number of steps per sample is as small as possible, up to 64. The states at `ts` must differ
-      from an accurate run by at most 100 times the tolerance, relative to the range of each state.
-      With 64 steps, up to 1e-3 is accepted. A comment states the difference.
-    - `inputs`: drives that the caller gives, such as ``{"drive.f": "held"}``, held from one sample
-      to the next, or ``"linear"`` between them. All other drives are part of the code.
+      number of steps per sample is the smallest with an allowed error, at most 64. The error is the
+      difference of the states at `ts` from a reference simulation, relative to the range of each
+      state. The allowed error is 100 times the tolerance, or 1e-3 with 64 steps. A comment in the
+      code states the error.
+    - `inputs`: drives whose values the caller gives, such as ``{"drive.f": "held"}``: ``"held"``
+      from one sample to the next, or ``"linear"`` between samples. All other drives are part of the
+      code.
     - `outputs`: names of variables; by default all positions, speeds and friction forces.
 
-    **Raises:** `ValueError` if the run ends before the last sample, differs by more than 1e-3 from
-    the accurate run, or needs an operation that C lacks.
+    **Raises:** `ValueError` if the simulation ends before the last sample, has an error above 1e-3,
+    or needs an operation that C does not have.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 1.0, 101)
@@ -257,7 +258,7 @@ def to_javascript(
     """Return JavaScript that simulates a machine from sample to sample: an object `fx_machine`.
 
     `fx_machine.parameters` lists index in `p`, name, unit, value, min and max of each number.
-    `fx_machine.outputs` lists name and unit of each column. ``fx_machine.run(fx_machine.start(),
+    `fx_machine.outputs` lists name and unit of each output. ``fx_machine.run(fx_machine.start(),
     ts, inputs)`` returns `outputs` (samples by columns), `events`, and `failure` (0: none).
     Arguments and errors are those of `to_c`.
 
@@ -305,10 +306,10 @@ def to_structured_text(
 ) -> str:
     """Return structured text of IEC 61131-3 that simulates a machine from sample to sample.
 
-    The function block `FX_Machine` takes one sample interval in each call. Its arguments are the
-    interval and the inputs. A linear input has a second argument: its value at the end of the
-    interval. The numbers of the machine are in `p`, which a program may change. Infinity and NaN
-    are 1.0E+300. Arguments and errors are those of `to_c`.
+    Each call of the function block `FX_Machine` simulates one interval between samples. Its
+    arguments are the length of the interval and the inputs. A linear input has a second argument:
+    its value at the end of the interval. The numbers of the machine are in `p`, which a program may
+    change. 1.0E+300 replaces infinity and NaN. Arguments and errors are those of `to_c`.
 
     **Example:** at `to_c`.
     """
@@ -367,7 +368,7 @@ def structured_text(code: MachineCode) -> str:
 
 
 def _fill(text: str, parts: Mapping[str, str]) -> str:
-    """Return a text with its words in capitals replaced."""
+    """Replace the words in capitals that are keys of `parts`."""
     return re.sub(r"\b[A-Z][A-Z_]+\b", lambda match: parts.get(match[0], match[0]), text)
 
 
@@ -390,7 +391,7 @@ def _place(code: MachineCode, name: str) -> int:
 
 
 def _acting(code: MachineCode, name: str, read: str, since: str) -> str:
-    """Return the text of an input as it acts on the machine; `since`: time since the start."""
+    """Return the text of an input after gain, offset and drift; `since`: time since the start."""
     if f"inputs.{name}" not in code.instruments:
         return read
     at = _place(code, name)
@@ -398,7 +399,6 @@ def _acting(code: MachineCode, name: str, read: str, since: str) -> str:
 
 
 def _delays(code: MachineCode, array: str, width: str) -> list[str]:
-    """Return the calls that delay the outputs of a whole run."""
     columns = {f"outputs.{name}": column for column, name in enumerate(code.outputs)}
     places = [(columns[c], code.instruments[c]) for c in code.delayed if c in columns]
     return [
@@ -410,7 +410,7 @@ def _delays(code: MachineCode, array: str, width: str) -> list[str]:
 def _set_inputs(
     code: MachineCode, times: tuple[str, str], values: Sequence[tuple[str, str]]
 ) -> list[tuple[int, str]]:
-    """Return indices in `p` and the texts that are assigned there before the step to a sample."""
+    """Return indices in `p` and the texts that are assigned to these entries before each step."""
     out: list[tuple[int, str]] = []
     for (how, time, value), now in zip(code.inputs.values(), values, strict=True):
         if how == "held":
@@ -421,7 +421,6 @@ def _set_inputs(
 
 
 def _comment(code: MachineCode) -> list[str]:
-    """Return the lines at the top of the code."""
     failures = [f"{i}: {text.partition('. ')[0].rstrip('.')}." for i, text in FAILURES.items()]
     steps = "one step" if code.substeps == 1 else f"{code.substeps} steps"
     return [

@@ -19,7 +19,7 @@ from frictax.parameters import parameters
 from ..code.machine import MachineCode, output_unit
 from ..modelica_text import identifier
 
-NOMINAL = 0.1  # [range of a state] nominal value; importers multiply their tolerance by it
+NOMINAL = 0.1  # [range of a state] nominal value; importers multiply it by their tolerance
 BASE = "kg m s A K mol cd rad".split()  # base units of FMI
 DERIVED = {"N": "kg m s-2", "J": "kg m2 s-2", "W": "kg m2 s-3", "V": "kg m2 s-3 A-1", "Hz": "s-1"}
 INSIDE = "unit start min max nominal derivative".split()  # attributes inside the type in FMI 2.0
@@ -51,7 +51,7 @@ def base_units(unit: str) -> dict[str, str]:
 
 
 class Description:
-    """The variables of a machine, in `rows` with the attributes of FMI 3.0.
+    """The variables of an FMU; `rows` contains their attributes of FMI 3.0.
 
     `at`: the first value reference of each kind of real variable, as in the C code; `outputs`:
     indices of the outputs that are not states; `nominals`: nominal values of the states; `step`:
@@ -133,7 +133,6 @@ class Description:
         self.rows.append({key: x for key, x in row.items() if x != ""})
 
     def xml(self, version: str, name: str, token: str) -> bytes:
-        """Return `modelDescription.xml`."""
         is_2, at, code = version == "2.0", self.at, self.code
         root = Xml.Element("fmiModelDescription", fmiVersion=version, modelName=name)
         root.set("guid" if is_2 else "instantiationToken", token)

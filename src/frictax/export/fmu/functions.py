@@ -1,6 +1,4 @@
-"""The C code of an FMU: functions of the machine, traced from frictax's own engine, and those of
-FMI.
-"""
+"""The C code of an FMU: functions of the machine, traced from the simulator, and those of FMI."""
 
 import json
 from pathlib import Path
@@ -20,8 +18,8 @@ from ..code.machine import LONG_AGO, METHODS, MachineCode
 from ..code.statements import REAL
 from .description import Description
 
-FAR = -LONG_AGO  # [s] end of the line segment of a linear input; a run never reaches this time
-EARLY = 1e-9  # [time] importers such as FMPy may stop this fraction before a time event
+FAR = -LONG_AGO  # [s] end of the straight line of a linear input; never reached by a simulation
+EARLY = 1e-9  # [time] FMPy and other importers may stop this fraction before a time event
 
 
 def fmu_source(code: MachineCode, description: Description) -> str:
@@ -51,9 +49,10 @@ def fmu_source(code: MachineCode, description: Description) -> str:
 def _trace(code: MachineCode, outputs: list[int]) -> Program:
     """Return the functions `fx_start`, `fx_event`, `fx_step`, `fx_now` and `fx_tangent`.
 
-    `u`: the inputs, then their slopes. `fx_event` handles all events at one time. `fx_now` returns
-    the rates, the outputs with the indices `outputs`, and the event functions. `fx_tangent` is the
-    directional derivative of rates and outputs within a mode.
+    `u`: the inputs, then their slopes. `fx_event` handles all events that occur at the same time.
+    `fx_now` returns the state derivatives, the outputs with the indices `outputs`, and the event
+    functions. `fx_tangent` is the directional derivative of state derivatives and outputs within a
+    mode.
     """
 
     def system(p: Any, t: Any, u: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`to_fmu`: a machine as a file of FMI, with sources and compiled for some platforms."""
+"""`to_fmu` writes a machine as an FMU: a file with C sources and compiled libraries."""
 
 import importlib.util
 import io
@@ -24,7 +24,7 @@ from .description import Description
 from .functions import fmu_source
 
 PLATFORMS = "x86_64-linux aarch64-linux x86_64-windows x86_64-darwin aarch64-darwin".split()
-# For each system: its folder in FMI 2.0 (x86_64), the suffix, and the name of the system in zig.
+# For each system: its folder in FMI 2.0 (x86_64), the suffix of a library, its name in zig.
 SYSTEMS = {
     "linux": ("linux64", ".so", "linux-gnu.2.17"),
     "windows": ("win64", ".dll", "windows-gnu"),
@@ -42,8 +42,6 @@ BUILD = """\
 
 
 class FmuOptions(TypedDict, total=False):
-    """The options of an FMU."""
-
     version: str
     name: str
     platforms: Sequence[str] | None
@@ -69,9 +67,9 @@ def to_fmu(
     """Write a machine as a functional mock-up unit (FMU) for co-simulation and model exchange.
 
     In co-simulation the FMU steps as `OnSamples` does. A communication step is divided into equal
-    steps, none longer than those between the samples `ts`, and the events inside are located. In
-    model exchange the importer integrates. The FMU provides rates, event functions of the mode as
-    event indicators, times of switches, and exact directional derivatives within a mode.
+    steps, at most as long as the steps between the samples `ts`. Events are located within the
+    steps. In model exchange the importer integrates. For this the FMU provides state derivatives,
+    event indicators, times of time events, and exact directional derivatives within a mode.
 
     The variables have the names of the Modelica library. Parameters are tunable. Start values, such
     as ``mass.s.start``, are fixed. The modes of contacts are discrete variables.
@@ -84,7 +82,7 @@ def to_fmu(
     - `version`: version of FMI, "2.0", which most tools import, or "3.0". `name`: the model's name.
     - `platforms`: platforms to compile for: x86_64-linux, aarch64-linux, x86_64-windows,
       x86_64-darwin, aarch64-darwin. By default all for which a compiler is found: cc, gcc or clang
-      for this machine, MinGW, or ziglang (``pip install frictax[fmu]``) for all. With (), the file
+      for this computer, MinGW, or ziglang (``pip install frictax[fmu]``) for all. With (), the file
       has the sources only.
     - `overwrite`: whether an existing file may be replaced.
 
@@ -144,7 +142,7 @@ def pack_fmu(
 
 
 def find_compilers(asked: Sequence[str] | None) -> dict[str, list[str]]:
-    """Return the command of a compiler for each platform."""
+    """Return the command of a compiler for each platform for which one is found."""
     cpu = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     here, has_zig = f"{cpu}-{platform.system().lower()}", importlib.util.find_spec("ziglang")
     found = dict[str, list[str]]()

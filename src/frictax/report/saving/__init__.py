@@ -1,3 +1,3 @@
-"""Fits and posteriors in files: numbers are kept bit for bit, and reading does not run code."""
+"""Fits and posteriors in files: numbers are exact, and reading a file does not run code."""
 
 from .fit_file import load_fit as load_fit, load_posterior as load_posterior

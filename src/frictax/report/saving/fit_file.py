@@ -32,7 +32,7 @@ FORMAT = 6
 _HEAD = "fit.json"
 _END = re.compile(rb"frictax, format (\d+), sha256 ([0-9a-f]{64})\Z")
 _READ_BY = {"FitResult": "load_fit", "Posterior": "load_posterior"}
-_LARGEST = 3e8  # [bytes] all arrays of a file, counted at each occurrence; they take 1 GB of memory
+_LARGEST = 3e8  # [bytes] default for `largest`; reading then takes at most 1 GB of memory
 
 
 def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -40,8 +40,8 @@ def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> 
 
     The file is a zip archive: `fit.json` and arrays that numpy reads (``np.load(path)``). The file
     contains the machine, the records, the estimates and their errors. It does not contain code,
-    only the names of classes and functions of the user. Therefore a file from an unknown source may
-    be opened.
+    only the names of classes and functions of the user. Therefore a file from an unknown source can
+    be opened safely.
 
     **Raises:** `FileExistsError` for an existing file, unless `overwrite`; `OSError` if the file
     cannot be written; `ValueError` for an object that cannot be stored. An existing file is
@@ -53,31 +53,31 @@ def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> 
 
 
 def save_posterior(drawn: Posterior, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the draws and their fit to one file like `FitResult.save`; read by `load_posterior`."""
+    """Write draws and their fit to a file for `load_posterior`; see `FitResult.save`."""
     return _write(drawn, path, overwrite)
 
 
 def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGEST) -> FitResult:
     """Read a fit that was written by `found.save(path)`, with all methods of a fit.
 
-    Estimates, errors, intervals and notices are those of the file. `predicted`, `profile`,
+    Estimates, errors, intervals and notices are read from the file. `predicted`, `profile`,
     `missing` and another `uncertainty` are computed by the installed version of frictax.
 
     Reading does not run code of the file. Your own classes and functions are found by name in
-    `known`. Then their predictions are compared with the residuals of the fit.
+    `known`. Residuals that are computed with them are compared with the residuals in the file.
 
     **Arguments:**
 
     - `known`: a list of your own classes and functions in the fit, or a machine that contains them.
       Functions without a name (``lambda``) are taken from the machine in their order.
-    - `largest`: allowed size of all arrays of the file [bytes]. Give more for a large fit of your
-      own.
+    - `largest`: allowed size of all arrays of the file [bytes]. Increase this limit for a large fit
+      of your own.
 
     **Raises:** `FileNotFoundError`, or `ValueError` with one sentence:
 
     - The file is not a fit file, is damaged, or has a newer format.
     - Code of your own is missing, or has changed since the fit was saved.
-    - Numbers have 32 bits.
+    - JAX is set to numbers of 32 bits.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -103,7 +103,6 @@ def load_posterior(
 
 
 def fit_bytes(thing: FitResult | Posterior) -> bytes:
-    """Return the bytes of the file of a fit or a posterior."""
     packed = Packed()
     inside = packed.pack(thing, "")
     own = [
@@ -124,7 +123,7 @@ def fit_bytes(thing: FitResult | Posterior) -> bytes:
 
 
 def _put(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    # The entry has no date, so the same fit gives the same bytes.
+    # Entries have no date, so that equal fits give equal bytes.
     entry = zipfile.ZipInfo(name)
     entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
     archive.writestr(entry, content)
@@ -155,7 +154,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
         raise ValueError(f"{path} holds a {is_a}: read it by `fx.{_READ_BY[is_a]}`.")
     thing, off = None, 0.0
     try:
-        # `own`: the code in `known` that the file needs; `lacking`: what `known` does not contain.
+        # `own`: code in `known` that the file needs; `lacking`: needed code that is not in `known`.
         left, own, lacking = own_code_of(known), [], []
         for need in head["own"]:
             kind_and_name = need["class"], need["name"]
@@ -166,7 +165,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
         if not lacking:
             unpacked = Unpacked(arrays, own, of_format < FORMAT, largest)
             thing, off = _restore(unpacked, head["thing"])
-    except Exception as why:  # The file was not written by `save`, and any error can occur.
+    except Exception as why:  # A file from elsewhere can cause any error.
         says = str(why) if isinstance(why, ValueError) else f"({type(why).__name__}: {why})"
         raise ValueError(
             f"{path}, written by frictax {head.get('frictax')}, cannot be read by"
@@ -180,7 +179,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
             f"{path} needs code that is not part of frictax: {names}. Pass it:"
             f" {_READ_BY[kind.__name__]}({str(path)!r}, known={hand})."
         )
-    # `off` [noise]: rms difference of the residuals computed with the user's code and those stored.
+    # `off`: rms difference of the stored residuals and those of the user's code, relative to noise.
     if not off <= 0.02:
         names = " or ".join(map(name_of, own))
         raise ValueError(
@@ -217,7 +216,7 @@ def _read_sealed(
                 for one in members
                 if one.filename != _HEAD
             }
-            # [bytes] Names and numbers of the largest fits take 1 MB.
+            # `fit.json` of the largest fits has 1 MB.
             head = json.loads(_content(archive, archive.getinfo(_HEAD), most=16_000_000))
         own = [
             {"name": str(n["name"]), "module": n["module"], "class": n["class"]}
@@ -232,7 +231,7 @@ def _read_sealed(
 
 
 class _TooLarge(ValueError):
-    """A file that needs more memory than allowed."""
+    """Error for a file that needs more memory than allowed."""
 
 
 def _check_size(path: Path, size: int | float, largest: int | float) -> None:
@@ -282,5 +281,5 @@ def _restore(unpacked: Unpacked, packed: Any) -> tuple[Any, float]:
         float(np.sqrt(np.mean(np.square(x))))
         for x in (np.concatenate(left) - found.full_residuals, np.concatenate(size))
     )
-    # The second term allows for rounding if a fit is exact.
+    # The second term of the divisor allows for rounding if a fit is exact.
     return thing, off / (found.noise_scale + 1e-4 * whole)

@@ -1,4 +1,4 @@
-"""Objects of a fit as JSON and arrays, and back without running code.
+"""Conversion of objects of a fit to JSON and arrays, and back without running code.
 
 A class of frictax or diffrax is written by its name. For the user's classes and functions only the
 names are written; the reader has to provide the objects.
@@ -43,15 +43,15 @@ _INSIDE: dict[str, Any] = {
 _ANSWERS = ("estimates", "tied", "covariance", "identifiability", "notices")
 _NUMBERS = "biufc"  # kinds of numpy types: bool, int, unsigned, float, complex
 _NO_DEFAULT = dataclasses.MISSING
-# The value of a field for files from before the field existed, if it differs from the present
-# default. Any other missing field of an old file gets its default, or None.
+# Values of fields that older files lack, if these differ from the current default. Any other
+# missing field gets its default, or None.
 BEFORE: dict[tuple[str, str], Any] = {
     ("OnSamples", "tolerance"): None,  # Steps had no error control.
     ("InverseDynamics", "at_samples"): True,  # The weak form was added later.
     ("Optax", "rounds"): 10,  # rounds of `steps` each
 }
 _hints = functools.cache(typing.get_type_hints)
-# Annotated type of a scalar -> the types of its values.
+# Maps the annotated type of a scalar to the types of its values.
 _FLAT = {
     bool: (bool, np.bool_),
     int: (int, np.integer),
@@ -85,10 +85,10 @@ def _join_path(path: str, name: Any) -> str:
 
 
 def conforms(value: Any, hint: Any) -> bool:
-    """Return whether a value is of the type that an annotation states, with all that it contains.
+    """Return whether a value, including everything inside, has the type that an annotation states.
 
-    Arrays of one object must agree in the sizes that its annotations name: call it for all fields
-    in one `jaxtyped("context")`.
+    Arrays of one object must agree in the sizes that annotations name. Therefore call this function
+    for all fields of an object in one `jaxtyped("context")`.
     """
     kind = typing.get_origin(hint)
     if hint in _FLAT:
@@ -132,8 +132,8 @@ def _fields(cls: Any) -> tuple[str, ...]:
 
 @dataclasses.dataclass
 class Packed:
-    """Objects in written form: `arrays` by the names of their members, and the user's `own` classes
-    and functions in the order of appearance.
+    """A writer of objects: `arrays` by file name in the archive, and the user's `own` classes and
+    functions in the order of appearance.
     """
 
     arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -141,9 +141,9 @@ class Packed:
     _members: dict[Any, str] = dataclasses.field(default_factory=dict)
 
     def pack(self, thing: Any, path: str) -> Any:
-        """Return `thing` in the types of JSON; `path` names its place for error messages.
+        """Return `thing` in the types of JSON; `path`: its place in the fit, for error messages.
 
-        **Raises:** `ValueError` unless it is a number, a text, a container, a dataclass or a
+        **Raises:** `ValueError` unless `thing` is a number, a text, a container, a dataclass or a
         function.
         """
         if isinstance(thing, enum.Enum):

@@ -49,7 +49,7 @@ class Label:
 
     @property
     def edges(self) -> np.ndarray:
-        """Distance below the top of the upper edge of each line, and of the end of the label."""
+        """Distances [pt] from the label's top to the upper edge of each line, and to its end."""
         # A line is 1.28 times as high as its letters.
         return np.cumsum([0.0, *(1.28 * size for _, size in self.lines)])
 
@@ -59,7 +59,7 @@ class Label:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return the width of a text [pt], rounded up: a renderer may round the size of letters up."""
+    """Return a text's width [pt], with a margin because a renderer may round letters up."""
     font = FontProperties(size=size)
     return 1.02 * text_to_path.get_text_width_height_descent(text, font, False)[0] + 1.0
 
@@ -84,14 +84,14 @@ def label(name: str, part: Any, turns: bool, grounded: bool = False) -> Label:
 def values(part: Any, turns: bool) -> list[str]:
     """Return a part's laws, signals and numbers as text, without defaults and initial values.
 
-    A number that is traced by `jit`, or an array of a batch, is named with its unit only.
+    A number that `jit` traces, and an array of a batch, are shown as name and unit only.
 
     >>> import frictax as fx
     >>> values(fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=0.6), peak=1.2), turns=True)
     ['Coulomb', 'peak = 1.2']
     """
     main, others, laws = [], [], 0
-    # A field with a signal does not declare the unit of its values.
+    # Units of signals, because the field of a signal does not declare a unit.
     signals = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
     for field in dataclasses.fields(part):
         value, declaration = getattr(part, field.name, None), declaration_of(field)
@@ -150,9 +150,7 @@ def concrete_number(value: Any) -> float | None:
 
 @dataclasses.dataclass(frozen=True)
 class Pen:
-    """A pen for the part called `name` around the point (x, y), mirrored left to right if
-    `mirrored`.
-    """
+    """A pen that draws the part `name` around the point (x, y), or its mirror image."""
 
     axes: Axes
     name: str
@@ -240,7 +238,7 @@ class Pen:
 
 @dataclasses.dataclass(frozen=True)
 class Symbol:
-    """A drawing around a point: its reach to either side, up and down, and how to draw it."""
+    """A drawing around a point; `half`, `up`, `down`: its extent sideways, up and down [pt]."""
 
     half: Length
     up: Length
@@ -258,7 +256,7 @@ class Band(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class RowSize:
-    """The height of a row's axis, and how far its core reaches up and down from there [pt]."""
+    """`y`: height of a row's axis; `up`, `down`: extent of its core from the axis [pt]."""
 
     y: Length
     up: Length

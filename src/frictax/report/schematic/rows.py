@@ -1,7 +1,7 @@
 """The connections of a machine, and the rows in which a schematic shows them.
 
 Each row is a chain of bodies and joints. A body that appears again in a later row is drawn there as
-a reference, so no line ever crosses another one.
+a reference, so that lines do not cross.
 """
 
 import dataclasses
@@ -17,10 +17,8 @@ from frictax.mechanism.layout import BODIES
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A body, or a `Fixed` at the body `holds`. A `Fixed` is drawn at each body that it holds.
-
-    A heat capacitor is also a node. The surroundings have the name of the conductor that leads to
-    them.
+    """A body, a heat capacitor, the surroundings (named by their thermal conductor), or a `Fixed`.
+    A `Fixed` is drawn once for each body that it supports, `holds`.
     """
 
     name: str
@@ -103,8 +101,8 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
     """Return the rows of each set of joined bodies, in the order of the machine's parts.
 
     The longest chain of the remaining joints is the next row, until all joints are shown. Of
-    equally long chains, take the chain with the most joints from first to second end. Then prefer a
-    chain that begins at a wall or at a body that is drawn already.
+    equally long chains, take the one whose joints most often lead from their first to their second
+    end. Then prefer a chain that begins at a wall or at a body that is already drawn.
     """
     joints: dict[Any, tuple[Link, ...]] = {}
     for link in net.links:
@@ -120,7 +118,7 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
             found: list[tuple[tuple[int, int, bool], Row]] = []
             for start in nodes:
                 chains: dict[Node, tuple[Any, ...]] = {}
-                # The chain to a node extends the chain to the node from which the search came.
+                # The chain to a node continues the chain to the node before it in the search.
                 for node, step in _search(start, left, drawn).items():
                     chains[node] = (node,) if step is None else (*chains[step[0]], step[1], node)
                 # A gear with four ends could occur twice in a chain. Such chains are left out.
@@ -146,7 +144,7 @@ def _search(
 ) -> dict[Node, tuple[Node, tuple[Link, ...]] | None]:
     """Search depth first. Return for each node the node and the joint by which it was reached.
 
-    The search does not continue behind a node of `ends`.
+    The search stops at the nodes in `ends`.
     """
     around: dict[Node, list[tuple[Link, ...]]] = {}
     for joint in joints:

@@ -1,5 +1,5 @@
-"""The symbols of a schematic as engineers draw them, and the cells of its bodies. The drives and
-the friction that act on one body only belong to its cells. Friction is orange, drives are green.
+"""The symbols of a schematic, and the cells of bodies. A cell also shows the drives and the
+friction that act on its body only. Friction is orange, drives are green.
 """
 
 import dataclasses
@@ -80,7 +80,7 @@ def link_symbol(part: Any, turns: bool) -> Symbol:
     kind = type(part)
     if kind not in (IdealGear, LossyGear):
         return _LINKS.get(Clutch if kind is Brake and turns else kind) or class_box(part)
-    # The radii of the two wheels follow the ratio while both remain visible.
+    # The radii of the two wheels have the gear ratio, limited so that both remain visible.
     ratio = concrete_number(part.ratio)
     larger = float(np.clip(1.0 if ratio is None else abs(ratio), 0.5, 2.0))
     a, b = 26 / (1 + larger), 26 * larger / (1 + larger)
@@ -103,7 +103,7 @@ def link_symbol(part: Any, turns: bool) -> Symbol:
 def gear_symbol(part: Any, nodes: Sequence[Node], ends: Sequence[Node]) -> Symbol:
     """Return the symbol of a part that joins more than two `nodes`.
 
-    `ends`: the nodes at its left and right; the other ports lie below each other at the right.
+    `ends`: the nodes at its left and right; ports of other nodes lie below each other at the right.
     """
     names = {
         str(getattr(part, field.name)): field.name
@@ -361,7 +361,7 @@ def _controller(pen: Pen) -> None:
 
 
 def _graph(curve: Callable[[np.ndarray], np.ndarray]) -> Symbol:
-    """Return the graph of a force over position or speed, both from -9 to 9."""
+    """Return the graph of a force over position or speed, both from -9 to 9 pt."""
     x = np.linspace(-9.0, 9.0, 41)
     points = list(zip(x.tolist(), curve(x).tolist(), strict=True))
 
@@ -460,8 +460,8 @@ def reference_cell(name: str) -> Cell:
 def _sliding_cells(
     name: str, part: Any, drives: Parts, contacts: Parts, joined: bool
 ) -> list[Cell]:
-    """Return a block on its guides. The first drive pushes from the left if this side is free.
-    Other drives push against posts on the block.
+    """Return the cells of a block on its guides. The first drive pushes from the left if nothing is
+    joined there. Other drives push against posts on the block.
     """
     stopped = isinstance(part, MassWithStopAndFriction)
     rubbing: dict[str, tuple[Any, Label]] = {}
