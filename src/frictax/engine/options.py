@@ -15,12 +15,12 @@ from frictax.pytree import Pickled
 if TYPE_CHECKING:
     import diffrax
 
-# `OnSamples` does not need diffrax, whose import takes longer than that of frictax.
+# Diffrax is imported only where it is needed: its import takes longer than that of frictax.
 
 _LARGEST = float(np.finfo(float).max)
 
 
-EVENTS = 1000  # default of `max_events`; known switching times are added to it
+EVENTS = 1000  # default of `max_events`; the number of known drive switches is added
 
 
 def room(options: "Adaptive | OnSamples") -> int:
@@ -31,8 +31,8 @@ def room(options: "Adaptive | OnSamples") -> int:
 class Adaptive(Pickled, eqx.Module):
     """Options of the engine with error-controlled steps. A run consists of phases between events.
 
-    Each phase is one `diffrax.diffeqsolve`. It ends when the first event function (`guard`) falls
-    to 0.
+    Each phase is one `diffrax.diffeqsolve`. A phase ends when the first event function (`guard`)
+    falls to 0.
 
     **Arguments:**
 
@@ -40,13 +40,14 @@ class Adaptive(Pickled, eqx.Module):
       1e-6.
     - `solver`: any diffrax solver with an interpolation. Default: a Rosenbrock method of order 4 if
       a part has a bristle other than `MaxwellSlip`, and `diffrax.Tsit5()` otherwise. For other
-      stiff machines use `diffrax.Kvaerno5()`. For bristles it is much slower than the defaults.
+      stiff machines use `diffrax.Kvaerno5()`. With bristles, `Kvaerno5` is much slower than the
+      default.
     - `stepsize_controller`: any controller of diffrax; replaces `rtol` and `atol`. A controller
       without error control needs `dt0`.
     - `dt0`: the first step of every phase [s]. Default: the mean step of the previous phase.
     - `dtmax`: the longest step [s]. An event function may fall to 0 and rise again within one step.
-      With error control, such a dip is found with a cubic through its values and rates at both
-      ends.
+      With error control, such a dip is found with a cubic through the values and rates of the event
+      function at both ends of the step.
     - `max_events`: largest number of mode changes and drive switches in a run. Default: 1000 plus
       the number of samples of all `Sampled` drives. Outside of `jit` and `vmap`, `simulate` doubles
       this number until it is sufficient. Under `jit`, give a larger number if the periods of a
@@ -56,8 +57,8 @@ class Adaptive(Pickled, eqx.Module):
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
       forward mode only, which compiles faster.
 
-    **Raises:** `ValueError` for a limit or tolerance that is not positive. `simulate` raises it for
-    a tolerance that 32-bit numbers cannot meet.
+    **Raises:** `ValueError` for a limit or tolerance that is not positive. `simulate` also raises
+    `ValueError` for a tolerance that 32-bit numbers cannot meet.
 
     A mass on a spring returns pi seconds after its release:
 
@@ -158,8 +159,8 @@ class Adaptive(Pickled, eqx.Module):
         control = self.stepsize_controller
         if control is None:
             rtol, atol = self.tolerances(dtype)
-            # After an event, diffrax's default controller rejects many steps. This
-            # proportional-integral controller needs a quarter fewer steps.
+            # After an event, diffrax's default controller rejects many steps. The
+            # proportional-integral controller below needs a quarter fewer steps.
             return diffrax.PIDController(rtol=rtol, atol=atol, pcoeff=0.3, icoeff=0.4, dtmax=bound)
         if bound is not None and isinstance(control, diffrax.PIDController):
             least = bound if control.dtmax is None else jnp.minimum(bound, control.dtmax)
@@ -182,18 +183,19 @@ class Adaptive(Pickled, eqx.Module):
 
 
 class ForwardAlone(eqx.Module):
-    """An `adjoint` that means `diffrax.ForwardMode()`, but needs no import of diffrax."""
+    """An `adjoint` that means `diffrax.ForwardMode()`, but does not import diffrax."""
 
 
 class OnSamples(Pickled, eqx.Module):
     """Options of the engine that steps from each sample of a record to the next sample.
 
-    It is made for measured drives. If the motion is fast, it takes several steps between two
-    samples. Events are located inside the steps.
+    `OnSamples` is made for measured drives. If the motion is fast, it takes several steps between
+    two samples. Events are located inside the steps.
 
-    The sampling times are `ts`, and need not be equidistant. A measured drive is a `Sampled` with
-    the same times, so its corners are at the samples. Other drives may be smooth, or switch between
-    samples. A corner of a drive at a sample costs nothing, while `Adaptive` ends a phase there.
+    The sampling times are the `ts` of `simulate`, equidistant or not. A measured drive is a
+    `Sampled` with the same times, so its corners are at the samples. Other drives may be smooth, or
+    switch between samples. A corner of a drive at a sample costs nothing, while `Adaptive` ends a
+    phase there.
 
     **Arguments:**
 
@@ -209,13 +211,13 @@ class OnSamples(Pickled, eqx.Module):
     - `substeps`: the least number of steps from one sample to the next.
     - `max_steps`: largest number of parts, over all divided steps of a run.
     - `max_events`: largest number of mode changes, and of drive switches between samples, in a run.
-      Default: 1000 plus the number of samples of `Position` drives. Under `jit` it is a fixed
-      limit, as for `Adaptive`. Samples of a drive that are not in `ts` then count, too.
+      Default: 1000 plus the number of samples of `Position` drives. Under `jit`, `max_events` is a
+      fixed limit, as for `Adaptive`. Drive samples at other times than `ts` then count too.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
       forward mode only. Forward mode computes value and derivatives in one pass and compiles in a
       third of the time. `fit` uses it.
-    - `finer`: pairs (i, k): take k times as many steps from sample i to sample i + 1. It is for
-      gaps in a record, see `over_gaps`.
+    - `finer`: pairs (i, k): take k times as many steps from sample i to sample i + 1. Use `finer`
+      for gaps in a record, see `over_gaps`.
 
     **Raises:** `ValueError` for an invalid solver, or for a count that is not a whole number >= 1.
 
@@ -243,8 +245,8 @@ class OnSamples(Pickled, eqx.Module):
 
     def over_gaps(self, t: np.ndarray) -> "OnSamples":
         """Return a copy of these options with more steps in the gaps of the sampling times `t` (n,)
-        [s]. A gap is an interval longer than 2.5 median intervals. It is divided into steps that
-        are not longer than the median interval.
+        [s]. A gap is an interval longer than 2.5 median intervals. Each gap is divided into steps
+        that are not longer than the median interval.
 
         `fit` calls this function for each record.
 

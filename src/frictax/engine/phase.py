@@ -30,9 +30,9 @@ from .tangents import reverse_if_used
 class Bracketed(optx.AbstractRootFinder):
     """A root finder for a `diffrax.Event` that uses `Bracket`.
 
-    It stops when the bracket is shorter than `rtol` times the step. The Newton step of the engine
-    then squares this error. A small function value is not a criterion. Just after a mode began, an
-    event function is also small, such as the velocity after a breakaway.
+    The search stops when the bracket is shorter than `rtol` times the solver step. The Newton step
+    in `cross` then squares this error. A small function value does not end the search: an event
+    function, such as the velocity after a breakaway, is also small just after its mode began.
     Optimistix's `Bisection` takes as long as a whole solver step, and its `Newton` may leave the
     bracket.
     """
@@ -68,8 +68,8 @@ def _value_of_event(fn, x, args: PyTree) -> Any:
     return sum(jax.tree.leaves(conditions)), aux
 
 
-STEPS = 4096  # largest number of steps; a longer phase is split and keeps its mode
-STEPS_DENSE = 64  # largest number of steps of a phase with samples
+STEPS = 4096  # largest number of solver steps in a phase without samples; a longer phase is split
+STEPS_DENSE = 64  # largest number of solver steps in a phase with samples
 _REFUSED = diffrax.RESULTS.max_steps_rejected
 WINDOW = 64  # largest number of samples in a phase; a phase with more samples is split
 
@@ -97,8 +97,9 @@ class Stop(eqx.Module):
 
 class _Walked(NamedTuple):
     """The state of the controller `_Steps`. `inner`: state of the wrapped controller. `reached`:
-    time and state after the last accepted step. `watch`: event functions and rates there, and the
-    number of successive tries of `_find_dip`. `sums`: the `Sums` of all steps so far.
+    time and state after the last accepted step. `watch`: event functions and rates after that step,
+    and how often in a row `_find_dip` repeated the current step. `sums`: the `Sums` of all steps so
+    far.
     """
 
     inner: Any
@@ -121,14 +122,14 @@ class Sums(eqx.Module):
         return cls(jnp.zeros_like(y), jnp.zeros_like(y), y)
 
     def after(self, y: Array, error: Array) -> "Sums":
-        """Return the sums after a step to `y`."""
+        """Return the sums after a step to `y` with the estimated `error`."""
         ranges = jnp.maximum(self.ranges, jnp.abs(y - self.origin))
         return Sums(self.errors + jnp.abs(error), ranges, self.origin)
 
 
 class _Begun(diffrax.AbstractStepSizeController):
-    """A step-size controller whose first step is `dt`. Diffrax would add a host callback if a
-    traced step were passed as `dt0=`.
+    """A step-size controller whose first step is `dt`. If a traced first step is passed as `dt0=`,
+    diffrax adds a host callback.
     """
 
     controller: Any
@@ -170,7 +171,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         # After `_with_speed` the error is a tuple: the error of the state and that of the speed.
         if isinstance(error, tuple):
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
-            # The error of the speed has a weight of 10. It does not reject the shortest steps.
+            # The error of the speed has a weight of 10. In the shortest steps it is ignored.
             error = (error[0], jnp.where(short, 0.0, 10.0) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
             t0, t1, y0, y1, args, error, order, inner
@@ -238,12 +239,12 @@ class _SameAdaptiveSteps(_SameSteps, diffrax.AbstractAdaptiveStepSizeController)
 
 
 def _find_dip(before, after, dt) -> tuple[Any, Any]:
-    """Return the position of a dip in a step (0 to 1), and whether there is one. In a dip, an event
-    function may have fallen to 0 and risen again.
+    """Return the position of a dip in a step (0 to 1), and whether there is a dip. In a dip, an
+    event function may have fallen to 0 and risen again.
 
     A cubic through values and rates at both ends of the step estimates each minimum. A minimum
-    below half of both end values counts as a dip. The step is then repeated up to this minimum,
-    which gives the exact value.
+    below half of both end values counts as a dip. The step is then repeated up to the minimum,
+    where the event function is evaluated exactly.
     """
     (g0, r0), (g1, r1) = before, after
     whole = jnp.isfinite(g0) & jnp.isfinite(g1)
@@ -270,8 +271,8 @@ def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
 
     The speed satisfies the same linear equation as the derivatives of the state by its start
     values. The slope of some laws is not smooth, such as that of v**1.5 at rest. A step may then be
-    accurate for the state and inaccurate for these derivatives. The error of the speed shows this.
-    The speed is used for nothing else and does not have a derivative.
+    accurate for the state and inaccurate for these derivatives. The error of the speed reveals this
+    inaccuracy. The speed is used for nothing else and does not have a derivative.
     """
 
     def flow(t, y, system: Reused) -> Any:
@@ -335,8 +336,8 @@ def _read_samples(solution, start: Start, ts, end, speed=None) -> Any:
     """Return the states at the next `WINDOW` sample times. States at times after `end` are not
     valid; the next phase overwrites them.
 
-    The Newton step on the event may move the end slightly beyond `end`. For a sample in between,
-    the state is extrapolated with `speed`.
+    The Newton step may move the event slightly beyond `end`. At a sample between `end` and the
+    event, the state is extrapolated with `speed`.
     """
     if ts is None:
         return None
@@ -354,8 +355,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     buffers are full.
 
     Return the `Stop`, the state and the `Slope` at the stop, and the states at the samples of the
-    phase. These are followed by the numbers of steps taken and accepted, and the `Sums` (NaN
-    without error control).
+    phase. Also return the numbers of steps taken and accepted, and the `Sums` (NaN without error
+    control).
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)
@@ -425,8 +426,9 @@ def cross(
     call `jump`.
 
     The Newton step gives time and state the derivatives of the event. With the event function g and
-    its rate g' along the motion, dt = -g/g', and the state becomes y + f*dt. `began`: time of the
-    start, with its derivatives. Return time, state, mode, and 0, or 1 if no mode is consistent.
+    its rate g' along the motion, dt = -g/g', and the state becomes y + f*dt. `began`: start time of
+    the phase, with derivatives. Return time, state, mode, and a status: 0, or 1 if no mode is
+    consistent.
     """
     t, fired = stop.t, stop.fired
     i = jnp.maximum(fired, 0)
@@ -434,8 +436,8 @@ def cross(
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
     # The accuracy of the root limits the value of the step, but not the derivative of the step.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
-    # An event function that jumps, as at a pole, changes its sign without a zero. Then the slopes
-    # select another event function, whose zero is far away.
+    # An event function that jumps, as at a pole, changes its sign without a zero. Then
+    # `first_to_fall` selects another event function, whose zero is far away.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
     # If an event function is negative at the start (under a load, say), the phase ends at once.
     at_once = (t <= start.t) & ~(falling & (step >= -most))
@@ -471,9 +473,9 @@ def transport(
     begin = Start(t, y, start.mode, start.dt, start.sample)
     smooth, end = system.is_smooth(), jnp.maximum(stop.t, t)
     # `most` is the largest number of steps of this repetition of the phase. Its last step ends at
-    # the event, so it may need one or two steps more than `locate`. Without samples a record may
-    # contain several phases that were split. A law that is not smooth needs short steps at rest.
-    # Where a bristle reverses, rounding changes the number of rejected steps.
+    # the event, so it may need one or two steps more than `locate`. Without samples, `start` and
+    # `stop` may enclose several phases that were split. A law that is not smooth needs short steps
+    # at rest. Where a bristle reverses, rounding changes the number of rejected steps.
     most = (2 * STEPS if ts is None else STEPS_DENSE) + (
         9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16
     )

@@ -32,9 +32,7 @@ from .tangents import (
 
 
 class _Record(eqx.Module):
-    """The `Start` and the `Stop` of each phase of a run. Forward and reverse mode repeat the phases
-    from this record.
-    """
+    """The `Start` and `Stop` of each phase, with which forward and reverse mode repeat a phase."""
 
     start: Start
     stop: Stop
@@ -78,8 +76,9 @@ def _run_phases_jvp(primals, tangents) -> Any:
 
         return run
 
-    # If a run ended early, the states and event times after its end have no derivative. This
-    # includes the last phase if the run gave up before the event of this phase.
+    # If a run ended early, states and event times after its end do not have derivatives. If its
+    # last phase did not end at an event, the end time of this phase does not have a derivative
+    # either.
     (ys, times), (_, fired, _, _, count, result, *_) = floats, whole
     given_up = (fired[count - 1] == CUT) | (result == Result.nonfinite)
     used = jnp.where(given_up, count - 1, count)
@@ -210,7 +209,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     samples = _pad_samples(ts)
     span = t1 - t0
     size = room(options) + 1
-    if samples is not None:  # Phases split at a full buffer need rows too.
+    if samples is not None:  # A phase that is split at a full buffer needs more rows.
         size += 2 * (ts.shape[0] // WINDOW + 1) + options.max_steps // (2 * STEPS_DENSE)
     first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
     begin = Start(t0, y0, mode0, first, jnp.array(0, jnp.int32))
@@ -227,7 +226,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     ends = (jnp.full(size, jnp.inf, dtype), jnp.zeros((size, m), jnp.int32))
     zero = jnp.array(0, jnp.int32)
     # The counters are the numbers of recorded phases, of phases that an event ended, of solver
-    # steps, of steps of the current record, and of successive phases of length 0.
+    # steps, of accepted steps since the last recorded phase, and of successive phases of length 0.
     counters = (zero, zero, zero, zero, zero)
     carry = (
         begin,
@@ -270,7 +269,8 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             mean = (t - start.t) / jnp.maximum(accepted, 1)
             dt = jnp.where(learnt, mean, dt).astype(dtype)
         again = Start(origin.t, origin.y, origin.mode, dt, origin.sample)
-        # The record contains the end after the Newton step, for the derivative of the event time.
+        # The recorded end includes the Newton step, because the derivative of the event time needs
+        # it.
         at = Stop(t, stop.fired)
         starts, stops = jax.tree.map(
             lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, at)
@@ -302,7 +302,8 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         running = running & (result == Result.successful)
         following = Start(t, y, mode, dt, sample)
         ends = (times.at[k].set(t), after.at[k].set(mode))
-        # The phases of a split form one record if one phase can repeat all their steps.
+        # Successive phases that were split are recorded as one phase if one phase can repeat all
+        # steps.
         parts = parts + accepted.astype(jnp.int32)
         goes_on = (stop.fired == CUT) & (parts < STEPS) & (samples is None)
         origin = select(goes_on, origin, following)
@@ -349,14 +350,14 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
 
 
 def map_lanes_in_turn(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a version of `function` that `jax.vmap` computes one batch entry ("lane") after
+    """Return a version of `function` that `jax.vmap` computes one batch entry (a "lane") after
     another. `function` takes two trees of arrays.
 
-    If all lanes were computed together, each lane would take the largest number of steps and every
-    branch of any lane. If only the second tree is batched, such as the tangents of a Jacobian, the
-    lanes are still computed together.
+    Computed together, every batch entry would take as many steps as the slowest one, and every
+    branch that any of them takes. If only the second tree is batched, such as the tangents of a
+    Jacobian, the batch entries are still computed together.
 
-    This applies to a CPU only. On other devices `function` itself is returned. The result cannot be
+    On other devices than a CPU, return `function` itself. The returned function cannot be
     differentiated.
     """
     if jax.default_backend() != "cpu":

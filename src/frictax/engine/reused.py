@@ -13,8 +13,8 @@ from jaxtyping import PyTree
 def model_of(system, args: PyTree) -> Any:
     """Return (system, args, unique object) for one call of `walk`.
 
-    The unique object prevents another call from using the traced methods of this call. In the
-    meantime, data that a method reads may have changed.
+    The unique object prevents another call from using the traced methods of this call. Data that a
+    method reads may change between two calls.
     """
     return system, args, object()
 
@@ -45,8 +45,8 @@ def _compile_method(name: str) -> Callable[..., Any]:
 
 
 def _method(name: str, traced: bool = True) -> Callable[..., Any]:
-    """Return a method for `Reused` that calls the system's method `name`. If not `traced`, it is
-    called without time, state and mode.
+    """Return a method for `Reused` that calls the system's method `name`. If not `traced`, the
+    system's method gets only `args`.
     """
 
     def ask(self) -> Any:

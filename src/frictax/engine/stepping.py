@@ -30,11 +30,11 @@ def advance(
     rate: Float[Array, " n"] | None = None,
 ) -> Float[Array, " n"]:
     """Return the solution of dy/dt = flow(t, y) at `t1` after one step of a diffrax `solver` from
-    `y0` at `t0`. None means `diffrax.Bosh3()`. `rate`: dy/dt at `t0`, if it is known.
+    `y0` at `t0`. `solver` = None means `diffrax.Bosh3()`. `rate`: dy/dt at `t0`, if it is known.
 
-    The stages of an explicit solver are written out from its tableau. Diffrax's own `step` loops
-    over the stages and also estimates the error, so a record of 25000 samples takes 1.6 times as
-    long. Other solvers use their own `step`.
+    The stages of an explicit solver are written out from its tableau. Diffrax's `step` loops over
+    the stages and also estimates the error, so a record of 25000 samples takes 1.6 times as long.
+    Solvers that are not a `diffrax.AbstractERK` use their own `step`.
     """
     if solver is None:
         return bosh3(flow, t0, t1, y0, rate)[0]
@@ -57,7 +57,7 @@ def bosh3(flow: Callable, t0: Number, t1: Number, y0: Any, rate: Any) -> tuple[A
 
 def _rates(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> tuple[Any, list[Any]]:
     h = t1 - t0
-    # Only the error estimate uses the stages after the last nonzero weight. They are left out.
+    # The stages after the last nonzero weight only serve an error estimate and are left out.
     used = max(i for i, b in enumerate(b_sol) if b != 0) + 1
     rates = [flow(t0, y0) if rate is None else rate]
     for share, row in zip(c[: used - 1], a_lower, strict=False):
@@ -82,21 +82,22 @@ def stack_entries(parts: Sequence[Array], like: Array) -> Array:
 
 
 def is_at_rest(ranges: Any) -> Any:
-    """Return for each state whether it never moved by more than 1e-9 of its unit (in 32 bits
-    1e-6). Such a state counts as at rest.
+    """Return for each state whether it never moved by more than 1e-9 of its unit (1e-6 with 32-bit
+    numbers).
     """
     return ranges < _smallest_range(ranges)
 
 
 def is_rounding(ranges: Any) -> Any:
-    """Return for each state whether it never moved by more than 1e-12 of its unit (in 32 bits
-    1e-9). Rounding errors can cause so small a motion.
+    """Return for each state whether it never moved by more than 1e-12 of its unit (1e-9 with 32-bit
+    numbers). Rounding errors can cause a motion of this size.
     """
     return ranges < 1e-3 * _smallest_range(ranges)
 
 
 def scale_at_rest(ranges: Any) -> float:
-    """Return the scale for the error of a state at rest: 1e-5 of its unit; in 32 bits 1e-2.
+    """Return the scale for the error of a state at rest: 1e-5 of its unit (1e-2 with 32-bit
+    numbers).
 
     Rounding errors of large forces move such a state. Shorter steps do not reduce this motion.
     """
@@ -123,8 +124,8 @@ def relative_error(errors: list[Array], ranges: list[Array], y: list[Array]) -> 
     """Return the maximum over the states of 2*error/scale. `errors`: sum of the estimated errors of
     each state.
 
-    The scale of a state at rest is its range in one case: it moved by more than its error, and by
-    more than 1e-3 of the limit for rest. Such a motion is not caused by rounding.
+    The scale of a state at rest (`is_at_rest`) is its range if its motion is larger than its error
+    and larger than rounding (`is_rounding`).
     """
     worst = jnp.zeros(())
     for error, r, inverse in zip(errors, ranges, inverse_scales(ranges, y), strict=True):

@@ -124,7 +124,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
 
     def is_stiff(self, args: PyTree) -> bool:
         """Return whether the motion is stiff: its fastest rates are far above those of interest.
-        `OnSamples` then takes linearly implicit steps. `Adaptive` also does so, unless `swings`.
+        `OnSamples` then takes linearly implicit steps; `Adaptive` does so unless `swings` is True.
         """
         return False
 
@@ -146,7 +146,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
     ) -> Bool[Array, ""]:
         """Return whether a linearly implicit step from `y0` to `y1` is valid. If not, the engine
-        takes a `safe_step`. Only stiff systems use this method.
+        takes a `safe_step`. The engine calls this method for stiff systems only.
         """
         return jnp.all(jnp.isfinite(y1))
 

@@ -29,7 +29,7 @@ def linear_map(push, pull, inputs, nothing) -> Any:
     """
 
     def solve(_, b) -> Any:
-        # b[1] is `nothing`. It is zero, so the outputs do not need to include it.
+        # b[1] is `nothing`, which is zero, so it need not be added to the outputs.
         return b[0], push(b[0])
 
     def transpose(_, c) -> Any:
@@ -47,7 +47,7 @@ def split_moving(model, d_model) -> tuple[Any, Any, Any]:
     """Return three trees: the arrays of `model` that have a tangent in `d_model`, the rest of
     `model`, and these tangents.
     """
-    # Outside of compiled code, JAX passes a Python number unchanged. It becomes an array here.
+    # Outside of compiled code, JAX passes Python numbers unchanged. Convert them to arrays.
     moved = jax.tree.map(
         lambda x, d: None if d is None else jnp.asarray(x), model, d_model, is_leaf=_is_none
     )
@@ -134,7 +134,7 @@ def over_samples(function: Callable, ts: Numbers, ys: Array, modes: Array) -> An
     results are NaN, even results that do not depend on the state.
     """
     known = jnp.all(jnp.isfinite(ys), axis=1)
-    # At samples after an early end the state is unknown. The start replaces these samples.
+    # At samples after an early end the state is unknown. `function` gets the start state there.
     t, mode = jnp.where(known, ts, ts[:1]), jnp.where(known[:, None], modes, modes[:1])
     values = jax.vmap(function)(t, _start_if_unknown(ys, known), mode)
     missing = constant_if_known(ys, jnp.where(known, 0.0, jnp.nan).astype(ys.dtype))
@@ -154,7 +154,7 @@ def constant_if_known(ys: Array, values: Array) -> Array:
 def _constant_if_known_jvp(at, along) -> Any:
     (ys, values), (d_ys, _) = at, along
     # All entries of an unknown row are unknown, so the first entry is sufficient. In forward mode
-    # the tangent of an unknown row is already NaN, and `ys` is not needed for it.
+    # the tangent of an unknown row is already NaN, so `push` does not need `ys`.
     first, d_first = ys[:, :1], d_ys[:, :1]
 
     def push(d_first) -> Any:

@@ -17,8 +17,8 @@ from .system import AbstractHybridSystem
 class Path(eqx.Module):
     """The result of `walk`.
 
-    - `ys`, `modes`: state and mode at the requested times. If an event is at a requested time, they
-      are the values after the event.
+    - `ys`, `modes`: state and mode at the requested times. At the time of an event, they are the
+      values after the event.
     - `times`, `fired`, `before`, `after`: for each phase (time between two events) its end [s], the
       cause of its end, and the modes before and after its end. Only the first `count` rows are
       used; the other times are inf.
@@ -106,7 +106,8 @@ def walk(
     y0 = jnp.asarray(y0)
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
-    # A program from the cache does not need these modules. Therefore they are imported only here.
+    # A compiled program from the cache does not need `on_samples` or `phases`, so they are imported
+    # only here.
     if isinstance(options, OnSamples):
         options = options.with_numbers(ts.dtype)
         from .on_samples import run_samples as run

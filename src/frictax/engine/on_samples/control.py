@@ -33,7 +33,7 @@ class Control(eqx.Module):
       (Parts of width 1 are always accepted.)
     - `divided`: number of accepted parts in divided steps; `extra`: the same number without the
       first part of each step.
-    - `finest`: the smallest width of an accepted part.
+    - `finest`: the smallest `width` of an accepted part.
     """
 
     width: Int[Array, "..."]
@@ -54,11 +54,9 @@ class Control(eqx.Module):
     def accuracy(self, y: list[Array]) -> tuple[Number, Bool[Array, ""], Integer]:
         """Return the relative error of the run, whether the run is inaccurate, and the largest
         number of parts of a step.
-
-        The relative error is the maximum over the states of 2*errors/range.
         """
-        # A part of the smallest length is accepted even if its error exceeds the tolerance. A run
-        # is inaccurate if the sum of these errors exceeds 1e-3 of the range of a state.
+        # A part of the smallest width is accepted even if its error exceeds the tolerance. A run is
+        # inaccurate if the sum of such errors exceeds 1e-3 of the range of a state.
         unmet = relative_error(self.unmet, self.ranges, y)
         finest = PARTS // self.finest
         return relative_error(self.errors, self.ranges, y), unmet > 2e-3, finest
@@ -73,26 +71,26 @@ class Judgement(eqx.Module):
     errors: list[Array]
 
     def with_piece(self, piece: "Judgement", share: Any) -> "Judgement":
-        """Return this error combined with the error of a further piece. `share`: the fraction (0 to
-        1) of `piece` that was used before an event ended it.
+        """Return this error combined with the error of the next interval between events, `piece`.
+        `share`: the fraction (0 to 1) of this interval before an event ended it.
         """
         errors = [a + share * b for a, b in zip(self.errors, piece.errors, strict=True)]
         return Judgement(jnp.maximum(self.error, share * piece.error), errors)
 
 
 def is_controlled(options: OnSamples) -> bool:
-    """Return whether `options` have error control: steps with a too large error are divided."""
+    """Return whether `options` have error control, which divides steps with a too large error."""
     return options.tolerance is not None and options.solver is None
 
 
 def judged_states(system: Reused, y: State) -> list[Array]:
-    """Return a list of those entries of `y` whose error is controlled, without derivatives."""
+    """Return the entries of `y` whose error is controlled, as constants for differentiation."""
     return entries(constant(y)[: system.judged_states()])
 
 
 def part_tolerance(options: OnSamples, dtype: Any) -> Any:
-    """Return the error tolerance of a part. It is at least 100 times the machine precision of
-    `dtype`, because a smaller tolerance cannot be met.
+    """Return the error tolerance of a part. The tolerance is at least 100 times the rounding unit
+    of `dtype`; a smaller value cannot be met.
     """
     least = 100.0 * float(jnp.finfo(dtype).eps)
     return jnp.maximum(jnp.asarray(options.tolerance, dtype), jnp.asarray(least, dtype))
@@ -103,9 +101,9 @@ def step_with_differences(
 ) -> tuple[Any, Any]:
     """Return the state (n,) after one step and the two differences that `judge_part` reads.
 
-    The first is the difference between the results of order p and of order p - 1. The second is
-    ``h (k2 - k1)``: the difference between the results of order 2 and of order 1, except for a
-    constant factor. Neither of them has a derivative.
+    The first difference is that of the results of order p and order p - 1. The second is ``h (k2 -
+    k1)``: up to a constant factor, the difference of the results of order 2 and order 1. Both are
+    constants for differentiation.
     """
     if not system.is_stiff():
         y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
@@ -129,7 +127,7 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     `inverse`: 1 over the error scale of each state.
 
     E and D are the first and the second difference, each divided by the scales and summed over the
-    states. The error estimate is ``E min(1, 3/4 E/D)``. For ``y' = a y`` it is exact to leading
+    states. The error estimate is ``E min(1, 3/4 E/D)``, which for ``y' = a y`` is exact to leading
     order. If a difference is NaN, the estimate is NaN.
     """
     if not inverse:
@@ -148,8 +146,8 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
 def judge_by_halves(
     system: Reused, y1: list[Array], halves: list[Array], inverse: Any
 ) -> Judgement:
-    """Return the `Judgement` of a piece that was computed twice: one step gives the end state `y1`,
-    and two half steps give `halves`.
+    """Return the `Judgement` of an interval that was computed twice: one step gives the end state
+    `y1`, two half steps give `halves`.
 
     For a method of order p, ``2**p / (2**p - 1)`` times the difference estimates the error of the
     single step. Unlike `judge_part`, this estimate is also right at the start of a motion that
@@ -170,8 +168,8 @@ def inverse_scales_of_part(
 ) -> Any:
     """Return 1 over the error scale of each state for a part from `y` to `y1`.
 
-    The scale of a state that was at rest so far is a distance: its motion in the whole step, if its
-    mean rate in this part continued.
+    The scale of a state that was at rest so far is the distance that it moves in a whole step at
+    its mean rate in this part.
     """
     parts = (PARTS // control.width).astype(jnp.result_type(float))
     scales = [
@@ -185,7 +183,7 @@ def update_control(
     control: Control, u: Any, accepted: Any, refused: Any, part: Judgement, tol
 ) -> Any:
     """Return the `Control` after a part that began at position `u`. `accepted`, `refused`: whether
-    the part was accepted or refused; both are False if it has not ended.
+    the part was accepted or refused; both are False if the part has not ended.
     """
     width = control.width
     missed = accepted & ~(part.error <= tol)

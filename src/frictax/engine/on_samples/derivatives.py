@@ -75,9 +75,7 @@ def _run_samples_jvp(primals, tangents) -> Any:
 
 
 def _count_known_times(times, count, result) -> Any:
-    """Return how many entries of the event times have a derivative: all entries, or the first
-    `count` if the run ended early.
-    """
+    """Return how many event times have a derivative: all, or `count` after an early end."""
     return jnp.where(result == Result.successful, times.shape[0], count)
 
 
@@ -117,13 +115,13 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return Reused(eqx.combine(moved, rest)).tick(t, mode)
 
     def complete(mode, moved, read, t, y, end) -> Any:
-        """Return the state at the end of a part: after its last piece, which no event ends."""
+        """Return the state at the end of a part, from the last event before this end."""
         system = Reused(eqx.combine(read, amid(mode, moved)[1]))
         return take_step(system, options, mode, t, end, y)
 
     def over(e, slack, moved, t, y) -> Any:
-        """Return time and state after event e, which ends a piece. The third result is this state
-        at the fixed time of the sample, for an event that is at a sample.
+        """Return time and state after event e, and the state for an event that is at a sample: the
+        state at the fixed time of this sample.
         """
         system, mode, end = Reused(eqx.combine(moved, rest)), log.before[e], trace.end[e]
         holds = keeps_bounds(system, options, mode, t, end, y)
@@ -136,7 +134,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         )
 
     def is_in(e, j, u) -> Any:
-        """Return whether event e exists and is in the part of step j that begins at u."""
+        """Return whether event e exists and is in the part of step j that begins at position u."""
         last = jnp.clip(e, 0, log.t1.shape[0] - 1)
         return (e >= 0) & (e < count) & (trace.step[last] == j) & (trace.u[last] == u)
 
@@ -144,8 +142,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return times_of_part((grid[j], grid[j + 1], slacks[j]), u, width)
 
     def piece_from(e, j, u, width, y, mode) -> tuple[Any, Any, Any]:
-        """Return time, state and mode at the start of the last piece of a part. If event e is in
-        the part, the piece starts there; otherwise it starts where the part starts.
+        """Return time, state and mode just after event e if this event is in the part, otherwise at
+        the start of the part.
         """
         begin, _, slack = times_of(j, u, width)
         here, last = is_in(e, j, u), jnp.maximum(e, 0)
@@ -211,7 +209,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                 y0, mode0 = row_at(places[0], k), row_at(places[1], k)
                 t, y, mode = piece_from(e, j, u, width, y0, mode0)
                 at = moved, amid(mode, moved)[0], t, y
-                # If the run ended early, later states are NaN and unused. Their cotangents are 0.
+                # If the run ended early, later states are NaN and unused, with cotangents of 0.
                 if starts_fixed:
                     last_piece = functools.partial(complete, mode, end=end)
                     back = jax.vjp(last_piece, *at)[1]

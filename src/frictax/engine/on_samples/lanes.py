@@ -1,7 +1,8 @@
-"""Many runs on samples at once: the same machine with different numbers. Each run is a "lane".
+"""A batch of runs on samples: the same machine with different numbers. A run of the batch is called
+a "lane" in this module.
 
-`march_lanes` divides the lanes into blocks. A `Block` computes steps without events for all of its
-lanes together, and a step with events for one lane at a time. `Plan` contains the array sizes.
+`march_lanes` divides the batch into blocks. A `Block` computes steps without events for all its
+runs together, and a step with events for one run at a time. `Plan` contains the array sizes.
 """
 
 import dataclasses
@@ -37,9 +38,9 @@ from .march import (
 
 
 class LaneResults(eqx.Module):
-    """The results of all lanes. The first axis of each array counts the lanes. The last axis of a
-    tangent counts the directions of differentiation ("seeds"). Results that are not requested are
-    None.
+    """The results of a batch of runs. The first axis of each array counts the runs. The last axis
+    of a tangent counts the directions of differentiation ("seeds"). Results that are not requested
+    are None.
     """
 
     ys: Array | None
@@ -54,7 +55,7 @@ class LaneResults(eqx.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Sizes and types of a block of lanes."""
+    """Sizes and types of a block of runs."""
 
     options: OnSamples
     lanes: int  # number of runs of the batch in the block
@@ -74,7 +75,8 @@ class Plan:
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
         # A block collects up to 256 KiB of samples before it writes them to the result.
         most = min(max(2**18 // max(row, 1), 4), 64, steps)
-        # The last tile may exceed the run. Choose the tile size that wastes the fewest steps.
+        # The last tile may extend beyond the run. Choose the tile size that wastes the fewest
+        # steps.
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
         return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
 
@@ -89,9 +91,7 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        """The number of rows of a lane's log. Entries that are not needed are written to the last
-        row.
-        """
+        """The number of rows in a run's log. Entries that are not needed go to the last row."""
         return room(self.options) + 1
 
     def room(self, lanes: int) -> LaneResults:
@@ -144,14 +144,14 @@ class Plan:
 
 
 class Since(eqx.Module):
-    """Errors of each lane, summed over its undivided steps since its last divided step.
+    """Errors of each run, summed over its undivided steps since its last divided step.
 
     - `error`: the sum of the relative errors; `inverse`: 1 over the error scales.
     - `farthest`: the largest distance of each error-controlled state from its start, in the whole
       run.
 
-    The sums of a lane are reset at its own divided steps, and not at those of other lanes.
-    Therefore a lane gives the same results as a single run.
+    The sums of a run are not reset at the divided steps of other runs. Therefore a run in a batch
+    gives the same results as alone.
     """
 
     error: Array
@@ -161,12 +161,12 @@ class Since(eqx.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A block of lanes.
+    """A block of runs of a batch.
 
-    - `moved`, `rest`: the differentiated part of the model, and the rest of it. Each is a pair: the
-      arrays that differ between lanes (lanes are their last axis), and those that do not.
-    - `rest_by_lane`: the rest with lanes as the first axis. The table of one lane is then
-      contiguous in memory, which is faster, because an event reads the whole table.
+    - `moved`, `rest`: the differentiated part and the constant part of the model. Each is a pair:
+      the arrays that differ between runs (with the runs as last axis), and the arrays that do not.
+    - `rest_by_lane`: the arrays of `rest` that differ, with the runs as first axis. An event reads
+      the whole table of one run, which is faster if the table is contiguous in memory.
     - `slacks` [s] (steps,) or (steps, lanes), see `fine_grid`.
     """
 
@@ -256,7 +256,7 @@ class Block:
         return made
 
     def begin(self, y0, mode0) -> tuple[Progress, Any]:
-        """Return the `Progress` of all lanes at the start, without states, and the start states."""
+        """Return the `Progress` of all runs at the start, without states, and the start states."""
         plan = self.plan
         now = begin_run(
             self.first_system(), plan.options, plan.y, plan.mode, plan.steps, plan.keeps
@@ -270,7 +270,7 @@ class Block:
         )
 
     def first_system(self) -> Reused:
-        """Return the system of the first lane."""
+        """Return the system of the first run of the block."""
         (across, same), (_, rest) = self.moved, self.rest
         own = (
             jax.tree.map(lambda a: a[..., 0], across),
@@ -280,7 +280,7 @@ class Block:
 
     def judged_entries(self, y: list[Array]) -> list[Array]:
         """Return the entries of the state whose error is controlled. `y`: list of all entries, each
-        with lanes as the first axis.
+        with the runs as first axis.
         """
         count = self.first_system().judged_states()
         y = constant(y)
@@ -299,7 +299,9 @@ class Block:
         )
 
     def over(self, begin, so_far: tuple[Progress, Since], start, moved, y, t1, nought, grid) -> Any:
-        """Take the steps of a tile. `begin`: number of its first step; `nought`: see `march`."""
+        """Take the steps of a tile (a group of steps). `begin`: its first step; `nought`: see
+        `march`.
+        """
         plan, options, lanes = self.plan, self.plan.options, self.plan.lanes
         whole, since = so_far
         log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
@@ -426,7 +428,7 @@ class Block:
         now = dataclasses.replace(whole, y=y, log=log)
         first = (jnp.array(0, jnp.int32), now, since, ys, modes)
         _, now, since, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
-        # Rows of the tile after the end of the run contain 0. They are left out of the ranges.
+        # Rows of the tile after the end of the run contain 0 and are left out of the ranges.
         is_run = (jnp.arange(plan.tile) < size)[:, None, None]
         away = jnp.abs(constant(ys) - stack_lanes(start, plan.y, lanes))
         farthest = self.judged_entries(_entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T))
@@ -436,16 +438,16 @@ class Block:
 
 
 def _system(own, same) -> Reused:
-    """Return the system of one lane. `own`: the parts of the model that only this lane has; `same`:
-    the parts that all lanes share. Each is the pair (moved, rest).
+    """Return the system of one run. `own`: the parts of the model that only this run has; `same`:
+    the parts that all runs share. Each is the pair (moved, rest).
     """
     moved, rest = (eqx.combine(*parts) for parts in zip(own, same, strict=True))
     return Reused(eqx.combine(moved, rest))
 
 
 def _where(these: Array, new: Any, old: Any) -> Any:
-    """Return the tree `new` in lanes whose flag in `these` is True, and `old` in other lanes. The
-    first axis of each array counts the lanes.
+    """Return the tree `new` for runs whose flag in `these` is True, and `old` for other runs. The
+    first axis of each array counts the runs.
     """
     broad = lambda like: jnp.reshape(these, (-1,) + (1,) * (like.ndim - 1))  # noqa: E731
     return jax.tree.map(lambda a, b: jnp.where(broad(a), a, b), new, old)
@@ -456,8 +458,8 @@ def _entries(x: Array) -> list[Array]:
 
 
 def stack_lanes(parts: list[Array], like: Array, lanes: int) -> Array:
-    """Return the array (n, lanes) for a list of state entries with lanes as first axis. `like`: the
-    array (n,) of one lane.
+    """Return the array (n, lanes) for a list of state entries with the runs as first axis. `like`:
+    the array (n,) of one run.
     """
     if not parts:
         return jnp.zeros((0, lanes), like.dtype)
@@ -466,7 +468,8 @@ def stack_lanes(parts: list[Array], like: Array, lanes: int) -> Array:
 
 def _jvp_by_seeds(function, at, along) -> Any:
     """Return the values of `function`, its tangents, and its auxiliary results. `along`: tangents
-    of the first arguments in `at`. The first axis of all tangents counts the seeds.
+    of the first arguments in `at`. The first axis of all tangents counts the seeds (directions of
+    differentiation).
     """
     going, still = at[: len(along)], at[len(along) :]
     push = lambda along: jax.jvp(  # noqa: E731
@@ -485,21 +488,21 @@ def march_lanes(
     along: Any = None,
     shows: tuple[bool, bool] = (True, True),
 ) -> Any:
-    """Return the results of `march` for many lanes. A lane is one of many runs of one machine.
+    """Return the results of `march` for a batch of runs ("lanes") of one machine, with the runs as
+    first axis.
 
     - `own`: the differentiated part of the model, the rest, t0, y0, mode0 and ts. An array whose
-      flag in the tree `many` is True has lanes as its first axis, see `partition_lanes`.
+      flag in the tree `many` is True has the runs as first axis, see `partition_lanes`.
     - `along`: tangents of the differentiated part, of t0 (or None) and of y0. The first axis of
       each counts the seeds (directions). If `along` is given, the results are floats, their
       tangents (seeds last), and whole numbers.
     - `shows`: two flags: whether states and modes at the samples are returned. Otherwise they are
       None.
 
-    In the results, lanes are the first axis. All lanes of a block step from sample to sample
-    together: each number is a vector with an entry for each lane. A branch would be executed by all
-    lanes. Therefore a lane with an event takes the step of a single run alone, while the other
-    lanes wait. The samples are collected in a small tile, with lanes as last axis, and then written
-    to the result.
+    All runs of a block step from sample to sample together: each number is a vector with an entry
+    for each run. A branch would be executed by all runs. Therefore a run with an event takes its
+    step alone, while the other runs wait. The samples are collected in a small tile, with the runs
+    as last axis, and then written to the result.
     """
     moved, rest, t0, y0, mode0, ts = own
     is_moved, is_rest, is_t0, is_y0, is_mode0, is_ts = many
@@ -535,8 +538,8 @@ def march_lanes(
     plan = Plan.for_run(options, size, grid.shape[-1] - 1, y0, mode0, seeds, keeps, shows)
 
     def split(tree, axis: int) -> Any:
-        """Return `tree` with the lanes along `axis` divided into blocks. Copies of the last lane
-        fill the last block.
+        """Return `tree` with the runs along `axis` divided into blocks. Copies of the last run fill
+        the last block.
         """
 
         def in_blocks(a: Array) -> Array:
@@ -583,8 +586,8 @@ def march_lanes(
 
 
 def partition_lanes(tree, many) -> tuple[Any, Any]:
-    """Return two trees: the arrays of `tree` that have an axis of lanes (flag True in `many`), and
-    those that do not.
+    """Return two trees: the arrays of `tree` that have a batch axis (flag True in `many`), and the
+    arrays that do not.
     """
     is_none = lambda x: x is None  # noqa: E731
     pick = lambda keep: jax.tree.map(  # noqa: E731

@@ -1,5 +1,5 @@
-"""A run on samples as one operation (primitive) of JAX, with rules for `jax.vmap`, for lowering,
-and for unused results. A "lane" is one run of a batch; a "seed" is one direction of tangents.
+"""A run on samples as one primitive of JAX, with rules for `jax.vmap`, for lowering, and for unused
+results. A "lane" is one run of a batch; a "seed" is one direction of tangents.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from .lanes import march_lanes, partition_lanes
 from .march import march, shapes_of
 
 # Positions in the flat list of results of a run. The states are entry 0. The modes are entry 2, or
-# entry 4 if the run has tangents. The other positions are those of a run with tangents.
+# entry 4 if the run has tangents. The two slices apply to a run with tangents.
 _STATES, _MODES = 0, (2, 4)
 _TANGENTS = slice(2, 4)
 _COUNT_AND_RESULT = slice(8, 10)
@@ -27,12 +27,12 @@ _COUNT_AND_RESULT = slice(8, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """The static part of the operation.
+    """The static part of a run as a primitive of JAX.
 
-    - `structure`, `rest`, `rest_structure`: data to combine the flat arrays and the static values
-      to the arguments.
-    - `kinds`: the kind of each array: "own" may differ between lanes, "options" may not, and
-      "along" is a tangent.
+    - `structure`, `rest`, `rest_structure`: the data that turn the flat arrays back into the
+      arguments.
+    - `kinds`: the kind of each array: "own" may differ between runs of a batch, "options" may not,
+      and "along" is a tangent.
     - `pushes`: whether tangents are computed. `keeps`: whether the steps are stored for
       reverse-mode differentiation.
     - `asked`: for each result whether it is returned; None for all results.
@@ -63,7 +63,7 @@ class Run:
 
 
 def value(moved, rest, t0, y0, mode0, ts, options: OnSamples, *, keeps: bool) -> Any:
-    """Return the results of `march`: floats, whole numbers, and the record for reverse mode."""
+    """Return the results of `march`: floats, whole numbers, and the data for reverse mode."""
     return _bind_run((moved, rest, t0, y0, mode0, ts), options, None, keeps)
 
 
@@ -116,10 +116,10 @@ def _compute(*flat, run: Run, together: bool, **how: Any) -> list[Any]:
 def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
     """Return all results for the number of `lanes` (None: one run) and `seeds` (None: one tangent).
 
-    The axes of an argument are: seeds if its flag in `seeded` is True, lanes if its flag in `many`
-    is True, then its own axes. The axes of a result are: lanes, its own axes, and for tangents the
-    seeds. `together`: compute 8 or more lanes by `march_lanes`, and fewer one by one. Otherwise use
-    `jax.vmap`.
+    An argument has an axis of seeds if its flag in `seeded` is True, then an axis of lanes if its
+    flag in `many` is True, then its own axes. The axes of a result are: lanes, its own axes, and
+    for tangents the seeds. `together`: compute 8 or more lanes by `march_lanes`, and fewer one by
+    one. If False, use `jax.vmap`.
     """
     one_by_one = together
     own, options, along = run.arguments(flat)
@@ -127,7 +127,7 @@ def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) ->
     of_lanes, _, along_of_lanes = put(many)
     in_seeds = put(seeded)[2]
     count = 0 if lanes is None else lanes
-    together = together and count >= 8  # Fewer than 8 runs are faster one after another.
+    together = together and count >= 8  # Fewer than 8 lanes are faster one by one.
     if not run.pushes:
         if together:
             *values, record = march_lanes(
@@ -207,8 +207,8 @@ def _march_apart(
 
 
 def _broadcast_lanes(lanes: int, values, tangents, many, along_many, seeded) -> Any:
-    """Return values, tangents, and for each pair a flag: whether it has an axis of lanes. If a
-    value or its tangent has this axis, both get it.
+    """Return values, tangents, and for each pair a flag whether it has an axis of lanes. If a value
+    or its tangent has this axis, both get the axis.
     """
 
     def both(x, d, is_many, is_along, has_seeds) -> Any:
@@ -335,8 +335,8 @@ def _join_axes(x, dim, place: int, flag: bool, size: int, before: int | None) ->
 
 @run_p.def_dead_code
 def _drop_unused_results(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Return the operation without its unused results, so that they need not be written for many
-    lanes.
+    """Return the operation without its unused results, so that it does not write them for every
+    run.
     """
     if not any(used):
         return [False] * len(eqn.invars), None
