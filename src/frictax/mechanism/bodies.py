@@ -49,7 +49,7 @@ class Mass(AbstractBody):
 class Inertia(AbstractBody):
     """A turning body: J*dw/dt = sum of the torques at its flanges.
 
-    **Arguments:** `J` > 0 [kg.m2]; `phi` [rad] and `w` [rad/s], angle and angular velocity at the
+    **Arguments:** `J` > 0 [kg.m2]; `phi` [rad] and `w` [rad/s]: angle and angular velocity at the
     start.
 
     **Raises:** `ValueError` for a value outside its domain.

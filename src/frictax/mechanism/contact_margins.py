@@ -18,7 +18,7 @@ from .snapshot import Snapshot
 
 
 def margin_names(contact: Contact, part: Any) -> list[str]:
-    """Return the names of the margins of a contact, in their order."""
+    """Return the names of the margins of a contact, in the order of the event functions."""
     stops, breaks = contact.wall is not None, contact.piece is not None
     return (
         ["low", "high"] * stops
@@ -43,7 +43,7 @@ def all_margins(now: Snapshot) -> list[Array]:
 def margins(now: Snapshot, c: int) -> dict[str, Array]:
     """Return a dict from name to margin (event function) of contact `c`.
 
-    A rounding error is added to each margin, so that no margin is 0 at the start of a new mode.
+    A rounding error is added to each margin, so that every margin is positive when a mode begins.
     """
     m, part = now.mode[c], now.part(c)
     eps = 500 * jnp.finfo(now.t.dtype).eps
@@ -58,12 +58,13 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         room_low, room_high = s - low + eps, high - s + eps
         margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
         margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
-    # While the contact slides, the event function "forward" is its velocity. While it is stuck,
-    # this function is the force that is missing to breakaway. For a freewheel without a normal
-    # force it is also the velocity, because the freewheel must not turn backward.
+    # While the contact slides, the event function "forward" is its velocity. While the contact is
+    # stuck, "forward" is the force that is missing to breakaway. For a freewheel without a normal
+    # force, "forward" is also the velocity, because the freewheel must not turn backward.
     moves, speed = (m != STUCK, now.v_rel[c]) if part.blocks_backward else (slides, v)
     least = speed + velocity_rounding(now, c)
-    # If other stuck contacts hold this contact, its velocity is an integration error, not an event.
+    # If other stuck contacts hold this contact, its velocity is an integration error and must not
+    # cause an event.
     least = least if (held := now.is_held[c]) is None else jnp.where(held, inf, least)
     margins["forward"] = jnp.where(moves, least, forward)
     margins["backward"] = backward
@@ -75,7 +76,8 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         size = jax.lax.stop_gradient(now.transmitted_size(c))
         margins["side"] = jnp.where(slides, now.side_margin(c) + eps * size, inf)
     if now.normal[c] is not None:
-        # A contact pressed from either side changes the pressed face at 0, and is never free.
+        # A contact that can be pressed from either side changes its pressed face where the normal
+        # force is 0, so it is never free.
         up = now.normal[c]
         if now.contact(c).face is None:
             up = jnp.where(m == FREE, -up, up)
@@ -100,10 +102,10 @@ def velocity_rounding(now: Snapshot, c: int) -> Array:
 
 def rounding_of_ends(now: Snapshot, contact: Contact, is_single: bool) -> Array:
     """Return the rounding error of the velocity of a contact [m/s or rad/s], from the velocities of
-    its two bodies. `is_single`: whether its velocity equals that of one body.
+    its two bodies. `is_single`: whether the velocity of the contact is the velocity of one body.
     """
     eps = 500 * jnp.finfo(now.t.dtype).eps
-    # The value is at most 1e-9, because in 32 bits `eps` is 6e-5, which is not a small velocity.
+    # Use at most 1e-9, because `eps` is 6e-5 for 32-bit numbers, which is not a small velocity.
     least = jnp.asarray(min(eps, 1e-9))
     if is_single:
         return least
@@ -129,8 +131,8 @@ def is_sliding(m: Array) -> Array:
 
 
 def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array) -> Array:
-    """Return whether a contact has no normal force just after time `t`, if its signal is on segment
-    `k`.
+    """Return whether the normal force of a contact is 0 just after time `t`, for its signal on
+    segment `k`.
     """
     value, rate = _pressing_signal(mechanism, layout, t, contact, k)
     # If the signal switches to 0, its value may differ from 0 by a rounding error.
@@ -159,9 +161,9 @@ def _rounding_at(t: Array, rate: Array) -> Array:
 
 
 def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
-    """Return a list of longest steps [s], one for each drive whose variation needs such a limit. In
-    a longer step the load of a stuck contact could exceed the breakaway force and fall again
-    undetected. `span`: duration of the run [s].
+    """Return the longest steps [s] for all drives that need such a limit. In a longer step the load
+    of a stuck contact could exceed the breakaway force and fall again undetected. `span`: duration
+    of the run [s].
     """
     contacts = range(len(lay.contacts))
     summed = {
@@ -178,8 +180,8 @@ def _is_loaded_by_several(mechanism: Mechanism, lay: Layout, c: int) -> bool:
     """Return whether the load of contact `c`, while it is stuck, can have extrema other than those
     of one drive.
 
-    This is so if the load depends on two drives, a user's function, a prescribed motion, or a
-    spring or damper to another body.
+    The load can have such extrema if it depends on two drives, a user's function, a prescribed
+    motion, or a spring or damper to another body.
     """
     contact = lay.contacts[c]
     by_state = any(c in node.contacts for node in lay.nodes) or (

@@ -22,11 +22,10 @@ from .sparse import SparseRow, dot
 class MachineSnapshot(Snapshot):
     """A mechanism at time `t` in state `y` and the mode vector `numbers`.
 
-    Each attribute is computed when it is first used. In addition to the attributes of `Snapshot` it
-    has:
+    Each attribute is computed at its first use. In addition to the attributes of `Snapshot`:
 
-    - `imposed`: None, or (friction [N], stored power [W]) of the contacts with a bristle. These two
-      lists are then used instead of the values that follow from the state.
+    - `imposed`: None, or (friction [N], stored power [W]) of the contacts with a bristle. The two
+      lists then replace the values that follow from the state.
     - `drive`: values of the signals. `driven`: for each source the part of its force without
       potential.
     - `temperature`: temperatures of the thermal nodes [K].
@@ -198,7 +197,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_elements(self) -> list[Any]:
-        """The parts with a bristle. Each law is evaluated at the temperature of its part."""
+        """The parts with a bristle, with each law at the temperature of its part."""
         found = [self.mechanism.parts[contact.part] for contact in self.layout.bristles]
         for T, node in zip(self.temperature, self.layout.nodes, strict=True):
             for b in node.bristles:
@@ -207,8 +206,8 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_force(self) -> list[Array]:
-        """The force in each bristle [N], taken from the state: a scalar, or (n,) for a bristle with
-        n elements.
+        """The force in each bristle [N] from the state: a scalar, or (n,) for a bristle with n
+        elements.
         """
         found, first = [], self.layout.first_bristle
         for n in self.layout.elements:
@@ -236,8 +235,8 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_press(self) -> list[Any]:
-        """For each contact with a bristle: 0 without normal force, 1 if it is pressed, -1 if it is
-        pressed from the opposite side; None if it never has a normal force.
+        """For each contact with a bristle: 0 without normal force, 1 if the contact is pressed, -1
+        if it is pressed from the opposite side; None for a contact that never has a normal force.
         """
         found, place = [], self.layout.first_press
         for contact in self.layout.bristles:
@@ -247,7 +246,9 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_normal(self) -> list[Any]:
-        """The normal force of each contact with a bristle [N]; None if it never has one."""
+        """The normal force of each contact with a bristle [N]; None for a contact that never has
+        one.
+        """
         return [
             part.normal(jnp.where(side < 0, -1.0, 1.0) * self.press(contact, part, v))
             if contact.is_pressed
@@ -263,8 +264,8 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_scale(self) -> list[Any]:
-        """For each contact with a bristle the factor cgeo*fn, which multiplies its forces; None if
-        it never has a normal force.
+        """For each contact with a bristle the factor cgeo*fn, which multiplies its forces; None for
+        a contact that never has a normal force.
         """
         at = zip(self.bristle_elements, self.bristle_normal, self.bristle_press, strict=True)
         return [
@@ -279,7 +280,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def _bristle_laws(self) -> list[Any]:
-        """For each bristle its force limit, viscous slope and smallest limit, see `bristle_law`."""
+        """The force limit, viscous slope and smallest limit of each bristle, see `bristle_law`."""
         at = zip(self.bristle_elements, self.bristle_v, self.element_slip, strict=True)
         return [bristle_law(part, v) if s is None else element_law(part, v, s) for part, v, s in at]
 
