@@ -1,6 +1,4 @@
-"""Linearly implicit steps for stiff motion: the Rosenbrock method of `OnSamples`, its derivative,
-and a solver for its small linear systems.
-"""
+"""Linearly implicit steps for stiff motion, with derivatives, and a solver for small systems."""
 
 import math
 from typing import Any
@@ -55,7 +53,7 @@ def take_step(
 
 def keeps_bounds(system: Reused, options: OnSamples, mode, t0, t1, y0, y1: Any = None) -> Any:
     """Return whether the linearly implicit step is valid (see `sound`). Return None if the system
-    is not stiff or `options` has a solver. `y1`: the result of the step, if it is known.
+    is not stiff or `options` has a solver. `y1`: the result of the step, if known.
     """
     if options.solver is not None or not system.is_stiff():
         return None
@@ -72,8 +70,8 @@ def _implicit_step(system: Reused, mode, t0, t1, y0) -> Array:
 
 @eqx.filter_custom_jvp
 def rosenbrock2(system: Reused, mode, t0, t1, y0) -> Array:
-    """Return the state at `t1` after one step from `y0` at `t0` of an L-stable Rosenbrock method
-    with two stages and order 2.
+    """Return the state at `t1` after one step of an L-stable two-stage Rosenbrock method of order
+    2.
 
     **Source:** J. G. Verwer, E. J. Spee, J. G. Blom, W. Hundsdorfer, SIAM J. Sci. Comput. 20(4),
     1999.
@@ -93,8 +91,8 @@ def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
 
 
 def rosenbrock2_differences(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array]:
-    """Return two vectors (n,) for error control: the difference between a step of `rosenbrock2` and
-    a step of order 1 with the same matrix, and the increment of the step of order 1.
+    """Return two vectors (n,) for error control: `rosenbrock2` minus a step of order 1 with the
+    same matrix, and the increment of the step of order 1.
     """
     k1, k2, _ = _stages(system, mode, t0, t1, y0)
     h = t1 - t0
@@ -108,7 +106,7 @@ def _end(t0, t1, y0, k1, k2) -> Array:
 @rosenbrock2.def_jvp
 def _rosenbrock2_jvp(primals, tangents) -> Any:
     """Differentiate the linear systems of the stages, and solve the results with the factorization
-    of the step. This takes less than half of the work of differentiating the elimination itself.
+    of the step: less than half of the work of differentiating the elimination.
     """
     system, mode, *at = primals
     d_system, _, *d_at = tangents

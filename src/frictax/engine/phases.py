@@ -1,6 +1,4 @@
-"""The loop over the phases of a run with `Adaptive`, and its derivatives in forward and reverse
-mode.
-"""
+"""The loop over the phases of a run with `Adaptive`, in forward and reverse mode."""
 
 import functools
 from collections.abc import Callable
@@ -56,7 +54,7 @@ def _run_phases_jvp(primals, tangents) -> Any:
         )
     floats, whole, record = _forward(model, t0, t1, y0, mode0, ts, options)
     # The Newton step that locates an event treats rates as constants, which is exact only for first
-    # derivatives. A second derivative would be wrong without a message, so it raises an error.
+    # derivatives. A second derivative raises an error, because it would be wrong.
     model_, t1_, ts_, record_ = nondifferentiable((model, t1, ts, record), msg=SECOND)
     moved, rest, d_moved = split_moving(model_, d_model)
     # JAX can transpose this operation only if every entry of the tangents is linear in an input
@@ -76,9 +74,8 @@ def _run_phases_jvp(primals, tangents) -> Any:
 
         return run
 
-    # If a run ended early, states and event times after its end do not have derivatives. If its
-    # last phase did not end at an event, the end time of this phase does not have a derivative
-    # either.
+    # If a run ended early, states and event times after its end do not have derivatives. The end
+    # time of the last phase does not have one either, unless this phase ended at an event.
     (ys, times), (_, fired, _, _, count, result, *_) = floats, whole
     given_up = (fired[count - 1] == CUT) | (result == Result.nonfinite)
     used = jnp.where(given_up, count - 1, count)
@@ -107,9 +104,7 @@ def _pad_samples(ts) -> Any:
 
 
 def _push(phase, moved, t1, record: _Record, like) -> Any:
-    """Return the function from tangents of the inputs to tangents of all outputs. It processes the
-    phases from first to last.
-    """
+    """Return the function from input to output tangents, phase by phase from first to last."""
 
     def push(inputs) -> Any:
         d_moved, d_t0, d_t1, d_y0 = inputs
@@ -142,9 +137,7 @@ def _push(phase, moved, t1, record: _Record, like) -> Any:
 
 
 def _pull(phase, moved, t1, record: _Record, like) -> Any:
-    """Return the function from cotangents of all outputs to cotangents of the inputs. It processes
-    the phases from last to first.
-    """
+    """Return the function from output to input cotangents, phase by phase from last to first."""
 
     def pull(cotangents) -> Any:
         c_ys, c_times = cotangents
@@ -259,8 +252,8 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         )
         t, y, mode, status = cross(system, start, stop, y, slope, t1, start.t)
         # The mean step of this phase is the first step of the next phase, and of the repetition of
-        # this phase. Between simultaneous events a phase is as short as a rounding error. Its mean
-        # step is not used, because such short steps would not advance the time.
+        # this phase. Between simultaneous events a phase is as short as a rounding error. The mean
+        # step of such a phase is not used, because it would not advance the time.
         learnt = (accepted > 0) & (
             t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t))
         )
@@ -269,8 +262,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             mean = (t - start.t) / jnp.maximum(accepted, 1)
             dt = jnp.where(learnt, mean, dt).astype(dtype)
         again = Start(origin.t, origin.y, origin.mode, dt, origin.sample)
-        # The recorded end includes the Newton step, because the derivative of the event time needs
-        # it.
+        # The recorded end includes the Newton step, for the derivative of the event time.
         at = Stop(t, stop.fired)
         starts, stops = jax.tree.map(
             lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, at)
@@ -302,8 +294,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         running = running & (result == Result.successful)
         following = Start(t, y, mode, dt, sample)
         ends = (times.at[k].set(t), after.at[k].set(mode))
-        # Successive phases that were split are recorded as one phase if one phase can repeat all
-        # steps.
+        # Successive split phases are recorded as one phase if one phase can repeat all steps.
         parts = parts + accepted.astype(jnp.int32)
         goes_on = (stop.fired == CUT) & (parts < STEPS) & (samples is None)
         origin = select(goes_on, origin, following)
@@ -353,9 +344,9 @@ def map_lanes_in_turn(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any
     """Return a version of `function` that `jax.vmap` computes one batch entry (a "lane") after
     another. `function` takes two trees of arrays.
 
-    Computed together, every batch entry would take as many steps as the slowest one, and every
-    branch that any of them takes. If only the second tree is batched, such as the tangents of a
-    Jacobian, the batch entries are still computed together.
+    Computed together, every batch entry takes as many steps as the slowest entry, and every branch
+    that any entry takes. If only the second tree is batched, such as the tangents of a Jacobian,
+    the entries are still computed together.
 
     On other devices than a CPU, return `function` itself. The returned function cannot be
     differentiated.

@@ -3,7 +3,7 @@
 import equinox as eqx
 
 CHATTER = 30  # successive phases of length 0, plus 2 per entry of the mode, that count as chatter
-NONFINITE = 2  # status in addition to those of `jump`: an event function or deadline is NaN
+NONFINITE = 2  # status beside the statuses 0 and 1 of `jump`: an event function or deadline is NaN
 SECOND = (
     "frictax gives first derivatives of a run, exact through its events; a second derivative was"
     " asked for. Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), `information` for the"

@@ -1,6 +1,4 @@
-"""`Sensitive`: a hybrid system whose state also contains the derivatives of the state by
-parameters.
-"""
+"""`Sensitive`: a hybrid system whose state includes derivatives by parameters."""
 
 import abc
 from collections.abc import Callable
@@ -41,8 +39,8 @@ class AbstractFamily(eqx.Module):
 
 
 class Sensitive(AbstractHybridSystem):
-    """A system together with the derivatives S (n, p) of its state by the parameters `x` (p,) of
-    its `family`.
+    """A system with the derivatives S (n, p) of its state by the parameters `x` (p,) of its
+    `family`.
 
     Within a mode ``S' = (df/dy) S + df/dx``. At an event the event function h falls to 0, or a
     deadline is reached. A parameter shifts the time of the event by ``dtau = -(dh/dy S +
@@ -65,21 +63,18 @@ class Sensitive(AbstractHybridSystem):
 
     @property
     def size(self) -> int:
-        """The length of the state vector of this system."""
+        """The length of this system's state vector."""
         return self.n + (self.n + 1) * self.x.shape[0] + 1
 
     def parts(self, y: Float[Array, " m"]) -> tuple[State, Float[Array, "n p"]]:
-        """Return the state of the original system (n,), and its derivatives by the parameters
-        (n, p).
-        """
+        """Return the state of the original system (n,), and S (n, p)."""
         n, p = self.n, self.x.shape[0]
         return y[:n], y[n : n + n * p].reshape(n, p)
 
     def jvp_by_parameters(
         self, function: Callable[..., Any], S: Float[Array, "n p"], *at: Any, dt: Any = None
     ) -> tuple[Any, Any]:
-        """Return `function(system, t, y)` and its derivatives by the parameters, with the
-        parameters as the last axis.
+        """Return `function(system, t, y)` and its derivatives, with the parameters as last axis.
 
         `at`: t and y. `S`, `dt`: derivatives of y and t by the parameters; dt = None means 0.
         """
@@ -163,7 +158,7 @@ class Sensitive(AbstractHybridSystem):
         nothing = jnp.zeros(self.x.shape[0])
         return jnp.concatenate([own, jnp.ravel(S), nothing, t[None] - 1.0]), mode
 
-    # The following methods apply to stiff motions. They differentiate the numerical steps.
+    # The following methods are for stiff motions, and differentiate the numerical steps.
 
     def is_stiff(self, args: PyTree) -> bool:
         return self._now.is_stiff(args)

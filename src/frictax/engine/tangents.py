@@ -1,9 +1,9 @@
 """Derivative rules for both engines: linear maps with a custom transpose, derivatives by sample
 times, and derivatives of runs that ended early.
 
-If a run ends early, its values after the end are unknown. Their derivatives are NaN in forward and
-in reverse mode. A cotangent of 0 means that a value is not used. In reverse mode such a cotangent
-must not be multiplied by the NaN derivatives, because 0 times NaN is NaN.
+If a run ends early, its values after the end are unknown, with derivatives NaN in forward and
+reverse mode. A cotangent of 0 means that a value is not used. In reverse mode a cotangent of 0 must
+not be multiplied by a derivative that is NaN, because 0 times NaN is NaN.
 """
 
 import functools
@@ -21,8 +21,7 @@ from .stepping import select
 
 
 def linear_map(push, pull, inputs, nothing) -> Any:
-    """Return push(inputs) as a linear map whose transpose is `pull`. `nothing`: zeros with the
-    shapes of the output.
+    """Return push(inputs) as a linear map with transpose `pull`. `nothing`: zeros like the output.
 
     JAX accepts a custom transpose for a linear solve only. Therefore the map J is written as the
     solution of [[1, 0], [-J, 1]] (x, z) = (inputs, 0).
@@ -35,7 +34,7 @@ def linear_map(push, pull, inputs, nothing) -> Any:
     def transpose(_, c) -> Any:
         return jax.tree.map(jnp.add, c[0], pull(c[1])), c[1]
 
-    # JAX uses the operator, here the identity, only for second derivatives. These raise an error.
+    # JAX uses the operator, here the identity, only for second derivatives, which raise an error.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
 
 
@@ -44,9 +43,7 @@ def _is_none(x) -> bool:
 
 
 def split_moving(model, d_model) -> tuple[Any, Any, Any]:
-    """Return three trees: the arrays of `model` that have a tangent in `d_model`, the rest of
-    `model`, and these tangents.
-    """
+    """Return the arrays of `model` with a tangent in `d_model`, the other leaves, the tangents."""
     # Outside of compiled code, JAX passes Python numbers unchanged. Convert them to arrays.
     moved = jax.tree.map(
         lambda x, d: None if d is None else jnp.asarray(x), model, d_model, is_leaf=_is_none
@@ -58,9 +55,8 @@ def split_moving(model, d_model) -> tuple[Any, Any, Any]:
 
 
 def add_time_tangents(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
-    """Return the tangents `d_ys` of the states at the samples, with the effect of the tangents
-    `d_ts` of the sample times added. `d_ts` = None: the times are fixed. `read`: the samples to
-    which the effect is added.
+    """Return the tangents `d_ys` of the states at the samples, at the samples `read` plus the
+    effect of the tangents `d_ts` of the sample times (None: fixed times).
     """
     if d_ts is None:
         return d_ys
@@ -81,8 +77,8 @@ def add_time_tangents(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
 
 
 def unknown_after_cut(ys, times, used) -> tuple[Any, Any]:
-    """Return two flag arrays for the unknown values of a run that ended early: states that are not
-    finite, and event times that are NaN or after the first `used` entries.
+    """Return flags of the unknown values after an early end: states that are not finite, and event
+    times that are NaN or after the first `used` entries.
     """
     return ~jnp.isfinite(ys), jnp.isnan(times) | (jnp.arange(times.shape[0]) >= used)
 
@@ -104,7 +100,7 @@ def pull_known(pull: Callable, unknown, cotangents) -> Any:
 
 def zero_if_unused(cotangents, pulled) -> Any:
     """Return `pulled` (cotangents of inputs), or zeros if all `cotangents` of the outputs are 0.
-    Otherwise 0 times a derivative that is not finite would give NaN.
+    The product of 0 and a derivative that is not finite would be NaN.
     """
     used = [jnp.any(c != 0) for c in jax.tree.leaves(cotangents)]
     nothing = jax.tree.map(jnp.zeros_like, pulled)
@@ -113,7 +109,7 @@ def zero_if_unused(cotangents, pulled) -> Any:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def reverse_if_used(function: Callable, *at) -> Any:
-    """Return function(*at). In reverse mode, its cotangents are those of `zero_if_unused`."""
+    """Return function(*at), in reverse mode with the cotangents of `zero_if_unused`."""
     return function(*at)
 
 

@@ -1,5 +1,5 @@
-"""Steps and events of contacts with a bristle: a time step that cannot gain energy, bristles under
-a prescribed motion, slipping and sticking of bristle elements, begin and end of a normal force.
+"""Steps and events of contacts with a bristle: a time step that cannot gain energy, prescribed
+motions, slipping elements, begin and end of a normal force.
 """
 
 import functools
@@ -26,7 +26,7 @@ from .sparse import dot
 
 def within_limits(before: Any, after: Any) -> Array:
     """Return whether a linearly implicit step is accurate. `before`, `after`: snapshots before and
-    after this step.
+    after the step.
 
     The step is accurate under two conditions. First, no bristle is bent beyond its limit. A bristle
     beyond its limit shows that the motion stopped inside the step, where the linearization is
@@ -82,9 +82,7 @@ def _scale_force(now: Any, b: int, force: Array) -> Array:
 
 
 def _mobility(now: Any, contact: Contact) -> Any:
-    """Return the relative acceleration that a unit force at a contact causes at this contact; None
-    if the motion of the contact is prescribed.
-    """
+    """Return the acceleration of a contact under a unit force; None for a prescribed motion."""
     row = contact_row(contact, now.body_rows)
     return dot(row, now.accelerations_by(row)) if row else None
 
@@ -112,9 +110,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     held, scaled = now.bristle_force, functools.partial(_scale_force, now)
 
     def means(b: int, w: Array) -> tuple[Array, Array]:
-        """Return the mean friction of contact b over the step at the velocity w, and its bristle
-        force at the end of the step.
-        """
+        """Return mean friction of contact b at velocity w, and bristle force at the step's end."""
         part = elements[b]
         if part.bristle.elements:
             friction, end = _step_elements(now, b, w, h)
@@ -183,9 +179,7 @@ def _linear_response(
     own, beside = y0[:n], y0[n:]
 
     def rates_under(own: Array, force: Array) -> Array:
-        """Return the rates of coordinates and velocities if the bristles have the frictions `force`
-        [N].
-        """
+        """Return the rates of coordinates and velocities for bristle frictions `force` [N]."""
         imposed = [force[b] for b in range(count)], none
         now = snapshot(t1, jnp.concatenate([own, beside]), imposed)
         return jnp.stack([*now.u, *now.coordinate_acceleration]) if n else own
@@ -205,8 +199,8 @@ def _linear_response(
 
 
 def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
-    """Return the mean friction of contact number `b` over a step at the velocity w, and the state
-    of its elements at the end of the step. No element changes its mode.
+    """Return the mean friction of contact `b` over a step at the velocity w, and the state of its
+    elements at the end of the step, for unchanged modes of the elements.
     """
     part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
     s, bristle = now.element_slip[b], part.bristle
@@ -267,11 +261,9 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
 
 
 def is_motion_given(mechanism: Any, lay: Layout) -> bool:
-    """Return whether all motions are prescribed and bristle forces are the only states. A run then
-    needs no time steps.
+    """Return whether bristle forces are the only states, so that a run needs no time steps.
 
-    A bristle with `C` needs time steps, because its force changes with time and not only with the
-    distance moved.
+    A bristle with `C` needs time steps: its force changes with time, not only with distance.
     """
     others = lay.coordinates or lay.contacts or lay.gaps or lay.nodes
     bristles = [mechanism.parts[contact.part].bristle for contact in lay.bristles]
@@ -391,8 +383,8 @@ def press_margins(now: MachineSnapshot) -> list[Array]:
 
 
 def start_pressing(now: MachineSnapshot, y: Array, mode: list[Array]) -> Array:
-    """Return the start state `y` with zero deflection of each bristle that does not have a normal
-    force. Write to `mode` which bristles have one.
+    """Write to `mode` which bristles have a normal force. Return the start state `y` with zero
+    deflection of the other bristles.
     """
     place, after = now.layout.first_press, []
     for b, press in enumerate(now.bristle_press):
@@ -415,8 +407,7 @@ def change_pressing(
     new: list[Array],
     counted: bool,
 ) -> Array:
-    """Return the state after the event `fired`, and write to `new` which bristles have a normal
-    force.
+    """Return the state after event `fired`, and write to `new` which bristles have a normal force.
 
     A bristle has no deflection after its faces separate, or after the pressed side changes.
 

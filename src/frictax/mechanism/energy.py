@@ -17,9 +17,7 @@ def loss(now: MachineSnapshot, c: int) -> Array:
 
 
 def bristle_loss(now: MachineSnapshot, b: int) -> Array:
-    """Return the power [W] lost at bristle contact number `b`: the power of its friction minus the
-    power stored in the bristle.
-    """
+    """Return the power [W] lost at bristle contact `b`: friction power minus stored power."""
     return now.bristle_friction[b] * now.bristle_v[b] - now.bristle_stores[b]
 
 
@@ -30,8 +28,7 @@ def damper_loss(now: MachineSnapshot, k: int) -> Array:
 
 def powers(now: MachineSnapshot) -> list[Array]:
     """Return four powers [W]: work of the drives, loss by friction, loss in dampers and by drag,
-    and loss at stops. The loss at stops is 0, because a stop changes the energy by a jump at an
-    event.
+    and loss at stops. The loss at stops is 0, because a stop changes the energy by a jump.
     """
     zero = now.zero
     drives = dampers = zero
@@ -74,8 +71,8 @@ def pressing_power(now: MachineSnapshot) -> Array:
 
 
 def _motion_power(now: MachineSnapshot) -> Array:
-    """Return the power [W] of the prescribed motions: the sum over the bodies of driving force
-    times prescribed velocity. The driving force balances inertia, loads and friction of a body.
+    """Return the power [W] of the prescribed motions: the sum of driving force times prescribed
+    velocity. The driving force of a body balances inertia, loads and friction.
     """
     zero, speeds = now.zero, dict(enumerate(now.u))
     if not now.layout.motions:
@@ -93,9 +90,7 @@ def _motion_power(now: MachineSnapshot) -> Array:
 
 
 def stored_energy(now: MachineSnapshot) -> tuple[Array, Array]:
-    """Return the kinetic energy [J], and the potential energy [J] of springs, bristles and
-    position-dependent forces.
-    """
+    """Return the kinetic energy, and the potential energy of springs, bristles and sources [J]."""
     zero = now.zero
     kinetic = sum((0.5 * m * v**2 for m, v in zip(now.inertias, now.v, strict=True)), zero)
     elastic = zero
@@ -129,9 +124,7 @@ def heat_flows(now: MachineSnapshot) -> tuple[list[Array], Array, Array]:
 
 
 def conducted_heat(now: MachineSnapshot, part: int, a: int, b: int | None) -> Array:
-    """Return the heat flow [W] of conductor number `part` from node `a` to node `b`, or to the
-    surroundings.
-    """
+    """Return the heat flow [W] of conductor `part` from node `a` to `b` (None: surroundings)."""
     conductor = now.mechanism.parts[part]
     return conductor.G * (
         now.temperature[a] - (conductor.T_ambient if b is None else now.temperature[b])

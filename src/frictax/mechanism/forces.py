@@ -45,9 +45,7 @@ class AbstractCompliant(CheckedModule):
         return jnp.zeros_like(v_rel)
 
     def forces(self, s_rel: Number, v_rel: Number, piece: Integer) -> tuple[Array, Array]:
-        """Return the elastic and the dissipative part of f. `piece`: number of the segment of a
-        force law with several segments.
-        """
+        """Return the elastic and the dissipative part of f. `piece`: segment of the law."""
         return self.elastic(s_rel), self.viscous(v_rel)
 
 
@@ -362,7 +360,7 @@ class LinearPositionDependentForce(AbstractSource):
 
     **Arguments:** `body`: name of the body that the force acts on, with ``.flange_a`` if it does
     not act at flange_b; `f_nominal`: force at `s0` [N]; `slope` [N/m]; `s0` [m]. A fit changes `s0`
-    only if it is named, because a record identifies only f_nominal - slope*s0.
+    only if the user names it, because a record identifies only f_nominal - slope*s0.
 
     **Raises:** `ValueError` for a value that is not finite.
 
@@ -402,8 +400,7 @@ class PeriodicPositionDependentForce(AbstractSource):
     period. This energy counts in `run.energy.elastic`, so the work of this force is not in
     `run.energy.drive`.
 
-    Time steps must resolve the period; `Adaptive` chooses such steps. A record needs several
-    samples in each period.
+    A record needs several samples in each period. `Adaptive` chooses steps that resolve the period.
 
     **Arguments:** `body`: name of the body that the force acts on, with ``.flange_a`` if it does
     not act at flange_b; `f_cos`, `f_sin` [N; N.m on a body that turns]; `period` > 0 [m; rad]: the
@@ -480,15 +477,14 @@ class QuadraticSpeedDependentForce(_QuadraticSpeedDependent):
     f_nominal < 0, negative for f_nominal > 0.
 
     **Arguments:** `body`: name of the body that the force acts on; `f_nominal` [N]: the force at
-    `v_nominal` > 0 [m/s]. A fit changes `v_nominal` only if it is named, because a record
-    identifies only f_nominal/v_nominal^2. With the default v_nominal = 1 m/s, -f_nominal is the
-    drag coefficient [N.s2/m2].
+    `v_nominal` > 0 [m/s]. A fit changes `v_nominal` only if the user names it, because a record
+    identifies only f_nominal/v_nominal^2. With v_nominal = 1 m/s, -f_nominal is the drag
+    coefficient [N.s2/m2].
 
     **Raises:** `ValueError` for a value that is not finite or a v_nominal that is not positive.
 
     **Source:** Modelica.Mechanics.Translational.Sources.QuadraticSpeedDependentForce with
-    ForceDirection = false: the force has the sign of the speed. A force of one sign in both
-    directions is not available.
+    ForceDirection = false: the force has the sign of the speed.
 
     A ball falls with a speed that approaches v = sqrt(m*g/0.02) = 7.0 m/s:
 

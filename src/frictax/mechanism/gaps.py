@@ -24,8 +24,8 @@ class AbstractGap(AbstractCompliant):
 
     The normal force is f_c + f_d, where f_c = c*x^n. The damper force f_d = d*dx/dt is limited to
     the range -f_c ... f_c. Therefore the normal force never pulls, and it is continuous when the
-    contact begins. Events are: begin or end of contact, and begin or end of a limitation of the
-    damper force.
+    contact begins. Events: begin and end of contact, begin and end of a limitation of the damper
+    force.
     """
 
     c: eqx.AbstractVar[Scalar]
@@ -81,9 +81,7 @@ class AbstractGap(AbstractCompliant):
     def following(
         self, s_rel: Array, v_rel: Array, piece: Integer, first: Array, second: Array
     ) -> Integer:
-        """Return the segment after an event. `first`, `second`: whether this event function of
-        `margins` fell to 0.
-        """
+        """Return the segment after an event; `first`, `second`: which margin fell to 0."""
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         touched = jnp.where(first, self.sides[0], self.sides[-1])
         begun = touched * jnp.where(self.d * touched * v_rel > 0, DOUBLED, TOUCHES)
@@ -106,8 +104,7 @@ class AbstractGap(AbstractCompliant):
 
     def _spring(self, x: Array) -> Array:
         """Return c*x^n for x >= 0, and -c*(-x)^n for x < 0."""
-        # At x = 0 the derivative of x^n with respect to n is not finite. Therefore 1 replaces x
-        # there.
+        # At x = 0 the derivative of x^n with respect to n is not finite, so 1 replaces x there.
         size = jnp.where(x == 0, 1.0, jnp.abs(x))
         return jnp.where(x == 0, 0.0, self.c * x * size ** (self.exponent() - 1))
 

@@ -95,8 +95,8 @@ class MechanicalSystem(AbstractHybridSystem):
         found = found or [jnp.ones((), y.dtype)]
         # An event function that is NaN ends the run with an error. A load that is NaN makes an
         # event function or a rate NaN. A normal force of a stuck contact or a prescribed motion
-        # that is NaN does not. Therefore 0 times the sum of normal forces and drives is added to an
-        # event function.
+        # that is NaN does not. Therefore 0 times normal forces and drives is added to an event
+        # function.
         hidden = [n for n in now.normal + now.bristle_normal if n is not None] + (
             now.drive if self.layout.motions else []
         )
@@ -128,8 +128,7 @@ class MechanicalSystem(AbstractHybridSystem):
         new = list(mode)
         for j, (signal, k) in enumerate(self._signals(mode)):
             after = signal.passed(t, k)
-            # If the velocity of a prescribed motion may jump at this switch, only `jump` changes
-            # the segment.
+            # If a prescribed velocity may jump at this switch, only `jump` changes the segment.
             if any(j == motion for _, _, motion in self.layout.motions):
                 after = jnp.where(signal.turns(k), after, k)
             new[self.layout.first_signal + j] = after
@@ -317,9 +316,7 @@ class MechanicalSystem(AbstractHybridSystem):
     # The following methods are the steps of `jump`, in the order in which `jump` calls them.
 
     def _mode_with_signals(self, t: Array, mode: Array, fired: Array) -> list[Array]:
-        """Return a copy of the mode vector, as a list, with the segment numbers of all signals at
-        time `t` after the event `fired`.
-        """
+        """Return the mode vector, as a list, with the signals' segments after event `fired`."""
         new = list(mode)
         # If several signals switch at one time, each switch is an event of its own, because each
         # switch time has its own derivative. Phases of length 0 separate these events.

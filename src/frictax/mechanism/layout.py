@@ -77,9 +77,7 @@ class Contact:
 
 @dataclasses.dataclass(frozen=True)
 class Gear:
-    """A gear between the bodies with the numbers `bodies`. The other bodies determine the position
-    of the last body.
-    """
+    """A gear between the bodies with the numbers `bodies`, of which the last follows the others."""
 
     part: int
     bodies: tuple[int, ...]
@@ -137,9 +135,7 @@ def build_gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:
 
 
 def moving_body(mechanism: Any, i: int, name: str) -> int:
-    """Return the number of the body called `name`, for part number i. Raise `ValueError` if `name`
-    is a `Fixed`.
-    """
+    """Return the number of body `name`, for part number i. Raise `ValueError` for a `Fixed`."""
     body = find_flange(mechanism, i, name, 0).body
     if body is None:
         raise mechanism_error(
@@ -155,7 +151,7 @@ def body_parts(mechanism: Any) -> list[int]:
 
 
 def coordinates_of(body: Any) -> tuple[str, str]:
-    """Return the names of the position and of the velocity of a body."""
+    """Return the names of position and velocity of a body."""
     return ("phi", "w") if body.rotational else ("s", "v")
 
 
@@ -332,9 +328,7 @@ def layout(mechanism: Any) -> Layout:
 
 @functools.lru_cache(maxsize=256)
 def _layout_cache(structure) -> list[Layout]:
-    """Return the cache entry of a structure: at the first call an empty list, to which `layout`
-    appends.
-    """
+    """Return the cache entry of a structure: at first an empty list, to which `layout` appends."""
     return []
 
 
@@ -508,9 +502,7 @@ def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
 def _thermal_network(
     mechanism: Any, lay: Layout
 ) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
-    """Return the thermal nodes, and for each thermal conductor (part number, node, node or None for
-    the surroundings).
-    """
+    """Return the thermal nodes, and the conductors (part, node, node or None for surroundings)."""
     names, parts = mechanism.names, mechanism.parts
     contacts = {names[contact.part]: c for c, contact in enumerate(lay.contacts)}
     compliants = {names[part]: k for k, (part, _, _) in enumerate(lay.compliants)}
@@ -554,9 +546,7 @@ def signal_of(mechanism: Any, place: tuple[int, str]) -> Any:
 
 
 def state_names(mechanism: Any) -> tuple[str, ...]:
-    """Return the name of each entry of the state vector: positions of the coordinates, their
-    velocities, temperatures, and forces in bristles.
-    """
+    """Return the names of the states: positions, velocities, temperatures, forces in bristles."""
     lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
     moving = (lay.bodies[b] for b in lay.coordinates)
     bodies = [(names[i], coordinates_of(parts[i])) for i in moving]

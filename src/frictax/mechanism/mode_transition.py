@@ -1,6 +1,4 @@
-"""Choice of the contact modes after an event: which contacts stick, which slide, and whether the
-modes are consistent with the forces.
-"""
+"""Choice of the contact modes after an event: stick or slide, consistent with the forces."""
 
 from typing import Any
 
@@ -28,9 +26,7 @@ from .stiction import AT_LIMIT, Lines, modes_at_rest, modes_by_torque
 
 
 def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
-    """Return for each contact a dict from the name of each event function to a flag: whether this
-    event function has the number `fired`.
-    """
+    """Return for each contact a dict from event function to whether its number is `fired`."""
     events, first = [], 0
     for contact in layout.contacts:
         names = margin_names(contact, parts[contact.part])
@@ -42,16 +38,14 @@ def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, A
 def modes_after_event(
     before: Snapshot, now: Snapshot, events: list[dict[str, Array]], fired: Array, new: list[Array]
 ) -> tuple[dict[int, Array], Array]:
-    """Choose the modes of all contacts for the state and the loads of `now`, and write them to
-    `new`.
+    """Choose the modes of all contacts for state and loads of `now`, and write them to `new`.
 
     Return a dict from contact number to whether the contact comes to rest, and whether the modes
     are consistent. Neither result has derivatives.
     """
     rests, ok = {}, jnp.array(True)
     for group in now.layout.groups:
-        # A group without an event does not change its modes, also just after a motion began, where
-        # v is still near 0.
+        # A group without an event does not change its modes, even at v = 0 where a motion begins.
         touched = fired == DEADLINE
         for c in group:
             for event in events[c].values():
@@ -97,9 +91,7 @@ def modes_after_event(
 
 
 def bring_to_rest(now: Snapshot, y: Array, rests: dict[int, Array]) -> Array:
-    """Return the state `y` of `now` after all contacts whose flag in `rests` is True are brought to
-    rest at the same instant.
-    """
+    """Return the state `y` after all contacts with a True flag in `rests` come to rest at once."""
     n = len(now.q)
     return jnp.concatenate([y[:n], jnp.stack(inelastic_impact(now, rests)), y[2 * n :]])
 
@@ -142,8 +134,8 @@ def _mode_after_event(
     found: tuple[Array, ...],
     new: list[Array],
 ) -> Array:
-    """Write the new modes of contact c, its stop and its law to `new`. Return whether the contact
-    comes to rest.
+    """Write the new modes of contact c, its stop and its law to `new`. Return whether it comes to
+    rest.
 
     `found` has five entries: the group has an event; the normal force is 0; the contact is at rest;
     the mode of a contact at rest; the group has a sudden load.
@@ -246,12 +238,11 @@ def _group_modes_at_rest(
 
 
 def direction_without_lever(old: Array, rate: Array) -> Array:
-    """Return the direction in which a contact slides if no friction can hold it: the sign of the
-    `rate` of its velocity.
+    """Return the sliding direction of a contact that no friction can hold: the sign of `rate`, the
+    rate of its velocity.
 
     If the rate is 0, the direction is the `old` one, or forward if the contact did not slide. If
-    this direction is wrong, the next event corrects it, when the velocity reaches its rounding
-    error.
+    this direction is wrong, an event corrects it when the velocity reaches its rounding error.
     """
     moves = jnp.where(is_sliding(old), old, FORWARD)
     return jnp.where(rate > 0, FORWARD, jnp.where(rate < 0, BACKWARD, moves))
@@ -430,9 +421,8 @@ def _stack_both_ways(limits: dict[int, list[Array]]) -> tuple[Array, Array]:
 
 
 def _leave_by_own_margin(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) -> Array:
-    """Return the direction in which the stuck contact c breaks away if its own event function fell
-    to 0; otherwise `chosen`. The choice does not use the value of this event function, which is
-    only a rounding error.
+    """Return the direction in which stuck contact c breaks away if its own event function fell to
+    0, else `chosen`. The value of this event function is only a rounding error and is not used.
     """
     stuck = before.mode[c] == STUCK
     return jnp.where(
@@ -441,9 +431,7 @@ def _leave_by_own_margin(before: Snapshot, c: int, event: dict[str, Array], chos
 
 
 def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]) -> Array:
-    """Return whether the velocity of contact c is 0 after the event. The contact may also be one
-    without normal force.
-    """
+    """Return whether the velocity of contact c is 0 after the event."""
     old, least = before.mode[c], velocity_rounding(now, c)
     # The velocity needs a tolerance for two reasons. First, if two contacts slide with the same
     # velocity, the event of one contact is located at a velocity just below 0. Second, the velocity
@@ -479,14 +467,11 @@ def _write_law_piece(
 
 
 def _is_free(now: Snapshot, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
-    """Return whether contact c is free: its normal force is 0, or its friction is 0 at all speeds
-    and the contact is not at a stop.
-    """
+    """Return whether contact c is free: without normal force, or without friction and stop."""
     contact, part = now.contact(c), now.part(c)
     if contact.is_pressed and contact.face is None:
         by_value = _is_off_now(now, c)
-        # At an event of the normal force, the value of this force is a rounding error and is not
-        # used.
+        # At an event of the normal force, its value is a rounding error and is not used.
         crossed = jnp.where(event["normal"], old != FREE, old == FREE)
         unknown = (old == STUCK) if part.blocks_backward else jnp.array(False)
         return jnp.where((fired == DEADLINE) | unknown, by_value, crossed)

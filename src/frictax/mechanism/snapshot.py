@@ -35,8 +35,7 @@ class Snapshot:
 
     # Whether the Jacobian of the contacts depends on the position and may be 0 at some positions.
     levers_vary = False
-    # Whether contacts at rest are stuck at the start of a run, where a load may release them at
-    # once.
+    # Whether a run begins with stuck contacts at rest, which a load may release at once.
     begins_stuck = False
 
     mechanism: Any
@@ -83,9 +82,7 @@ class Snapshot:
         return rows
 
     def accelerations_by(self, force: SparseRow) -> SparseRow:
-        """Return the accelerations of the coordinates that `force`, given along the coordinates,
-        causes.
-        """
+        """Return the accelerations of the coordinates caused by `force` along the coordinates."""
         if all(len(row) == 1 for row in self.mass_matrix.values()):
             return {i: f / self.mass_matrix[i][i] for i, f in force.items()}
         return solve_sparse(self.mass_matrix, [force])[0]
@@ -165,9 +162,7 @@ class Snapshot:
         return sum(self._torques(c), self.zero)
 
     def transmitted_size(self, c: int) -> Array:
-        """Return the sum of the absolute values of all terms of the transmitted torque [N.m], a
-        measure for the rounding error of this torque.
-        """
+        """Return the sum of the absolute values of all terms of the transmitted torque [N.m]."""
         return sum((jnp.abs(torque) for torque in self._torques(c)), self.zero)
 
     def _torques(self, c: int) -> list[Any]:
@@ -178,9 +173,7 @@ class Snapshot:
         return self.part(c).lines(self.direction[c] * self.v_rel[c], self.piece[c])
 
     def line(self, c: int) -> tuple[Array, Array]:
-        """Return the active line (k, d) of the friction by torque of sliding contact c: the
-        friction is k*torque + d.
-        """
+        """Return the active line (k, d) of sliding contact c, with the friction k*torque + d."""
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         # For backward motion the first line belongs to the opposite sign of the torque.
         first = m * self.side[c] > 0
@@ -214,9 +207,7 @@ class Snapshot:
         return self.f0_max(c, 1) + self.f0_max(c, -1)
 
     def shares(self, group: tuple[int, ...]) -> list[Array]:
-        """Return the capacities of a group of contacts relative to the largest capacity, at least
-        1e-4.
-        """
+        """Return the capacities of a group of contacts relative to the largest, at least 1e-4."""
         sizes = [self.share(c) for c in group]
         most = -least(-jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
         return [larger(size / most, 1e-4) for size in sizes]
@@ -240,9 +231,7 @@ class Snapshot:
         return sum(terms[1:], terms[0]) if terms else None
 
     def relative_acceleration(self, c: int, a: SparseRow) -> Array:
-        """Return the relative acceleration of contact c for accelerations `a` of the
-        coordinates.
-        """
+        """Return the relative acceleration of contact c for coordinate accelerations `a`."""
         along, drift = dot(self.contact_jacobian[c], a), self.given_acceleration(c)
         along = self.zero if along is None else along
         return along if drift is None else along + drift
@@ -263,9 +252,7 @@ class Snapshot:
         return rows
 
     def turning_at(self, u: list[Array]) -> Any:
-        """Return the part of each contact's acceleration that the change of the Jacobian causes at
-        the rates `u`; 0 for a constant Jacobian.
-        """
+        """Return dJ/dt u: the contact accelerations due to a varying Jacobian J; 0 if constant."""
         return [self.zero] * len(self.contact_jacobian)
 
     def has_lever(self, c: int) -> Array:
@@ -361,8 +348,8 @@ class Snapshot:
 
     @cached_property
     def friction(self) -> list[Array]:
-        """Friction force [N] of each contact, positive if it opposes forward motion. The friction
-        of a stuck contact is the holding force.
+        """Friction [N] of each contact, positive if it opposes forward motion. The friction of a
+        stuck contact is the holding force.
         """
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
@@ -384,9 +371,7 @@ class Snapshot:
         return found
 
     def held_force(self, c: int) -> Array:
-        """Return the holding force of contact c [N] if the contact is stuck. For an `alone`
-        contact, the sliding friction is not evaluated.
-        """
+        """Return the holding force of contact c [N] if the contact is stuck."""
         if not self.contact(c).alone:
             return self.friction[c]
         (i,), drift = self.contact_jacobian[c], self.given_acceleration(c)
@@ -395,9 +380,7 @@ class Snapshot:
 
     @cached_property
     def coordinate_acceleration(self) -> list[Array]:
-        """The acceleration of each coordinate. If an `alone` contact holds a coordinate, the
-        acceleration is exact, without rounding.
-        """
+        """The coordinate accelerations, without rounding where an `alone` contact holds."""
         total: SparseRow = dict(enumerate(self.coordinate_force))
         for row, f in zip(self.contact_jacobian, self.friction, strict=True):
             for i, x in row.items():

@@ -26,11 +26,9 @@ class _Tolerances(NamedTuple):
     # eps**0.75 = 2e-12 of each pivot is added to the pivots of redundant contacts in
     # `modes_by_torque`, so that the matrix is regular.
     regularization: Any
-    # The acceleration of a redundant contact counts as 0 below eps**0.57 = 1e-9 of the terms in its
-    # sum.
+    # An acceleration of a redundant contact counts as 0 below eps**0.57 = 1e-9 of its terms.
     consistent: Any
-    # An acceleration in the wrong direction is accepted (`ok`) below eps**0.5 = 1.5e-8 of the terms
-    # in its sum.
+    # An acceleration in the wrong direction is accepted below eps**0.5 = 1.5e-8 of its terms.
     motion: Any
     # Every force limit is raised by up to 2**16 eps = 1.5e-11 of the largest acceleration.
     zero: Any
@@ -191,9 +189,9 @@ def modes_at_rest(
 
 
 def _raise_of_limits(most: Array, zero: Array) -> Array:
-    """Return the amounts (2, k) by which the limits `most` (2, k) are raised. `zero`: a small force
-    that every contact holds. The factor differs between contacts, so that no two limits are reached
-    at the same time.
+    """Return by which amounts (2, k) the limits `most` (2, k) are raised. `zero`: a small force
+    that every contact holds. Different factors prevent that two limits are reached at the same
+    time.
     """
     k, eps = most.shape[1], jnp.finfo(most.dtype).eps
     finite = jnp.where(jnp.isfinite(most), most, 0.0)

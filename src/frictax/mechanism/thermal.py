@@ -8,8 +8,8 @@ from frictax.parameters import AtLeast, CheckedModule, Positive, Scalar, paramet
 class HeatCapacitor(CheckedModule):
     """A thermal node of uniform temperature T, heated by friction elements and dampers.
 
-    C*dT/dt = sum of the loss powers and of the conducted heat flows. If a friction element heats
-    the node and its law depends on temperature, the law uses T. The energy lost at a stop does not
+    C*dT/dt = sum of the loss powers and of the conducted heat flows. A law that depends on
+    temperature uses T if its friction element heats the node. The energy lost at a stop does not
     heat any node.
 
     **Arguments:** `sources`: name, or several names, of the friction elements and dampers that heat

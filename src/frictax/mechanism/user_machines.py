@@ -181,8 +181,7 @@ class AbstractAxis(AbstractOwnMotion):
         old, new, arrived = mode[0], list(mode), y
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))
-        # `own`: whether the event function that fell to 0 was computed with the right sign of
-        # `pressing`.
+        # `own`: whether the event function that fell to 0 used the right sign of `pressing`.
         own = jnp.array(True)
         if self._is_pressed:
             own = self._pressed_friction(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
@@ -233,9 +232,7 @@ class AbstractAxis(AbstractOwnMotion):
         return jnp.where(mode[0] == STUCK, 0.0, net) / self.inertia(t, y, args)
 
     def _reserves(self, t: Array, y: Array, mode: Array, args: PyTree) -> tuple[Array, Array]:
-        """Return the additional load [N or N.m] that the axis can hold at rest, in the forward and
-        in the backward direction.
-        """
+        """Return the additional load [N, N.m] that a stuck axis can hold, forward and backward."""
         load = self.load(t, y, args)
         added = self.friction.breakaway() * self._pressed_friction(t, y, mode, args)
         forward, backward = self.friction.holds(1, 1.0), self.friction.holds(-1, 1.0)
@@ -314,17 +311,14 @@ class AbstractLinkage(AbstractOwnMotion):
 
     @abc.abstractmethod
     def mass_matrix(self, q: Float[Array, " n"]) -> Float[Array, "n n"]:
-        """Return the mass matrix M(q), which must be symmetric and positive definite [kg, kg.m,
-        kg.m2].
-        """
+        """Return the mass matrix M(q), symmetric and positive definite [kg, kg.m, kg.m2]."""
 
     @abc.abstractmethod
     def force(
         self, t: Number, q: Float[Array, " n"], u: Float[Array, " n"], args: PyTree
     ) -> Float[Array, " n"]:
         """Return the sum of all forces [N] or torques [N.m] along each coordinate, except friction.
-        Include motors, gravity, and the velocity terms -C(q, u)u (see `velocity_terms`). The result
-        must be smooth.
+        Include motors, gravity, and -C(q, u)u (see `velocity_terms`). The sum must be smooth.
         """
 
     @abc.abstractmethod
@@ -343,9 +337,7 @@ class AbstractLinkage(AbstractOwnMotion):
         return len(self.states()) // 2
 
     def velocity_terms(self, q: Float[Array, " n"], u: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Return the Coriolis and centrifugal terms C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq. The terms
-        come from the derivatives of `mass_matrix`.
-        """
+        """Return the Coriolis and centrifugal terms C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq."""
         _, turning = jax.jvp(self.mass_matrix, (q,), (u,))
         return turning @ u - 0.5 * jax.grad(lambda q: u @ self.mass_matrix(q) @ u)(q)
 
@@ -367,7 +359,7 @@ class AbstractLinkage(AbstractOwnMotion):
 
     def friction_forces(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " k"]:
         """Return the friction force of each contact [N or N.m], positive if it opposes forward
-        motion; for a stuck contact the holding force.
+        motion. The friction force of a stuck contact is the holding force.
         """
         return jnp.stack(self._snapshot(t, y, mode, args).friction)
 
@@ -528,8 +520,7 @@ class Driven(AbstractHybridSystem):
     ``args["motor"]`` is the value of the signal "motor", and ``args["der(motor)"]`` is its rate.
 
     The engine stops at the switches of the signals. If a switch makes a contact break away, an
-    event function (`guard`) is negative after the switch, and the engine calls `jump` for this
-    event function.
+    event function (`guard`) is negative after the switch, and the engine calls `jump`.
 
     **Arguments:** `system`; then the signals as keyword arguments. A signal may be given as a
     signal, a function of time or a number.

@@ -1,6 +1,4 @@
-"""Result variables of each part under their Modelica names: their classes, and their values at one
-time.
-"""
+"""Result variables of each part under their Modelica names: classes, and values at one time."""
 
 import dataclasses
 import functools
@@ -71,9 +69,7 @@ class Breakaway:
 
 
 class NoBreakaway(Breakaway):
-    """Modelica's two flags of a contact with a bristle, which are never true, because such a
-    contact already moves before it slides.
-    """
+    """The flags of a contact with a bristle: always False, because it moves before it slides."""
 
     def _begins(self, direction: int) -> Flags:
         return jnp.zeros(jnp.shape(self.mode), bool)
@@ -104,9 +100,7 @@ class Flanges:
 
 
 class RotationalFlanges:
-    """The variables `phi_a` and `phi_b`: angles of the two flanges relative to the support [rad],
-    equal to `phi`.
-    """
+    """The variables `phi_a` and `phi_b`: both flange angles equal `phi` [rad]."""
 
     phi: Values
 
@@ -362,8 +356,8 @@ def _friction_at(now: MachineSnapshot, c: int, kind: Any) -> Any:
         return kind(
             phi_a, phi_b, v, a, now.transmitted_torque(c), f, mode, sa, locked, loss(now, c)
         )
-    # If a contact has two laws, use the law for the direction of motion; at rest, for the direction
-    # of breakaway.
+    # If a contact has two laws, use the law for the direction of motion or, at rest, for the
+    # direction of breakaway.
     forward = jnp.where(locked, f >= 0, now.direction[c] >= 0) | part.blocks_backward
     scale = now.scale[c]
     low = jnp.where(forward, f0(part, 1, scale), f0(part, -1, scale))

@@ -1,6 +1,4 @@
-"""Bookkeeping of a run on samples: times of its steps, log of its events, and writing of array rows
-inside a loop.
-"""
+"""Bookkeeping of a run on samples: step times, event log, and writing of array rows in a loop."""
 
 import functools
 from collections.abc import Callable
@@ -26,8 +24,7 @@ def at_samples(options: OnSamples, samples: int) -> Any:
 
 
 def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
-    """Return the times at which steps begin and end, and for each step a tolerance of time, its
-    slack [s].
+    """Return the times at which steps begin and end, and for each step its slack [s].
 
     Two times that differ by less than the slack count as equal, because the times of a drive may
     differ from the sampling times by a rounding error. After the last sample there is one more step
@@ -63,8 +60,7 @@ class Retrace(eqx.Module):
     - `found`: the located time of the event, before the Newton step. `end`: the time at which the
       piece ends if no event ends it earlier.
     - `y1`: the state after the event.
-    - `step`: the number of the step; `u`: start position of the divided step's part, see
-      control.py.
+    - `step`: number of the step; `u`: start position of the part of this step, see control.py.
     """
 
     t0: Values
@@ -77,9 +73,7 @@ class Retrace(eqx.Module):
 
 
 class Log(eqx.Module):
-    """The log of the events of a run: time, cause, and modes before and after each event. Reverse
-    mode also needs `retrace`.
-    """
+    """Time and cause of each event, modes before and after; `retrace` is for reverse mode."""
 
     t1: Values
     fired: Int[Array, "..."]
@@ -123,8 +117,8 @@ def _write_rows_jvp(at, along) -> Any:
 def _row_writer(ahead: int) -> Callable:
     """Return a function like `write_rows` whose `starts` begin after the first `ahead` axes.
 
-    Under `jax.vmap` it becomes one slice update. JAX's own rule would make a scatter, which XLA
-    computes in a loop.
+    Under `jax.vmap` the function becomes one slice update. (JAX's own rule makes a scatter, which
+    XLA computes in a loop.)
     """
 
     def plain(rows, part, *starts):

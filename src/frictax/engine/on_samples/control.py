@@ -1,8 +1,7 @@
 """Error control of a run on samples: error estimate, acceptance, and division of a step into parts.
 
-A step goes from one sample to the next. If its estimated error is above the tolerance, the step is
-divided into parts. The position and the width of a part are integers: multiples of 1/`PARTS` of the
-step.
+A step goes from one sample to the next. A step whose estimated error is above the tolerance is
+divided into parts. Position and width of a part are whole multiples of 1/`PARTS` of the step.
 """
 
 from typing import Any
@@ -52,19 +51,17 @@ class Control(eqx.Module):
         return cls(whole, nothing, nothing, nothing, count, count, whole)
 
     def accuracy(self, y: list[Array]) -> tuple[Number, Bool[Array, ""], Integer]:
-        """Return the relative error of the run, whether the run is inaccurate, and the largest
-        number of parts of a step.
-        """
+        """Return relative error, whether the run is inaccurate, and the most parts of a step."""
         # A part of the smallest width is accepted even if its error exceeds the tolerance. A run is
-        # inaccurate if the sum of such errors exceeds 1e-3 of the range of a state.
+        # inaccurate if the sum of the errors of such parts exceeds 1e-3 of the range of a state.
         unmet = relative_error(self.unmet, self.ranges, y)
         finest = PARTS // self.finest
         return relative_error(self.errors, self.ranges, y), unmet > 2e-3, finest
 
 
 class Judgement(eqx.Module):
-    """The estimated error of a part. `error`: relative to the error scales, over all states.
-    `errors`: of each state in its own unit.
+    """The estimated error of a part: `error` relative to the scales, `errors` in units of the
+    states.
     """
 
     error: Number
@@ -89,9 +86,7 @@ def judged_states(system: Reused, y: State) -> list[Array]:
 
 
 def part_tolerance(options: OnSamples, dtype: Any) -> Any:
-    """Return the error tolerance of a part. The tolerance is at least 100 times the rounding unit
-    of `dtype`; a smaller value cannot be met.
-    """
+    """Return the error tolerance of a part, at least 100 times the rounding unit of `dtype`."""
     least = 100.0 * float(jnp.finfo(dtype).eps)
     return jnp.maximum(jnp.asarray(options.tolerance, dtype), jnp.asarray(least, dtype))
 
@@ -101,13 +96,13 @@ def step_with_differences(
 ) -> tuple[Any, Any]:
     """Return the state (n,) after one step and the two differences that `judge_part` reads.
 
-    The first difference is that of the results of order p and order p - 1. The second is ``h (k2 -
-    k1)``: up to a constant factor, the difference of the results of order 2 and order 1. Both are
-    constants for differentiation.
+    The first difference is the result of order p minus the result of order p - 1. The second
+    difference, ``h (k2 - k1)``, is up to a factor the result of order 2 minus the result of order
+    1. Neither has derivatives.
     """
     if not system.is_stiff():
         y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
-        # The arithmetic uses the entries of the state as scalars, so that XLA can fuse it.
+        # The entries of the state are scalars here, so that XLA can fuse the arithmetic.
         h, rates = constant((end - t, rates))
         stages = list(zip(*map(entries, rates), strict=True))
         first = [(2 / 9 * h) * (k1 - 3 * k2 + 2 * k3) for k1, k2, k3 in stages]
@@ -150,8 +145,8 @@ def judge_by_halves(
     `y1`, two half steps give `halves`.
 
     For a method of order p, ``2**p / (2**p - 1)`` times the difference estimates the error of the
-    single step. Unlike `judge_part`, this estimate is also right at the start of a motion that
-    grows as a power of the time.
+    single step. Unlike `judge_part`, this is also right at the start of a motion that grows as a
+    power of time.
     """
     ratio = 4 / 3 if system.is_stiff() else 8 / 7
     errors = [ratio * jnp.abs(a - b) for a, b in zip(y1, halves, strict=True)]

@@ -1,7 +1,6 @@
 """Events inside a step: the search for an event, and the state after the event.
 
-A "piece" of a step is the interval between two successive events, or between an event and an end of
-the step.
+A "piece" of a step is the interval between two events, or between an event and a step's end.
 """
 
 import dataclasses
@@ -30,8 +29,8 @@ LOCATED = 1e-7  # [length of the searched interval] accuracy of an event time be
 
 
 class Piece(eqx.Module):
-    """A piece of a step in one mode. It begins at time `t` in state `y`, and ends at `end` or at an
-    earlier event.
+    """A piece of a step (interval between events) in one mode. It begins at time `t` in state `y`,
+    and ends at `end` or at an earlier event.
 
     `holds`: whether the linearly implicit step to `end` is valid; None if the system is not stiff.
     All steps in the piece use the method that `holds` selects. With two methods the state jumps
@@ -46,7 +45,7 @@ class Piece(eqx.Module):
 
 
 class Attempt(eqx.Module):
-    """A piece computed by one step, before events in it are searched for.
+    """A piece (interval between events) computed by one step, before the search for events in it.
 
     - `end`, `y`: time and state at the end. `rate`: dy/dt at the start. `holds`: see `Piece`.
     - `lowest`: the smallest event function at the start, and the smallest one at the end. `is_up`:
@@ -68,9 +67,8 @@ class Attempt(eqx.Module):
 
 
 def stays_up(start, middle, end) -> Bool[Array, ""]:
-    """Return whether event functions that are convex or monotonic stay > 0 in a piece. The
-    arguments are the event functions at the start, after half a step of Euler's method, and at the
-    end.
+    """Return whether convex or monotonic event functions stay > 0 from the start to the end of a
+    step. The arguments are their values at the start, after half an Euler step, and at the end.
 
     A convex function lies above its tangent at the start. Half a step of Euler's method gives this
     tangent at almost no cost, because it is the second stage of most solvers.
@@ -85,10 +83,10 @@ def stays_up(start, middle, end) -> Bool[Array, ""]:
 
 
 class _Look(eqx.Module):
-    """The state of the search for an event inside a piece.
+    """The state of the search for an event between two times, the start and the end.
 
     - `place`: index of the next point to evaluate. `values`: the smallest event function at each
-      point evaluated so far; the first point is the start of the piece, the last is its end.
+      point evaluated so far, first at the start, last at the end.
     - `fell`: whether an event function was found at or below 0; then `bracket` encloses its fall.
     - `at_once`: whether an event function is already negative at the start.
     """
@@ -110,8 +108,8 @@ def search_end(
     The state at the end of the `attempt` is known. An event function may fall to 0 and rise again
     before this end. Therefore the event functions are also evaluated at points in between, unless a
     test shows that all of them stay above 0. The last point is the minimum of the parabola through
-    the lowest three values. An event function that is NaN counts as fallen. This search is not
-    differentiated.
+    the lowest three values. An event function that is NaN counts as fallen. The search has no
+    derivatives.
     """
     now, attempt = constant((now, attempt))
     system, t, stop = constant(system), now.t, now.end
@@ -185,8 +183,8 @@ def search_end(
     )
 
     def ending() -> tuple[Any, Any]:
-        # Use the results of the loop: computing the event functions again may change a sign by
-        # rounding.
+        # Use the results of the loop: rounding may change the sign of event functions computed
+        # again.
         at_once, fell = last.at_once, last.fell
         found = jnp.where(at_once, t, jnp.where(fell, last.bracket.end(), stop))
         return found, jnp.where(
@@ -197,18 +195,15 @@ def search_end(
 
 
 def state_at(system: Reused, options: OnSamples, now: Piece, s, rate: Any = None) -> Any:
-    """Return the state at time `s` in the piece `now`. `rate`: dy/dt at the start of the piece, if
-    it is known.
-    """
+    """Return the state at time `s` in the piece `now`. `rate`: dy/dt at its start, if known."""
     return take_step(system, options, now.mode, now.t, s, now.y, rate, holds=now.holds)
 
 
 def compute_if(needed, compute: Callable[[], Any], like) -> Any:
     """Return the result of `compute` if `needed`, else zeros with the shapes and types of `like`.
 
-    XLA may duplicate a computation for every number that depends on its results, but does not
-    duplicate the inside of a branch. The branch halves the program of an event and its compile
-    time.
+    XLA may duplicate a computation for every number that depends on the results, but does not
+    duplicate a branch. The branch halves the program of an event and its compile time.
     """
     return jax.lax.cond(
         needed, compute, lambda: jax.tree.map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like)
@@ -218,8 +213,8 @@ def compute_if(needed, compute: Callable[[], Any], like) -> Any:
 def cross_inside(
     system: Reused, options: OnSamples, now: Piece, found, cause, fired, needed: Any = True
 ) -> tuple[Any, ...]:
-    """Compute time, state and mode after the event at the end of a piece: the exact time by one
-    Newton step, the state at this time, then the jump. This function is differentiated.
+    """Compute time, state and mode after the event at the end of a piece, with derivatives: the
+    exact time by one Newton step, the state at this time, then the jump.
 
     The end state is the solver's result as a function of the step length. Therefore the derivatives
     are exact for the computed samples, for any step size. The located time `found` is so accurate
@@ -248,7 +243,7 @@ def cross_inside(
     slope, y = compute_if(needed, ends, (Slope(now.y, none, none), now.y))
     if fired is None:
         # In a very short interval the event may be at the start although all event functions are
-        # positive there. Then the first one to reach 0 is taken.
+        # positive there. Then `first_to_fall` selects the event function that reaches 0 first.
         first = first_to_fall(
             constant(slope), (found <= constant(t)) & any_of(constant(slope.g) <= 0)
         )
@@ -295,8 +290,7 @@ def cross_inside(
 
 
 def state_at_fixed_time(system: Reused, t, y, mode) -> Any:
-    """Return the state `y` after an event at time `t`, with derivatives for a fixed `t`. The value
-    of `y` is unchanged.
+    """Return the state `y` after an event at time `t`, with derivatives for a fixed `t`.
 
     The derivative of the event time is converted to a derivative of the state.
     """

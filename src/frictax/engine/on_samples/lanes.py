@@ -1,5 +1,4 @@
-"""A batch of runs on samples: the same machine with different numbers. A run of the batch is called
-a "lane" in this module.
+"""A batch of runs on samples: the same machine with different numbers. A "lane" is one run.
 
 `march_lanes` divides the batch into blocks. A `Block` computes steps without events for all its
 runs together, and a step with events for one run at a time. `Plan` contains the array sizes.
@@ -39,8 +38,7 @@ from .march import (
 
 class LaneResults(eqx.Module):
     """The results of a batch of runs. The first axis of each array counts the runs. The last axis
-    of a tangent counts the directions of differentiation ("seeds"). Results that are not requested
-    are None.
+    of a tangent counts the directions of differentiation ("seeds"). None: not requested.
     """
 
     ys: Array | None
@@ -75,8 +73,7 @@ class Plan:
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
         # A block collects up to 256 KiB of samples before it writes them to the result.
         most = min(max(2**18 // max(row, 1), 4), 64, steps)
-        # The last tile may extend beyond the run. Choose the tile size that wastes the fewest
-        # steps.
+        # The last tile may extend beyond the run. Choose the tile that wastes the fewest steps.
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
         return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
 
@@ -144,11 +141,10 @@ class Plan:
 
 
 class Since(eqx.Module):
-    """Errors of each run, summed over its undivided steps since its last divided step.
+    """Errors of each run of a block, summed over its undivided steps since its last divided step.
 
     - `error`: the sum of the relative errors; `inverse`: 1 over the error scales.
-    - `farthest`: the largest distance of each error-controlled state from its start, in the whole
-      run.
+    - `farthest`: the largest distance of each error-controlled state from its start, in the run.
 
     The sums of a run are not reset at the divided steps of other runs. Therefore a run in a batch
     gives the same results as alone.
@@ -177,9 +173,7 @@ class Block:
     slacks: Array
 
     def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: LaneResults) -> LaneResults:
-        """Return `made` with the results of the whole run of this block. `first`: number of the
-        block's first lane.
-        """
+        """Return `made` with the results of this block. `first`: number of its first run."""
         plan, seeds = self.plan, self.plan.seeds
         begun, start = self.begin(y0, mode0)
         judged = self.judged_entries(_entries(y0))
@@ -279,9 +273,7 @@ class Block:
         return _system(own, (same, rest))
 
     def judged_entries(self, y: list[Array]) -> list[Array]:
-        """Return the entries of the state whose error is controlled. `y`: list of all entries, each
-        with the runs as first axis.
-        """
+        """Return the error-controlled entries of `y`, which have the runs as first axis."""
         count = self.first_system().judged_states()
         y = constant(y)
         if len(y) == 1 and y[0].ndim > 1:
@@ -289,9 +281,7 @@ class Block:
         return y[:count]
 
     def add(self, now: Progress, since: Since, y: list[Array], start: list[Array]) -> Progress:
-        """Return `now` with the errors of the undivided steps in `since` added. `y`: the states
-        reached; `start`: the start states.
-        """
+        """Return `now` with the errors in `since` added. `y`, `start`: present and start states."""
         error, inverse = since.error, since.inverse
         error = error if not inverse or inverse[0].ndim == 1 else error[:, None]
         return add_whole_steps(
@@ -299,9 +289,7 @@ class Block:
         )
 
     def over(self, begin, so_far: tuple[Progress, Since], start, moved, y, t1, nought, grid) -> Any:
-        """Take the steps of a tile (a group of steps). `begin`: its first step; `nought`: see
-        `march`.
-        """
+        """Take the steps of a tile (group of steps). `begin`: first step; `nought`: see `march`."""
         plan, options, lanes = self.plan, self.plan.options, self.plan.lanes
         whole, since = so_far
         log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
@@ -446,9 +434,7 @@ def _system(own, same) -> Reused:
 
 
 def _where(these: Array, new: Any, old: Any) -> Any:
-    """Return the tree `new` for runs whose flag in `these` is True, and `old` for other runs. The
-    first axis of each array counts the runs.
-    """
+    """Return `new` for runs flagged in `these`, else `old`. The first axis counts the runs."""
     broad = lambda like: jnp.reshape(these, (-1,) + (1,) * (like.ndim - 1))  # noqa: E731
     return jax.tree.map(lambda a, b: jnp.where(broad(a), a, b), new, old)
 
@@ -458,18 +444,15 @@ def _entries(x: Array) -> list[Array]:
 
 
 def stack_lanes(parts: list[Array], like: Array, lanes: int) -> Array:
-    """Return the array (n, lanes) for a list of state entries with the runs as first axis. `like`:
-    the array (n,) of one run.
-    """
+    """Return the entries of a state of all runs as an array (n, lanes). `like`: (n,), one run."""
     if not parts:
         return jnp.zeros((0, lanes), like.dtype)
     return jnp.stack(parts) if len(parts) == like.shape[0] else parts[0].T
 
 
 def _jvp_by_seeds(function, at, along) -> Any:
-    """Return the values of `function`, its tangents, and its auxiliary results. `along`: tangents
-    of the first arguments in `at`. The first axis of all tangents counts the seeds (directions of
-    differentiation).
+    """Return values, tangents and auxiliary results of `function`. `along`: tangents of the first
+    arguments in `at`. The first axis of all tangents counts the directions of differentiation.
     """
     going, still = at[: len(along)], at[len(along) :]
     push = lambda along: jax.jvp(  # noqa: E731
@@ -488,21 +471,19 @@ def march_lanes(
     along: Any = None,
     shows: tuple[bool, bool] = (True, True),
 ) -> Any:
-    """Return the results of `march` for a batch of runs ("lanes") of one machine, with the runs as
-    first axis.
+    """Return the results of `march` for a batch of runs ("lanes"), with the runs as first axis.
 
-    - `own`: the differentiated part of the model, the rest, t0, y0, mode0 and ts. An array whose
-      flag in the tree `many` is True has the runs as first axis, see `partition_lanes`.
+    - `own`: the differentiated and the constant part of the model, t0, y0, mode0 and ts. An array
+      whose flag in the tree `many` is True has the runs as first axis, see `partition_lanes`.
     - `along`: tangents of the differentiated part, of t0 (or None) and of y0. The first axis of
       each counts the seeds (directions). If `along` is given, the results are floats, their
       tangents (seeds last), and whole numbers.
-    - `shows`: two flags: whether states and modes at the samples are returned. Otherwise they are
-      None.
+    - `shows`: whether states are returned, and whether modes; if not, None replaces them.
 
     All runs of a block step from sample to sample together: each number is a vector with an entry
-    for each run. A branch would be executed by all runs. Therefore a run with an event takes its
-    step alone, while the other runs wait. The samples are collected in a small tile, with the runs
-    as last axis, and then written to the result.
+    for each run. All runs would execute a branch. Therefore a run with an event takes its step
+    alone, while the other runs wait. The samples are collected in a small tile, with the runs as
+    last axis, and then written to the result.
     """
     moved, rest, t0, y0, mode0, ts = own
     is_moved, is_rest, is_t0, is_y0, is_mode0, is_ts = many
@@ -538,9 +519,7 @@ def march_lanes(
     plan = Plan.for_run(options, size, grid.shape[-1] - 1, y0, mode0, seeds, keeps, shows)
 
     def split(tree, axis: int) -> Any:
-        """Return `tree` with the runs along `axis` divided into blocks. Copies of the last run fill
-        the last block.
-        """
+        """Return `tree` with the runs along `axis` in blocks, the last block filled by copies."""
 
         def in_blocks(a: Array) -> Array:
             more = blocks * size - a.shape[axis]
@@ -586,9 +565,7 @@ def march_lanes(
 
 
 def partition_lanes(tree, many) -> tuple[Any, Any]:
-    """Return two trees: the arrays of `tree` that have a batch axis (flag True in `many`), and the
-    arrays that do not.
-    """
+    """Return the arrays of `tree` with a batch axis (flag True in `many`), and the other arrays."""
     is_none = lambda x: x is None  # noqa: E731
     pick = lambda keep: jax.tree.map(  # noqa: E731
         lambda x, is_many: x if bool(is_many) is keep else None, tree, many, is_leaf=is_none

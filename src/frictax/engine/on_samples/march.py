@@ -68,15 +68,14 @@ class Progress(eqx.Module):
 def march(
     model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0, *, keeps: bool = True
 ) -> Any:
-    """Return the results of a whole run: floats that can be differentiated in forward mode, whole
-    numbers, and, if `keeps`, the data that reverse mode needs.
+    """Return the results of a whole run: floats with derivatives in forward mode, whole numbers,
+    and, if `keeps`, the data for reverse mode.
 
     `nought` is 0 with some derivative. It is added to every number that will have a derivative, so
     that JAX does not trace each loop several times to find these numbers.
 
     All runs of a `jax.vmap` step from sample to sample together, in a short loop for steps without
-    event. If one run has an event, or an error that is too large, all runs go through
-    `divided_step`.
+    event. An event or a large error of one run sends all runs through `divided_step`.
     """
     system = Reused(model)
     grid, slacks = fine_grid(t0, ts, options)
@@ -191,9 +190,7 @@ def summarize_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[
 
 
 def clear_unused_rows(log: Log, count) -> Log:
-    """Return the log with default values in the rows from `count` on. Refused parts may have
-    written to these rows.
-    """
+    """Return the log with defaults from row `count` on, where refused parts may have written."""
     is_used = jnp.arange(log.t1.shape[0]) < count
     return eqx.tree_at(
         lambda log: (log.t1, log.fired, log.before, log.after),
@@ -210,8 +207,7 @@ def clear_unused_rows(log: Log, count) -> Log:
 def inverse_scales_of_run(control: Control | None, y: list[Any]) -> list[Any]:
     """Return 1 over the error scale of each state for the next undivided steps. `y`: the states.
 
-    The scales only grow during a run, so scales that are not updated never accept a step that is
-    too long.
+    The scales only grow during a run, so old scales never accept a step that is too long.
     """
     return [] if control is None else inverse_scales(control.ranges, y)
 
@@ -219,7 +215,7 @@ def inverse_scales_of_run(control: Control | None, y: list[Any]) -> list[Any]:
 def add_whole_steps(now: Progress, errors, y: list[Any], start: list[Any]) -> Progress:
     """Return `now` after undivided steps to the error-controlled states `y`.
 
-    `errors`: the sum of the relative errors of these steps, and 1 over the error scales. The sum,
+    `errors`: the sum of the relative errors of the steps, and 1 over the error scales. The sum,
     multiplied by the scale of a state, is added to the error of that state.
     """
     if now.control is None:
@@ -245,9 +241,7 @@ def whole_step(
 
 
 def is_within_tolerance(options: OnSamples, error) -> Any:
-    """Return whether the relative error of a part is within the tolerance; False for NaN, and True
-    without error control.
-    """
+    """Return whether a relative error is within the tolerance. Without error control: True."""
     if not is_controlled(options):
         return jnp.array(True)
     return error <= part_tolerance(options, error.dtype)
@@ -320,7 +314,7 @@ class _InStep(eqx.Module):
     """State of a divided step at the start of one of its pieces (intervals between events).
 
     - `t`: start time of the piece; `now`: the run at this time; `part`: the part with the piece.
-    - `shown`: state and mode at the sample where the step begins, after the events there.
+    - `shown`: state and mode at the sample where the step begins, after events at this sample.
     - `active`: whether the step is unfinished; `has_event`: whether the piece, computed as
       `attempt`, may contain an event.
     """
@@ -338,8 +332,7 @@ def divided_step(
     system: Reused, options: OnSamples, step, alive, origin, rows: Rows, now: Progress
 ) -> tuple[tuple[Any, Any], Progress]:
     """Take the step from a sample to the next sample in parts, and each part from event to event.
-    Return (state, mode) at the first sample after the events there, and the run at the end of the
-    step.
+    Return (state, mode) at the first sample, after events there, and the run at the step's end.
 
     The remainder of a part is first computed as one step. If the error is above the tolerance, the
     part begins again with half the width. If the remainder may contain an event, the event is
@@ -369,8 +362,8 @@ def divided_step(
         return _Part(u, now.y, now.mode, now.count, shown, no_error, idle)
 
     def end_part(c: _InStep, y, error: Judgement, accepted, refused) -> _InStep:
-        """Return the step with its part ended: in the state `y` at the end of the part if
-        `accepted`, back at the start of the part if `refused`, unchanged otherwise.
+        """Return the step after a part: at the end of the part with the state `y` if `accepted`,
+        back at the start of the part if `refused`, unchanged otherwise.
         """
         part, control, parts = c.part, c.now.control, c.now.parts
         begin, stop, _ = times_of(c)
@@ -534,7 +527,7 @@ def divided_step(
     now = last.now
     # The states of a failed run are multiplied by NaN, so that values and derivatives are NaN.
     reached = jnp.where(now.result == Result.successful, 1.0, jnp.nan).astype(now.y.dtype)
-    # The last step has length 0. Its sample, the end state, is NaN after a failed run.
+    # The last step has length 0. The sample of this step, the end state, is NaN after a failed run.
     shown = last.shown[0] * jnp.where(end > t, 1.0, reached), last.shown[1]
     control, parts = now.control, now.parts
     if is_judged:
@@ -592,7 +585,7 @@ def two_halves(system: Reused, options: OnSamples, t, y, mode, attempt: Attempt)
 
 
 def shapes_of(options: OnSamples, y0, mode0, ts, *, record: bool) -> Any:
-    """Return the shapes and types of the results of `march` without tracing it."""
+    """Return the shapes and types of the results of `march` without tracing `march`."""
 
     def blank(y0, mode0) -> Any:
         samples = ts.shape[0]

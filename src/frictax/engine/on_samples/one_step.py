@@ -25,7 +25,7 @@ from .march import (
 class Step(NamedTuple):
     """The result of one step.
 
-    - `y_at`, `mode_at`: state and mode at the sample where the step begins, after the events there.
+    - `y_at`, `mode_at`: state and mode at the sample where the step begins, after its events.
     - `y`, `mode`: state and mode at the end of the step; `events`: number of events in the step;
       `failure`: 0, or the number of a `Result`.
     """
@@ -43,7 +43,7 @@ class StepControl(NamedTuple):
 
     - `width`: length of the next part, in units of 1/`PARTS` of a step.
     - For each of the q states with error control: `start`: value at the start of the run; `ranges`:
-      largest distance from `start` so far; `inverse`: 1 over its error scale.
+      largest distance from `start` so far; `inverse`: 1 over the error scale.
     """
 
     width: Integer

@@ -29,10 +29,9 @@ _COUNT_AND_RESULT = slice(8, 10)
 class Run:
     """The static part of a run as a primitive of JAX.
 
-    - `structure`, `rest`, `rest_structure`: the data that turn the flat arrays back into the
-      arguments.
-    - `kinds`: the kind of each array: "own" may differ between runs of a batch, "options" may not,
-      and "along" is a tangent.
+    - `structure`, `rest`, `rest_structure`: the data that turn flat arrays back into arguments.
+    - `kinds`: the kind of each array: "own" may differ between runs, "options" may not, "along" is
+      a tangent.
     - `pushes`: whether tangents are computed. `keeps`: whether the steps are stored for
       reverse-mode differentiation.
     - `asked`: for each result whether it is returned; None for all results.
@@ -116,10 +115,9 @@ def _compute(*flat, run: Run, together: bool, **how: Any) -> list[Any]:
 def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
     """Return all results for the number of `lanes` (None: one run) and `seeds` (None: one tangent).
 
-    An argument has an axis of seeds if its flag in `seeded` is True, then an axis of lanes if its
-    flag in `many` is True, then its own axes. The axes of a result are: lanes, its own axes, and
-    for tangents the seeds. `together`: compute 8 or more lanes by `march_lanes`, and fewer one by
-    one. If False, use `jax.vmap`.
+    The axes of an argument are: seeds if flagged in `seeded`, lanes if flagged in `many`, its own
+    axes. The axes of a result are: lanes, its own axes, and for tangents the seeds. `together`:
+    compute 8 or more lanes by `march_lanes`, and fewer one by one. If False, use `jax.vmap`.
     """
     one_by_one = together
     own, options, along = run.arguments(flat)
@@ -190,9 +188,7 @@ def _leaves_with_none(tree) -> list[Any]:
 def _march_apart(
     own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, keeps: bool
 ) -> Any:
-    """Return the results of `march` for one run (`lanes` = None), or for many lanes: one by one,
-    or by `jax.vmap`.
-    """
+    """Return the results of `march` for one run, or for many one by one or by `jax.vmap`."""
 
     def one(own) -> Any:
         moved, rest, t0, y0, mode0, ts = own
@@ -264,9 +260,7 @@ def _eager(*flat, **how) -> list[Any]:
 
 @run_p.def_batching
 def _add_axis(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
-    """Apply `jax.vmap`: the new axis becomes lanes if the runs differ, and seeds if only their
-    tangents differ.
-    """
+    """Apply `jax.vmap`: the new axis counts lanes, or seeds if only tangents differ."""
     hit = [dim is not None for dim in dims]
     size = next(x.shape[dim] for x, dim in zip(flat, dims, strict=True) if dim is not None)
     how: dict[str, Any] = {"run": run, "lanes": lanes, "seeds": seeds}
@@ -301,9 +295,7 @@ def _add_axis(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
 
 
 def _bind_one_by_one(flat, dims, how: dict[str, Any]) -> Any:
-    """Compute runs with different options one after another. `dims`: the batch axis of each array
-    in `flat`, or None.
-    """
+    """Compute runs with different options one by one. `dims`: batch axis of each array, or None."""
     moving = [jnp.moveaxis(x, d, 0) for x, d in zip(flat, dims, strict=True) if d is not None]
 
     def one(moving) -> Any:
@@ -335,9 +327,7 @@ def _join_axes(x, dim, place: int, flag: bool, size: int, before: int | None) ->
 
 @run_p.def_dead_code
 def _drop_unused_results(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Return the operation without its unused results, so that it does not write them for every
-    run.
-    """
+    """Return the operation without its unused results, which it then does not write."""
     if not any(used):
         return [False] * len(eqn.invars), None
     if not all(used):
