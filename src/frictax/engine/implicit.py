@@ -29,8 +29,8 @@ def take_step(
 ) -> Any:
     """Return the state at `t1` after one step of the solver in `options` from `y0` at `t0`.
 
-    If `options` has no solver, a stiff system takes a linearly implicit step. If this step is not
-    valid (see `sound`), the system takes its `safe_step` instead.
+    If `options` has no solver, a stiff system takes a linearly implicit step. If the linearly
+    implicit step is not valid (see `sound`), the system takes its `safe_step`.
 
     `holds`: the result of `keeps_bounds` for a longer step from `t0`, so that all shorter steps use
     the same method. With the Python value True the step is implicit, and the caller checks whether

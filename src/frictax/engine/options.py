@@ -39,7 +39,8 @@ class Adaptive(Pickled, eqx.Module):
     - `rtol`, `atol`: tolerances of a step. Default 1e-7, 1e-9; with 32-bit numbers 1e-5, 1e-6.
     - `solver`: any diffrax solver with an interpolation. Default: a Rosenbrock method of order 4 if
       a part has a bristle other than `MaxwellSlip`, and `diffrax.Tsit5()` otherwise. For other
-      stiff machines use `diffrax.Kvaerno5()`. With bristles, it is much slower than the default.
+      stiff machines use `diffrax.Kvaerno5()`. With bristles, `Kvaerno5` is much slower than the
+      default.
     - `stepsize_controller`: any controller of diffrax; replaces `rtol` and `atol`. A controller
       without error control needs `dt0`.
     - `dt0`: the first step of every phase [s]. Default: the mean step of the previous phase.
@@ -147,7 +148,7 @@ class Adaptive(Pickled, eqx.Module):
     def controller(
         self, dtype: DTypeLike, dtmax: ScalarLike | None
     ) -> "diffrax.AbstractStepSizeController":
-        """Return the step-size controller for numbers of type `dtype` and steps up to `dtmax`."""
+        """Return the step-size controller for numbers of type `dtype`, steps up to `dtmax` [s]."""
         import diffrax
 
         bounds = [b for b in (self.dtmax, dtmax) if b is not None]
@@ -183,8 +184,8 @@ class ForwardAlone(eqx.Module):
 class OnSamples(Pickled, eqx.Module):
     """Options of the engine that steps from each sample of a record to the next sample.
 
-    `OnSamples` is made for measured drives. If the motion is fast, it takes several steps between
-    two samples. Events are located inside the steps.
+    `OnSamples` is made for measured drives. If the motion is fast, `OnSamples` takes several steps
+    between two samples. Events are located inside the steps.
 
     The sampling times are the `ts` of `simulate`, equidistant or not. A measured drive is a
     `Sampled` with the same times, so its corners are at the samples. A corner at a sample costs

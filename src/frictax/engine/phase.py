@@ -262,9 +262,9 @@ def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
     """Return right-hand side and start state of an extended motion: the state and its speed dy/dt.
 
     The speed satisfies the same linear equation as the derivatives of the state by its start
-    values. The slope of some laws is not smooth, such as that of v**1.5 at rest. A step may then be
-    accurate for the state and inaccurate for its derivatives, which the error of the speed reveals.
-    The speed is used for nothing else and does not have a derivative.
+    values. The slope of some laws is not smooth, such as the slope of v**1.5 at rest. A step may
+    then be accurate for the state and inaccurate for its derivatives, which the error of the speed
+    reveals. The speed is used for nothing else and does not have a derivative.
     """
 
     def flow(t, y, system: Reused) -> Any:
@@ -462,10 +462,10 @@ def transport(
     y = start.y + constant(system.flow(t, start.y, start.mode)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.sample)
     smooth, end = system.is_smooth(), jnp.maximum(stop.t, t)
-    # `most` is the largest number of steps of this repetition of the phase. The last step ends at
-    # the event, so the repetition may need one or two steps more than `locate`. Without samples,
-    # `start` and `stop` may enclose several phases that were split. A law that is not smooth needs
-    # short steps at rest. Where a bristle reverses, rounding changes the number of rejected steps.
+    # `most` is the largest number of steps of the repeated phase. The last step ends at the event,
+    # so the repetition may need one or two steps more than `locate`. Without samples, `start` and
+    # `stop` may enclose several phases that were split. A law that is not smooth needs short steps
+    # at rest. Where a bristle reverses, rounding changes the number of rejected steps.
     most = (2 * STEPS if ts is None else STEPS_DENSE) + (
         9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16
     )

@@ -57,8 +57,8 @@ def _run_phases_jvp(primals, tangents) -> Any:
     # derivatives. A second derivative raises an error, because it would be wrong.
     model_, t1_, ts_, record_ = nondifferentiable((model, t1, ts, record), msg=SECOND)
     moved, rest, d_moved = split_moving(model_, d_model)
-    # JAX can transpose this operation only if every entry of the tangents is linear in an input
-    # tangent. Therefore `nought`, a zero computed from an input tangent, is added to each entry.
+    # JAX can transpose the tangents only if every entry is linear in an input tangent. Therefore
+    # `nought`, a zero computed from an input tangent, is added to each entry.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])
     zero = lambda like, d=None: jnp.zeros_like(like) + nought if d is None else d  # noqa: E731
     inputs = (d_moved, zero(t0, d_t0), zero(t1, d_t1), zero(y0, d_y0))
@@ -75,7 +75,7 @@ def _run_phases_jvp(primals, tangents) -> Any:
         return run
 
     # If a run ended early, states and event times after its end do not have derivatives. The end
-    # time of the last phase does not have one either, unless this phase ended at an event.
+    # time of the last phase only has a derivative if this phase ended at an event.
     (ys, times), (_, fired, _, _, count, result, *_) = floats, whole
     given_up = (fired[count - 1] == CUT) | (result == Result.nonfinite)
     used = jnp.where(given_up, count - 1, count)
@@ -253,7 +253,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         t, y, mode, status = cross(system, start, stop, y, slope, t1, start.t)
         # The mean step of this phase is the first step of the next phase, and of the repetition of
         # this phase. Between simultaneous events a phase is as short as a rounding error. The mean
-        # step of such a phase is not used, because it would not advance the time.
+        # step of so short a phase is not used, because it would not advance the time.
         learnt = (accepted > 0) & (
             t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t))
         )

@@ -45,8 +45,8 @@ class Sensitive(AbstractHybridSystem):
     Within a mode ``S' = (df/dy) S + df/dx``. At an event the event function h falls to 0, or a
     deadline is reached. A parameter shifts the time of the event by ``dtau = -(dh/dy S +
     dh/dx)/(dh/dy f + dh/dt)``. After the event, S is (saltation matrix) ``S+ = dg(dtau, S + f dtau,
-    dx) - f+ dtau``. Here dg is the derivative of `jump` by time, state and parameters. Therefore a
-    run contains exact derivatives as states. A first derivative of this run by the drives is a
+    dx) - f+ dtau``. In S+, dg is the derivative of `jump` by time, state and parameters. Therefore
+    a run contains exact derivatives as states. A first derivative of this run by the drives is a
     second derivative of the original run.
 
     State vector: the state of the system (n,), S row by row (n, p), dtau of the last event (p,),

@@ -92,7 +92,8 @@ def is_rounding(ranges: Any) -> Any:
 def scale_at_rest(ranges: Any) -> float:
     """Return the error scale of a state at rest: 1e-5 of its unit (1e-2 with 32-bit numbers).
 
-    Rounding errors of large forces move such a state, and shorter steps do not reduce this motion.
+    Rounding errors of large forces move a state at rest, and shorter steps do not reduce this
+    motion.
     """
     return 1e4 * _smallest_range(ranges)
 

@@ -107,10 +107,10 @@ class AbstractHybridSystem(Pickled, eqx.Module):
 
     def staying(self, mode: Modes, args: PyTree) -> "AbstractHybridSystem":
         """Return a system with the same `flow` and `guard` while `mode` lasts. Of the drives'
-        tables it contains only the entries that are used in `mode`.
+        tables, the system contains only the entries that are used in `mode`.
 
-        Reverse mode calls this method in every step, so that the derivative of a step does not have
-        the size of the whole table.
+        Reverse mode calls `staying` in every step, so that the derivative of a step does not have
+        the size of a whole table.
         """
         return self
 
@@ -182,6 +182,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         """Return for each entry of the state vector its name in `variables`, or an empty string if
         it has no name there.
 
-        A fit on windows uses these names to read the start state of a window from the measurement.
+        A fit on windows uses the names of states to read the start state of a window from the
+        measurement.
         """
         return ()

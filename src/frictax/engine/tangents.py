@@ -44,7 +44,7 @@ def _is_none(x) -> bool:
 
 def split_moving(model, d_model) -> tuple[Any, Any, Any]:
     """Return the arrays of `model` with a tangent in `d_model`, the other leaves, the tangents."""
-    # Outside of compiled code, JAX passes Python numbers unchanged. Convert them to arrays.
+    # Convert Python numbers, which JAX passes unchanged outside of compiled code, to arrays.
     moved = jax.tree.map(
         lambda x, d: None if d is None else jnp.asarray(x), model, d_model, is_leaf=_is_none
     )
@@ -130,7 +130,7 @@ def over_samples(function: Callable, ts: Numbers, ys: Array, modes: Array) -> An
     results are NaN, even results that do not depend on the state.
     """
     known = jnp.all(jnp.isfinite(ys), axis=1)
-    # At samples after an early end the state is unknown. `function` gets the start state there.
+    # At samples after an early end, `function` gets the start state, because the state is unknown.
     t, mode = jnp.where(known, ts, ts[:1]), jnp.where(known[:, None], modes, modes[:1])
     values = jax.vmap(function)(t, _start_if_unknown(ys, known), mode)
     missing = constant_if_known(ys, jnp.where(known, 0.0, jnp.nan).astype(ys.dtype))

@@ -7,7 +7,7 @@ from frictax.parameters import AtLeast, CheckedModule, Positive, Real, Scalar, p
 
 
 class AbstractBody(CheckedModule):
-    """A rigid body with one degree of freedom. It turns if `rotational`, and slides otherwise."""
+    """A rigid body with one degree of freedom, turning if `rotational`, otherwise sliding."""
 
     rotational: ClassVar[bool]
 

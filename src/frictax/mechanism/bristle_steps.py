@@ -32,8 +32,7 @@ def within_limits(before: Any, after: Any) -> Array:
     beyond its limit shows that the motion stopped inside the step, where the linearization is
     wrong. Second, each bristle slides, or the period of its oscillation is longer than about two
     steps. A bristle that does not slide oscillates about v = 0, where the linearization is also
-    wrong. If the step is longer than half a period of this oscillation, errors and derivatives
-    grow.
+    wrong. If the step is longer than half a period of the oscillation, errors and derivatives grow.
     """
     ok = jnp.all(jnp.isfinite(after.y))
     h = after.t - before.t
@@ -43,8 +42,8 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                # If friction decreases with speed, the velocity grows. If it grows by more than
-                # half, the step is not accurate.
+                # If friction decreases with speed, the velocity grows. If the velocity grows by
+                # more than half, the step is not accurate.
                 v, s, force = before.bristle_v[b], before.element_slip[b], before.bristle_force[b]
 
                 def friction(v: Array, part=part, s=s, force=force, b=b) -> Array:
@@ -92,8 +91,8 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
 
     During the step each bristle has the constant velocity w that it reaches at the end of the step.
     At constant velocity the bristle force is known in closed form, and F(w) is its mean over the
-    step. A linearly implicit Euler step makes the rest of the machine linear in these forces: w =
-    w0 - G F(w). Brackets around each w solve this equation.
+    step. A linearly implicit Euler step makes the machine without bristles linear in the bristle
+    forces: w = w0 - G F(w). Brackets around each w solve this equation.
 
     The bodies lose at least the energy h*w*F that the faces dissipate. Therefore, without a drive,
     a step of any length h does not gain energy. An oscillation that the step cannot resolve comes
@@ -135,7 +134,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     most = jnp.stack(bounds)
     known = constant((w0, gain, most))
     w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
-    # This Newton step gives `w` its derivative. It changes the value of `w` only by rounding.
+    # The Newton step gives `w` its derivative, and changes the value of `w` only by rounding.
     both = [
         jax.jvp(functools.partial(mean, b), (w[b],), (jnp.ones_like(w[b]),)) for b in range(count)
     ]
@@ -206,7 +205,7 @@ def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
     s, bristle = now.element_slip[b], part.bristle
     g, viscous, _ = element_law(part, jnp.where(s * w < 0, 0.0, w), s)
     # If the bristle has a rate `C`, the state of a slipping element follows its limit with a delay.
-    # Without `C`, this state does not change, and the force of a slipping element is its limit.
+    # Without `C`, the state of a slipping element does not change, and its force is its limit.
     share = 0.0 if bristle.C is None else 1 / (1 + h * bristle.C / g)
     slips = force if bristle.C is None else share * force + (1 - share) * modes * bristle.share * g
     end = jnp.where(modes == 0, force + bristle.k * (w * h), slips)
@@ -283,7 +282,7 @@ def bristle_forces_along(
     `s`: positions of the contacts at these times [m]. `now`: the machine at the first time, with
     the bristle forces at the start. Each contact moves at constant speed between two samples, and
     for constant speed the bristle force is known in closed form. The result is exact if the force
-    depends only on the distance moved; otherwise it is of order 2.
+    depends only on the distance moved; if not, of order 2.
     """
     parts: list[Any] = now.bristle_elements
 
@@ -305,9 +304,9 @@ def bristle_forces_along(
 def element_margins(now: MachineSnapshot) -> list[Array]:
     """Return the event functions of all bristles with elements.
 
-    The event functions of a bristle are: for each sticking element the additional force that it can
-    hold forward, then for each the additional force backward, then the velocity in the slip
-    direction. A rounding error is added to each event function.
+    The event functions of a bristle are: the additional force that each sticking element can hold
+    forward, that force backward, and the velocity in the slip direction. A rounding error is added
+    to each event function.
 
     Against the motion, the limit of an element is the law at rest: the law may fall with speed, and
     an element may still carry the force that it had at rest.
@@ -337,7 +336,8 @@ def change_slipping_elements(
     `fired`: index in `element_margins` of the event function that fell to 0. If `fired` is another
     number, no element changes its mode. Elements that stick again carry their fraction of the law
     at rest. The energy of a slipping element is computed with the force at which the element began
-    to slip. Therefore the energy jumps when it sticks, and the jump counts as friction loss.
+    to slip. Therefore the energy jumps when the element sticks, and the jump counts as friction
+    loss.
     """
     lay, first = now.layout, 0
     place, state = lay.first_element, lay.first_bristle

@@ -355,8 +355,8 @@ class LinearPositionDependentForce(AbstractSource):
     towards the position at which f is 0. With slope > 0 the force pushes away from this position.
 
     The potential energy is -(f_nominal*(s - s0) + slope/2*(s - s0)^2), which is 0 at s0 and may be
-    negative. It counts in `run.energy.elastic`, so the work of this force is not in
-    `run.energy.drive`.
+    negative. The potential energy counts in `run.energy.elastic`, so the work of this force is not
+    in `run.energy.drive`.
 
     **Arguments:** `body`: name of the body that the force acts on, with ``.flange_a`` if it does
     not act at flange_b; `f_nominal`: force at `s0` [N]; `slope` [N/m]; `s0` [m]. A fit changes `s0`
@@ -392,12 +392,12 @@ class PeriodicPositionDependentForce(AbstractSource):
 
     Examples are the cogging of a motor, the ripple of a lead screw or a gear, and a detent. The
     amplitude is sqrt(f_cos^2 + f_sin^2). The force is the same for both directions of motion. On a
-    body that turns, f is a torque. It pulls the body to stable positions, where f changes from
-    positive to negative. A free mass oscillates about a stable position with the angular frequency
-    sqrt(2*pi/period*amplitude/m).
+    body that turns, f is a torque. The force pulls the body to stable positions, where f changes
+    from positive to negative. A free mass oscillates about a stable position with the angular
+    frequency sqrt(2*pi/period*amplitude/m).
 
     The potential energy is period/(2*pi)*(f_sin*cos(...) - f_cos*sin(...)), with mean 0 over a
-    period. This energy counts in `run.energy.elastic`, so the work of this force is not in
+    period. The potential energy counts in `run.energy.elastic`, so the work of this force is not in
     `run.energy.drive`.
 
     A record needs several samples in each period. `Adaptive` chooses steps that resolve the period.
@@ -407,10 +407,10 @@ class PeriodicPositionDependentForce(AbstractSource):
     pitch of a screw, or one turn divided by the number of poles or teeth; `s0` [m; rad]: the
     position at which f is f_cos; a change of `s0` only shifts the phase.
 
-    A fit changes `period` and `s0` only if the user names them as parameters. It finds the period
-    only if the start value is accurate: over the whole travel, the phase error must be below half a
-    period. `found.missing()` and `found.residual_study()` search all periods. If the period is
-    fitted, set `s0` to the middle of the travel. At another `s0`, an error of the period also
+    A fit changes `period` and `s0` only if the user names them as parameters. The fit finds the
+    period only if the start value is accurate: over the whole travel, the phase error must be below
+    half a period. `found.missing()` and `found.residual_study()` search all periods. If the period
+    is fitted, set `s0` to the middle of the travel. At another `s0`, an error of the period also
     changes the phase.
 
     **Raises:** `ValueError` for a value that is not finite or a period that is not positive.

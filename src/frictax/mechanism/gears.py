@@ -150,7 +150,8 @@ class _Corners(AbstractLaw):
 
 
 class LossyGear(AbstractContact, AbstractPairGear):
-    """A gear with phi_a = ratio*phi_b and with losses in its teeth and bearings. It may stick.
+    """A gear with phi_a = ratio*phi_b and with losses in its teeth and bearings. The gear may
+    stick.
 
     tau_a is the torque that enters at a. The torque at b is ratio*(tau_a - tauLoss). While a turns
     forward, tauLoss is the greater of two values:
@@ -169,8 +170,8 @@ class LossyGear(AbstractContact, AbstractPairGear):
     The start values of `a` determine those of `b`. No other gear may act on body `a`.
 
     A friction element between the two bodies of the gear transmits torque past the gear. The
-    friction of this element may reduce the gear losses by more than it brakes. For some loads, no
-    combination of sticking and sliding is consistent with the forces. The run then ends with
+    friction of such an element may reduce the gear losses by more than it brakes. For some loads,
+    no combination of sticking and sliding is consistent with the forces. The run then ends with
     `Result.inconsistent`.
 
     **Arguments:**

@@ -235,7 +235,7 @@ class MechanicalSystem(AbstractHybridSystem):
             y = change_pressing(self.snapshot(t, y, mode), at, fired, presses, new, self.energy)
         begun = mode_vector(new)
         # If the velocity of a prescribed motion jumps, the kinetic energy of its body jumps too.
-        # This jump counts as work of the drives.
+        # The jump of the energy counts as work of the drives.
         if self.energy and self.layout.motions:
             y = y.at[-4].add(
                 stored_energy(self.snapshot(t, y, begun))[0]
@@ -296,9 +296,9 @@ class MechanicalSystem(AbstractHybridSystem):
         rests, _ = modes_after_event(
             now, now, crossed_guards(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode
         )
-        # `_bring_to_rest` does not change the velocity of a contact at rest, which is 0. It removes
-        # the derivative of this velocity with respect to the start velocity, because a small start
-        # velocity comes to rest at once.
+        # The velocity of a contact at rest is 0, and `_bring_to_rest` does not change it.
+        # `_bring_to_rest` removes its derivative with respect to the start velocity, because a
+        # contact with a small start velocity comes to rest at once.
         return self._bring_to_rest(t, y, begun, rests), mode_vector(mode)
 
     def states(self) -> tuple[str, ...]:
@@ -319,7 +319,7 @@ class MechanicalSystem(AbstractHybridSystem):
         """Return the mode vector, as a list, with the signals' segments after event `fired`."""
         new = list(mode)
         # If several signals switch at one time, each switch is an event of its own, because each
-        # switch time has its own derivative. Phases of length 0 separate these events.
+        # switch time has its own derivative. Phases of length 0 separate simultaneous switches.
         switches = jnp.argmin(jnp.stack([jnp.asarray(jnp.inf), *self._ends(mode)])) - 1
         for j, (signal, k) in enumerate(self._signals(mode)):
             ends = (fired == DEADLINE) & (switches == j)

@@ -434,8 +434,9 @@ def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]
 
 
 def _number_modes(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
-    """Return the contacts with their indices in the mode vector. Its order is: modes of all
-    contacts, then stops, segments of laws, sides (lines of a friction by torque), pressed faces.
+    """Return the contacts with their indices in the mode vector. The order of the mode vector is:
+    modes of all contacts, then stops, segments of laws, sides (lines of a friction by torque),
+    pressed faces.
     """
     place = len(contacts)
     for field, has in (

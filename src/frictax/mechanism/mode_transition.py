@@ -67,7 +67,8 @@ def modes_after_event(
             )
         if now.contact(group[0]).redundant:
             # In a redundant group, the stuck contacts determine the velocities of the other
-            # contacts. A rounding error may change the sign of such a velocity.
+            # contacts. A rounding error may change the sign of a velocity that stuck contacts
+            # determine.
             sticks = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
             rests |= {
                 c: rests[c] & (~sticks | (new[c] == STUCK) | _was_held(before, c)) for c in group
@@ -134,8 +135,8 @@ def _mode_after_event(
     found: tuple[Array, ...],
     new: list[Array],
 ) -> Array:
-    """Write the new modes of contact c, its stop and its law to `new`. Return whether it comes to
-    rest.
+    """Write the new modes of contact c, its stop and its law to `new`. Return whether contact c
+    comes to rest.
 
     `found` has five entries: the group has an event; the normal force is 0; the contact is at rest;
     the mode of a contact at rest; the group has a sudden load.
@@ -156,7 +157,8 @@ def _mode_after_event(
     )
     _write_law_piece(before, now, c, event, new)
     # A contact that begins to slide, or that continues to slide in its direction at v = 0, is not
-    # brought to rest. Otherwise its velocity loses its derivative with respect to the parameters.
+    # brought to rest. Otherwise the velocity of the contact loses its derivative with respect to
+    # the parameters.
     came = event["forward"] | (mode == STUCK) | (is_sliding(old) & (mode == -old))
     came = jnp.where(old == STUCK, ~(sudden & is_sliding(mode)), came)
     if now.levers_vary:
@@ -204,8 +206,8 @@ def _group_modes_at_rest(
             for i, (m, f) in enumerate(zip(passing, others, strict=True))
         ]
         at_rest = [rest & (m == 0) for rest, m in zip(at_rest, passing, strict=True)]
-        # After the impact, the levers of redundant contacts turn at other rates than before. These
-        # rates enter the accelerations.
+        # After the impact, the levers of redundant contacts turn at other rates than before. The
+        # rates of the levers enter the accelerations.
         turning = now.turning_at(inelastic_impact(now, dict(zip(group, at_rest, strict=True))))
         free = [p - now.turning[c] + turning[c] for c, p in zip(group, free, strict=True)]
     b = _rates(free, matrix, others)
@@ -225,7 +227,7 @@ def _group_modes_at_rest(
     ]
     if now.contact(group[0]).redundant:
         # A contact that slid at zero speed, held by other contacts, may stick now and take load
-        # from the contact that broke away. In this case all contacts get the modes of `found`.
+        # from the contact that broke away. Then all contacts of the group get the modes of `found`.
         relieves = [
             rest & is_sliding(before.mode[c]) & (found.modes[i] == STUCK)
             for i, (c, rest) in enumerate(zip(group, at_rest, strict=True))
@@ -257,9 +259,10 @@ def _directions_without_hold(
 ) -> list[Array]:
     """Return the sliding direction of each contact at rest that no friction can hold; 0 otherwise.
 
-    Such a contact does not have a lever, so that no force at the contact can accelerate it, or its
-    lever is very short. With a very short lever, the forces of the whole group cannot stop the
-    change of its velocity. The velocity passes through 0 because the lever passes through 0.
+    A contact that friction cannot hold does not have a lever (no force at the contact can
+    accelerate it), or its lever is very short. With a very short lever, the forces of the whole
+    group cannot stop the change of its velocity. The velocity passes through 0 because the lever
+    passes through 0.
     """
     matrix, rates, hold = known
     most = [
@@ -284,8 +287,8 @@ def _is_short(now: Snapshot, c: int) -> Array:
 
 def _has_sudden_load(before: Snapshot, group: tuple[int, ...]) -> Array:
     """Return whether the load of a stuck contact of the group exceeds its breakaway force by more
-    than 1e-7 of its holding range. An event located in time does not lead to such a load. The load
-    was present when the run started from rest.
+    than 1e-7 of its holding range. An event located in time does not lead to a sudden load. The
+    load was present when the run started from rest.
     """
     sudden = jnp.array(False)
     if before.begins_stuck:

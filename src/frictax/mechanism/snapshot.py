@@ -271,8 +271,8 @@ class Snapshot:
         """
         # `held` is a limit for the ratio of two accelerations by a unit force: the acceleration
         # with the stuck contacts held, divided by the acceleration without. If the ratio is below
-        # this limit, the stuck contacts hold the contact. If they do not, the ratio exceeds the
-        # smallest mass divided by the sum of all masses.
+        # this limit, the stuck contacts hold the contact. If the stuck contacts do not hold it, the
+        # ratio exceeds the smallest mass divided by the sum of all masses.
         held = 1e-11
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
@@ -282,8 +282,8 @@ class Snapshot:
                 continue
             rows = {c: dict(self.delassus[c]) for c in group}
             own = {c: rows[c][c] for c in group}
-            # Eliminate the stuck contacts by Gaussian elimination. If they hold the motion of
-            # another contact, the pivot of that contact becomes 0.
+            # Eliminate the stuck contacts by Gaussian elimination. If stuck contacts hold the
+            # motion of another contact, the pivot of that contact becomes 0.
             for p in group:
                 is_pivot = (self.mode[p] == STUCK) & (rows[p][p] > held * own[p])
                 pivot = jnp.where(is_pivot, rows[p][p], 1.0)

@@ -43,8 +43,8 @@ class _Tolerances(NamedTuple):
 
 AT_LIMIT = 0.57  # exponent of eps; a contact holds a force up to a fraction of 1e-9 above its limit
 # Largest number of linear systems solved per contact. The rule of least index changes the first
-# wrong mode. In theory the rule may need 3**k systems for k contacts. In tests it needed at most 7
-# k (36 kinds of random problems, 20000 of each kind, k = 4 to 12).
+# wrong mode. In theory the rule may need 3**k systems for k contacts. In tests the rule needed at
+# most 7 k (36 kinds of random problems, 20000 of each kind, k = 4 to 12).
 _MOST_SOLUTIONS = 64
 
 PerContact = Float[Array, " k"]
@@ -119,8 +119,8 @@ def modes_at_rest(
     **Method:** principal pivoting by least index. The mode of a contact is wrong if it contradicts
     the force that would hold the contact. The first contact with a wrong mode changes from stuck to
     sliding or back. Induction over k shows that the iteration ends. The last contact changes only
-    when the modes of all contacts before it are right. Its acceleration is then a strictly
-    decreasing function of its force, so its mode changes at most twice.
+    when the modes of all contacts before it are right. The acceleration of the last contact is then
+    a strictly decreasing function of its force, so its mode changes at most twice.
 
     A term e/share on the diagonal, in the limit e -> 0+, makes G positive definite. The limit is
     taken algebraically. Elimination with the largest pivot first finds the basis of the equations
@@ -153,7 +153,7 @@ def modes_at_rest(
     zero = _Tolerances.for_numbers(G).zero
     raised = _raise_of_limits(most, zero * jnp.max(jnp.abs(b)))
     most, least = most + raised, least + raised
-    # A force of the size `beyond` exceeds every limit. It marks a motion that no contact can stop.
+    # A force of the size `beyond` exceeds every limit and marks a motion that no contact can stop.
     beyond = 1e10 * (jnp.max(jnp.abs(b)) + jnp.max(jnp.where(jnp.isfinite(most), most, 0.0)))
 
     def look(state) -> Any:

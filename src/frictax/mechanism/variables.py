@@ -119,8 +119,9 @@ _TYPES = {"number": Values, "mode": Modes, "flag": Flags}
 def _variable_class(kind: str, description: str, names: str, *bases: type, turns: bool) -> Any:
     """Return a new class with the name `kind` for the variables of a part: a dataclass and pytree.
 
-    Its fields are those of the `bases`, then `names`. Meaning and unit of each field are in the
-    table `VARIABLES`. With `turns`, each name is replaced by its name for a part that turns.
+    The fields of the class are those of the `bases`, then `names`. Meaning and unit of each field
+    are in the table `VARIABLES`. With `turns`, each name is replaced by its name for a part that
+    turns.
     """
     own = [rotational_name(name) if turns else name for name in names.split()]
     types: dict[str, Any] = {name: _TYPES[VARIABLES[name].kind] for name in own}

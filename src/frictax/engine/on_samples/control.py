@@ -69,7 +69,7 @@ class Judgement(eqx.Module):
 
     def with_piece(self, piece: "Judgement", share: Any) -> "Judgement":
         """Return this error combined with the error of the next interval between events, `piece`.
-        `share`: the fraction (0 to 1) of this interval before an event ended it.
+        `share`: the fraction (0 to 1) of `piece` before an event ended it.
         """
         errors = [a + share * b for a, b in zip(self.errors, piece.errors, strict=True)]
         return Judgement(jnp.maximum(self.error, share * piece.error), errors)
@@ -145,8 +145,8 @@ def judge_by_halves(
     `y1`, two half steps give `halves`.
 
     For a method of order p, ``2**p / (2**p - 1)`` times the difference estimates the error of the
-    single step. Unlike `judge_part`, this is also right at the start of a motion that grows as a
-    power of time.
+    single step. Unlike `judge_part`, the difference is also right when a motion begins as a power
+    of time.
     """
     ratio = 4 / 3 if system.is_stiff() else 8 / 7
     errors = [ratio * jnp.abs(a - b) for a, b in zip(y1, halves, strict=True)]

@@ -54,8 +54,8 @@ def _run_samples_jvp(primals, tangents) -> Any:
         d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
         return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
     floats, whole, record = operation.value(*at, keeps=True)
-    # JAX can transpose this operation only if every entry of the tangents is linear in an input
-    # tangent. Therefore `nought`, a zero computed from an input tangent, is added to each entry.
+    # JAX can transpose the tangents only if every entry is linear in an input tangent. Therefore
+    # `nought`, a zero computed from an input tangent, is added to each entry.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_y0, d_ts))[0])
     along = (d_moved, *[d if d is None else d + nought for d in along[1:]])
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x) + nought, floats)
@@ -89,9 +89,9 @@ def _with_unknown_times(d_floats, count, result) -> Any:
 
 
 def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) -> Any:
-    """Return the function from cotangents of all outputs to cotangents of the inputs. It processes
-    steps from last to first, within a step the parts, and within a part the intervals between
-    events, both also from last to first.
+    """Return the function from cotangents of all outputs to cotangents of the inputs. The function
+    goes backward through the steps, the parts of a step, and the intervals between events of a
+    part.
 
     If `starts_fixed`, None replaces the cotangent of the start time.
     """
@@ -183,7 +183,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         c_all = jnp.zeros_like(ys).at[at_samples(options, c_ys.shape[0])].set(c_ys)
         nothing = jax.tree.map(jnp.zeros_like, moved)
         # A step reads only a few entries of the tables of drives. The loop collects the cotangents
-        # of such entries per step, and adds them to the cotangents of the tables after the loop.
+        # of the table entries that each step reads. They are added to the cotangents of the tables
+        # after the loop.
         read = jax.eval_shape(lambda: amid(modes[0], moved)[0])
         c_read = jax.tree.map(lambda x: jnp.zeros((steps, *x.shape), x.dtype), read)
         add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731

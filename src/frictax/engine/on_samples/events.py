@@ -29,8 +29,8 @@ LOCATED = 1e-7  # [length of the searched interval] accuracy of an event time be
 
 
 class Piece(eqx.Module):
-    """A piece of a step (interval between events) in one mode. It begins at time `t` in state `y`,
-    and ends at `end` or at an earlier event.
+    """A piece of a step (interval between events) in one mode. The piece begins at time `t` in
+    state `y`, and ends at `end` or at an earlier event.
 
     `holds`: whether the linearly implicit step to `end` is valid; None if the system is not stiff.
     All steps in the piece use the method that `holds` selects. With two methods the state jumps
@@ -70,8 +70,8 @@ def stays_up(start, middle, end) -> Bool[Array, ""]:
     """Return whether convex or monotonic event functions stay > 0 from the start to the end of a
     step. The arguments are their values at the start, after half an Euler step, and at the end.
 
-    A convex function lies above its tangent at the start. Half a step of Euler's method gives this
-    tangent at almost no cost, because it is the second stage of most solvers.
+    A convex function lies above its tangent at the start. Half a step of Euler's method gives the
+    tangent at almost no cost, because half an Euler step is the second stage of most solvers.
     """
     up = jnp.array(True)
     for a, b, m in zip(entries(start), entries(end), entries(middle), strict=True):
@@ -106,7 +106,7 @@ def search_end(
     `END` for the end of the step.
 
     The state at the end of the `attempt` is known. An event function may fall to 0 and rise again
-    before this end. Therefore the event functions are also evaluated at points in between, unless a
+    before the end. Therefore the event functions are also evaluated at points in between, unless a
     test shows that all of them stay above 0. The last point is the minimum of the parabola through
     the lowest three values. An event function that is NaN counts as fallen. The search has no
     derivatives.

@@ -159,8 +159,9 @@ class Since(eqx.Module):
 class Block:
     """A block of runs of a batch.
 
-    - `moved`, `rest`: the differentiated part and the constant part of the model. Each is a pair:
-      the arrays that differ between runs (with the runs as last axis), and the arrays that do not.
+    - `moved`, `rest`: the differentiated part and the constant part of the model. Each of the two
+      is a pair: the arrays that differ between runs (with the runs as last axis), and the arrays
+      that do not.
     - `rest_by_lane`: the arrays of `rest` that differ, with the runs as first axis. An event reads
       the whole table of one run, which is faster if the table is contiguous in memory.
     - `slacks` [s] (steps,) or (steps, lanes), see `fine_grid`.
@@ -427,7 +428,7 @@ class Block:
 
 def _system(own, same) -> Reused:
     """Return the system of one run. `own`: the parts of the model that only this run has; `same`:
-    the parts that all runs share. Each is the pair (moved, rest).
+    the parts that all runs share. Both are pairs (moved, rest).
     """
     moved, rest = (eqx.combine(*parts) for parts in zip(own, same, strict=True))
     return Reused(eqx.combine(moved, rest))
@@ -476,7 +477,7 @@ def march_lanes(
     - `own`: the differentiated and the constant part of the model, t0, y0, mode0 and ts. An array
       whose flag in the tree `many` is True has the runs as first axis, see `partition_lanes`.
     - `along`: tangents of the differentiated part, of t0 (or None) and of y0. The first axis of
-      each counts the seeds (directions). If `along` is given, the results are floats, their
+      each tangent counts the seeds (directions). If `along` is given, the results are floats, their
       tangents (seeds last), and whole numbers.
     - `shows`: whether states are returned, and whether modes; if not, None replaces them.
 

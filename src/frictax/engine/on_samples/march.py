@@ -71,8 +71,8 @@ def march(
     """Return the results of a whole run: floats with derivatives in forward mode, whole numbers,
     and, if `keeps`, the data for reverse mode.
 
-    `nought` is 0 with some derivative. It is added to every number that will have a derivative, so
-    that JAX does not trace each loop several times to find these numbers.
+    `nought` is 0 with some derivative. Adding `nought` to every number that will have a derivative
+    prevents that JAX traces each loop several times to find such numbers.
 
     All runs of a `jax.vmap` step from sample to sample together, in a short loop for steps without
     event. An event or a large error of one run sends all runs through `divided_step`.
@@ -81,8 +81,8 @@ def march(
     grid, slacks = fine_grid(t0, ts, options)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
-    # Values that are not needed are written to an unused last row of each array and of the log.
-    # This is cheaper than reading a row and writing back its old content.
+    # Values that are not needed are written to an unused last row of each array and of the log. An
+    # unused row is cheaper than reading a row and writing back its old content.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
     begin = begin_run(system, options, y0, mode0, steps, keeps)
