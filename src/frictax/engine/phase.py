@@ -83,8 +83,8 @@ class Start(eqx.Module):
 
 
 class Stop(eqx.Module):
-    """The end time `t` of a phase before the Newton step on the event function, and its cause
-    `fired`: the index of an event function, `DEADLINE`, `END` or `CUT`.
+    """The end of a phase. `t`: time before the Newton step on the event function. `fired`: the
+    cause, which is the index of an event function, `DEADLINE`, `END` or `CUT`.
     """
 
     t: Values
@@ -346,8 +346,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     """Integrate until an event function falls to 0, the deadline, the end of the run, or a full
     buffer.
 
-    Return the `Stop`, the state and the `Slope` at the stop, the states at the samples of the
-    phase, the numbers of steps taken and accepted, and the `Sums` (NaN without error control).
+    Return the `Stop`, the state and the `Slope` at the stop, and the states at the samples. Also
+    return the numbers of steps taken and accepted, and the `Sums` (NaN without error control).
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)

@@ -218,8 +218,8 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     owner = None if samples is None else jnp.zeros(samples.shape[0], jnp.int32)
     ends = (jnp.full(size, jnp.inf, dtype), jnp.zeros((size, m), jnp.int32))
     zero = jnp.array(0, jnp.int32)
-    # The counters are the numbers of recorded phases, of phases that an event ended, of solver
-    # steps, of accepted steps since the last recorded phase, and of successive phases of length 0.
+    # The counters count recorded phases, phases that an event ended, solver steps, accepted steps
+    # since the last recorded phase, and successive phases of length 0.
     counters = (zero, zero, zero, zero, zero)
     carry = (
         begin,

@@ -55,7 +55,7 @@ def split_moving(model, d_model) -> tuple[Any, Any, Any]:
 
 
 def add_time_tangents(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
-    """Return the tangents `d_ys` of the states at the samples, at the samples `read` plus the
+    """Return the tangents `d_ys` of the states at the samples. At the samples `read`, add the
     effect of the tangents `d_ts` of the sample times (None: fixed times).
     """
     if d_ts is None:

@@ -199,7 +199,7 @@ def _linear_response(
 
 def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
     """Return the mean friction of contact `b` over a step at the velocity w, and the state of its
-    elements at the end of the step, for unchanged modes of the elements.
+    elements at the end. The modes of the elements do not change.
     """
     part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
     s, bristle = now.element_slip[b], part.bristle
@@ -308,8 +308,8 @@ def element_margins(now: MachineSnapshot) -> list[Array]:
     forward, that force backward, and the velocity in the slip direction. A rounding error is added
     to each event function.
 
-    Against the motion, the limit of an element is the law at rest: the law may fall with speed, and
-    an element may still carry the force that it had at rest.
+    Against the motion, the limit of an element is the law at rest. The reason is that an element
+    may still carry its force at rest when the law falls with speed.
     """
     found: list[Array] = []
     for b, modes in enumerate(now.element_modes):

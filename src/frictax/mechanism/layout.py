@@ -85,8 +85,8 @@ class Gear:
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A thermal node: the number of its part, and the numbers of the rigid contacts, of the
-    spring-damper elements (`compliants`) and of the contacts with a bristle that heat the node.
+    """A thermal node: the number of its part, and the numbers of what heats the node: rigid
+    contacts, spring-damper elements (`compliants`), and contacts with a bristle.
     """
 
     part: int

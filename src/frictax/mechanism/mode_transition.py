@@ -397,9 +397,9 @@ def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
     """Return the factor on the force limits of contact c in direction m: slightly below 1 if the
     contact must slide in this direction, else 1.
 
-    The contact must slide if it was stuck and its event function for this direction fell to 0, or
-    if it already slides in this direction at zero speed. The factor makes the limit smaller than a
-    load that equals the friction up to a rounding error.
+    The contact must slide in two cases: its event function for this direction fell to 0 while it
+    was stuck, or it already slides in this direction at zero speed. The factor makes the limit
+    smaller than a load that equals the friction up to a rounding error.
     """
     old = before.mode[c]
     leaves = (old == STUCK) & event["forward" if m == 1 else "backward"]
@@ -408,8 +408,8 @@ def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
 
 
 def _equations(now: Snapshot, group: tuple[int, ...]) -> tuple[list[list[Array]], list[Array]]:
-    """Return the equations of the contacts of a group: the Delassus matrix (accelerations that unit
-    forces at the contacts cause), and the relative accelerations without forces at the contacts.
+    """Return the equations of a group of contacts: the Delassus matrix (accelerations under unit
+    forces at the contacts), and the relative accelerations without forces at the contacts.
     """
     matrix = [[now.delassus[c].get(d, now.zero) for d in group] for c in group]
     return matrix, [now.relative_acceleration(c, now.free_acceleration) for c in group]

@@ -143,8 +143,8 @@ class Snapshot:
         return larger(first, second)
 
     def torque_terms(self, c: int) -> tuple[Array, SparseRow]:
-        """Return the torque that the first body of contact c transmits, as a linear function of the
-        forces of all contacts: its constant part, and a dict from contact to coefficient.
+        """Return the torque that the first body of contact c transmits. It is linear in the forces
+        of all contacts: a constant part, and a dict from contact to coefficient.
         """
         contact = self.contact(c)
         body = contact.flange.body

@@ -163,8 +163,8 @@ def inverse_scales_of_part(
 ) -> Any:
     """Return 1 over the error scale of each state for a part from `y` to `y1`.
 
-    The scale of a state that was at rest so far is the distance that it moves in a whole step at
-    its mean rate in this part.
+    A state that was at rest so far is scaled by the distance that it moves in a whole step at its
+    mean rate in this part.
     """
     parts = (PARTS // control.width).astype(jnp.result_type(float))
     scales = [

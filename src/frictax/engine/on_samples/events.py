@@ -213,8 +213,8 @@ def compute_if(needed, compute: Callable[[], Any], like) -> Any:
 def cross_inside(
     system: Reused, options: OnSamples, now: Piece, found, cause, fired, needed: Any = True
 ) -> tuple[Any, ...]:
-    """Compute time, state and mode after the event at the end of a piece, with derivatives: the
-    exact time by one Newton step, the state at this time, then the jump.
+    """Compute time, state and mode after the event at the end of a piece, with derivatives. One
+    Newton step gives the exact time; then follow the state at this time and the jump.
 
     The end state is the solver's result as a function of the step length. Therefore the derivatives
     are exact for the computed samples, for any step size. The located time `found` is so accurate

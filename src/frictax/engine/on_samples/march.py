@@ -362,8 +362,8 @@ def divided_step(
         return _Part(u, now.y, now.mode, now.count, shown, no_error, idle)
 
     def end_part(c: _InStep, y, error: Judgement, accepted, refused) -> _InStep:
-        """Return the step after a part: at the end of the part with the state `y` if `accepted`,
-        back at the start of the part if `refused`, unchanged otherwise.
+        """Return the step after a part. If `accepted`, it is at the end of the part with the state
+        `y`. If `refused`, it is back at the start of the part. Otherwise the step is unchanged.
         """
         part, control, parts = c.part, c.now.control, c.now.parts
         begin, stop, _ = times_of(c)
