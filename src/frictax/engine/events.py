@@ -11,7 +11,7 @@ from .reused import Reused
 
 
 class Slope(eqx.Module):
-    """Values at one time of a run: `speed` = dy/dt, the event functions `g`, and `rate` = dg/dt."""
+    """Rates at one time of a run: `speed` = dy/dt, the event functions `g`, and `rate` = dg/dt."""
 
     speed: State
     g: Float[Array, " g"]
@@ -27,7 +27,8 @@ def slope_of(system: Reused, t, y, mode) -> Slope:
 
 def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Integer:
     """Return the index of the falling event function that reaches 0 first, by linear extrapolation.
-    If one `expired` (was not above 0 at the start), return the index of the lowest one.
+    If `expired` (an event function was not above 0 at the start), return the index of the lowest
+    one.
     """
     falling = slope.rate < 0
     away = jnp.where(falling, jnp.abs(slope.g / jnp.where(falling, slope.rate, 1.0)), jnp.inf)
@@ -37,8 +38,8 @@ def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Integer:
 class Bracket(eqx.Module):
     """Two points between which a function changes its sign, and the history of the search.
 
-    The Illinois rule (a modified secant method) narrows the bracket. If three steps did not halve
-    the bracket, the next step is a bisection.
+    The Illinois rule (a modified secant method) narrows the bracket. If the last three search steps
+    did not halve the bracket, the next search step is a bisection.
 
     **Source:** after T. J. Dekker, in B. Dejon, P. Henrici (eds.), Constructive Aspects of the
     Fundamental Theorem of Algebra, 1969.
@@ -48,7 +49,7 @@ class Bracket(eqx.Module):
     high: Number
     f_low: Number
     f_high: Number
-    kept: Integer  # end that stayed in place in the last step: -1 low, 1 high, 0 before the first
+    kept: Integer  # end that the last search step kept: -1 low, 1 high; 0 before the first
     before: tuple[Array, Array, Array]  # lengths of the bracket before the last three steps
     length: Number  # length of the bracket at the start of the search
 
@@ -61,8 +62,9 @@ class Bracket(eqx.Module):
         return self.high - self.low <= rtol * self.length
 
     def is_fall(self, x, fx, rtol: float) -> Bool[Array, ""]:
-        """Return whether the function, which has the value `fx` at x, falls through 0 near x. The
-        slopes from x to both ends must predict a zero within `rtol` times the initial length.
+        """Return whether the function, with the value `fx` at x, falls through 0 near x. The slopes
+        from x to both ends of the bracket must predict a zero within `rtol` times its initial
+        length.
         """
         steps = (self.f_low - fx) * (self.high - x), (fx - self.f_high) * (x - self.low)
         far = jnp.abs(fx) * (x - self.low) * (self.high - x)
@@ -71,17 +73,15 @@ class Bracket(eqx.Module):
     def guess(self, rtol: float) -> Number:
         """Return the next point to evaluate."""
         secant = (self.low * self.f_high - self.high * self.f_low) / (self.f_high - self.f_low)
-        # The new point keeps a minimum distance from both ends. Otherwise the secant method
-        # approaches the root from one side only, and the bracket does not become short.
+        # The new point has a minimum distance from both ends of the bracket. Otherwise the secant
+        # method approaches the root from one side only, and the bracket does not become short.
         off = 0.4 * rtol * self.length
         secant = jnp.clip(secant, self.low + off, self.high - off)
         use = jnp.isfinite(secant) & (self.high - self.low <= 0.5 * self.before[0])
         return jnp.where(use, secant, 0.5 * (self.low + self.high))
 
     def narrow(self, x, fx) -> "Bracket":
-        """Return the smaller bracket: the part on the side of x where the sign changes. `fx`: value
-        of the function at x.
-        """
+        """Return the part of the bracket in which the sign changes. `fx`: function value at x."""
         first = (fx > 0) != (self.f_high > 0)
         return Bracket(
             jnp.where(first, x, self.low),
@@ -95,11 +95,11 @@ class Bracket(eqx.Module):
         )
 
     def end(self) -> Number:
-        """Return the located point of the sign change. For a falling function it is the end of the
-        bracket whose value is closer to 0. For a rising function it is the upper end.
+        """Return the point of the sign change: the end of the bracket with the value closer to 0;
+        for a rising function the upper end.
 
-        After a rise, a phase that begins at the upper end is past the event. If the value at the
-        upper end is not finite, this end is returned, so that the run reports the value.
+        After a rise, only a phase that begins at the upper end is past the event. If the value at
+        the upper end is not finite, return the upper end too, so that the run reports the value.
         """
         secant = (self.f_high <= 0) & jnp.isfinite(self.f_high)
         return jnp.where(secant & (jnp.abs(self.f_low) < jnp.abs(self.f_high)), self.low, self.high)

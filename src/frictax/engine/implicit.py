@@ -1,6 +1,4 @@
-"""Linearly implicit steps for stiff motion: the Rosenbrock method of `OnSamples`, its derivative,
-and a solver for the small linear systems in it.
-"""
+"""Linearly implicit steps for stiff motion, with derivatives, and a solver for small systems."""
 
 import math
 from typing import Any
@@ -31,11 +29,12 @@ def take_step(
 ) -> Any:
     """Return the state at `t1` after one step of the solver in `options` from `y0` at `t0`.
 
-    If `options` has no solver, a stiff system takes a linearly implicit step. If this step is not
-    valid (see `sound`), the system takes its `safe_step` instead.
+    If `options` has no solver, a stiff system takes a linearly implicit step. If the linearly
+    implicit step is not valid (see `sound`), the system takes its `safe_step`.
 
     `holds`: the result of `keeps_bounds` for a longer step from `t0`, so that all shorter steps use
-    the same method. With the Python value True the step is implicit, and the caller checks it.
+    the same method. With the Python value True the step is implicit, and the caller checks whether
+    the step is valid.
     """
     if options.solver is not None or not system.is_stiff():
         return advance(options.solver, lambda t, y: system.flow(t, y, mode), t0, t1, y0, rate)
@@ -54,7 +53,7 @@ def take_step(
 
 def keeps_bounds(system: Reused, options: OnSamples, mode, t0, t1, y0, y1: Any = None) -> Any:
     """Return whether the linearly implicit step is valid (see `sound`). Return None if the system
-    is not stiff or `options` has a solver. `y1`: the result of the step, if it is known.
+    is not stiff or `options` has a solver. `y1`: the result of the step, if known.
     """
     if options.solver is not None or not system.is_stiff():
         return None
@@ -71,8 +70,8 @@ def _implicit_step(system: Reused, mode, t0, t1, y0) -> Array:
 
 @eqx.filter_custom_jvp
 def rosenbrock2(system: Reused, mode, t0, t1, y0) -> Array:
-    """Return the state at `t1` after one step from `y0` at `t0` of a Rosenbrock method with two
-    stages. The method has order 2 and is L-stable.
+    """Return the state at `t1` after one step of an L-stable two-stage Rosenbrock method of order
+    2.
 
     **Source:** J. G. Verwer, E. J. Spee, J. G. Blom, W. Hundsdorfer, SIAM J. Sci. Comput. 20(4),
     1999.
@@ -82,7 +81,7 @@ def rosenbrock2(system: Reused, mode, t0, t1, y0) -> Array:
 
 
 def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
-    """Return the rates of both stages, and the function that solves the linear systems."""
+    """Return dy/dt of both stages, and the function that solves the linear system of a stage."""
     flow, h = (lambda t, y: system.flow(t, y, mode)), t1 - t0
     rate, at_t, by_y = slopes(flow, t0, y0)
     solve = factorize(shift_matrix(by_y, _GAMMA * h))
@@ -92,8 +91,8 @@ def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
 
 
 def rosenbrock2_differences(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array]:
-    """Return two vectors (n,) for error control. The second is the increment of a step of order 1
-    with the same matrix. The first is the difference between `rosenbrock2` and this step.
+    """Return two vectors (n,) for error control: `rosenbrock2` minus a step of order 1 with the
+    same matrix, and the increment of the step of order 1.
     """
     k1, k2, _ = _stages(system, mode, t0, t1, y0)
     h = t1 - t0
@@ -107,7 +106,7 @@ def _end(t0, t1, y0, k1, k2) -> Array:
 @rosenbrock2.def_jvp
 def _rosenbrock2_jvp(primals, tangents) -> Any:
     """Differentiate the linear systems of the stages, and solve the results with the factorization
-    of the step. This is less than half of the work of differentiating the elimination.
+    of the step: less than half of the work of differentiating the elimination.
     """
     system, mode, *at = primals
     d_system, _, *d_at = tangents

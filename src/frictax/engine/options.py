@@ -15,12 +15,12 @@ from frictax.pytree import Pickled
 if TYPE_CHECKING:
     import diffrax
 
-# `OnSamples` does not need diffrax, whose import takes longer than that of frictax.
+# Diffrax is imported only in functions, because its import takes longer than that of frictax.
 
 _LARGEST = float(np.finfo(float).max)
 
 
-EVENTS = 1000  # default of `max_events`; known switching times are added to it
+EVENTS = 1000  # default of `max_events`; the number of known drive switches is added
 
 
 def room(options: "Adaptive | OnSamples") -> int:
@@ -31,33 +31,33 @@ def room(options: "Adaptive | OnSamples") -> int:
 class Adaptive(Pickled, eqx.Module):
     """Options of the engine with error-controlled steps. A run consists of phases between events.
 
-    Each phase is one `diffrax.diffeqsolve`. It ends when the first event function (`guard`) falls
-    to 0.
+    Each phase is one `diffrax.diffeqsolve`. A phase ends when the first event function (`guard`)
+    falls to 0.
 
     **Arguments:**
 
-    - `rtol`, `atol`: tolerances of a step. Default 1e-7 and 1e-9; with 32-bit numbers 1e-5 and
-      1e-6.
+    - `rtol`, `atol`: tolerances of a step. Default 1e-7, 1e-9; with 32-bit numbers 1e-5, 1e-6.
     - `solver`: any diffrax solver with an interpolation. Default: a Rosenbrock method of order 4 if
       a part has a bristle other than `MaxwellSlip`, and `diffrax.Tsit5()` otherwise. For other
-      stiff machines use `diffrax.Kvaerno5()`. For bristles it is much slower than the defaults.
+      stiff machines use `diffrax.Kvaerno5()`. With bristles, `Kvaerno5` is much slower than the
+      default.
     - `stepsize_controller`: any controller of diffrax; replaces `rtol` and `atol`. A controller
       without error control needs `dt0`.
     - `dt0`: the first step of every phase [s]. Default: the mean step of the previous phase.
     - `dtmax`: the longest step [s]. An event function may fall to 0 and rise again within one step.
-      With error control, such a dip is found with a cubic through its values and rates at both
-      ends.
+      With error control, a cubic through the values and rates of the event function at both ends of
+      the step finds such a dip.
     - `max_events`: largest number of mode changes and drive switches in a run. Default: 1000 plus
       the number of samples of all `Sampled` drives. Outside of `jit` and `vmap`, `simulate` doubles
-      this number until it is sufficient. Under `jit`, give a larger number if the periods of a
-      `Pulse`, `Trapezoid` or `Sine` need it. Compiled code cannot raise an error; `run.result`
-      reports a run with too many events.
+      `max_events` until it is sufficient. Under `jit`, give a larger number if the periods of a
+      `Pulse`, `Trapezoid` or `Sine` need more events. Compiled code cannot raise an error;
+      `run.result` reports a run with too many events.
     - `max_steps`: largest number of solver steps in a run.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
       forward mode only, which compiles faster.
 
-    **Raises:** `ValueError` for a limit or tolerance that is not positive. `simulate` raises it for
-    a tolerance that 32-bit numbers cannot meet.
+    **Raises:** `ValueError` for a limit or tolerance that is not positive. `simulate` also raises
+    `ValueError` for a tolerance that 32-bit numbers cannot meet.
 
     A mass on a spring returns pi seconds after its release:
 
@@ -148,9 +148,7 @@ class Adaptive(Pickled, eqx.Module):
     def controller(
         self, dtype: DTypeLike, dtmax: ScalarLike | None
     ) -> "diffrax.AbstractStepSizeController":
-        """Return the step-size controller for numbers of type `dtype`, with steps of at most
-        `dtmax` (None: no bound).
-        """
+        """Return the step-size controller for numbers of type `dtype`, steps up to `dtmax` [s]."""
         import diffrax
 
         bounds = [b for b in (self.dtmax, dtmax) if b is not None]
@@ -158,8 +156,8 @@ class Adaptive(Pickled, eqx.Module):
         control = self.stepsize_controller
         if control is None:
             rtol, atol = self.tolerances(dtype)
-            # After an event, diffrax's default controller rejects many steps. This
-            # proportional-integral controller needs a quarter fewer steps.
+            # After an event, diffrax's default controller rejects many steps. The
+            # proportional-integral controller below needs a quarter fewer steps.
             return diffrax.PIDController(rtol=rtol, atol=atol, pcoeff=0.3, icoeff=0.4, dtmax=bound)
         if bound is not None and isinstance(control, diffrax.PIDController):
             least = bound if control.dtmax is None else jnp.minimum(bound, control.dtmax)
@@ -167,9 +165,7 @@ class Adaptive(Pickled, eqx.Module):
         return control
 
     def tolerances(self, dtype: DTypeLike) -> tuple[float, float]:
-        """Return rtol and atol for numbers of type `dtype`. Raise `ValueError` if these numbers
-        cannot meet them.
-        """
+        """Return rtol and atol; raise `ValueError` if numbers of type `dtype` cannot meet them."""
         double = jnp.finfo(dtype).bits >= 64
         rtol = (1e-7 if double else 1e-5) if self.rtol is None else self.rtol
         atol = (1e-9 if double else 1e-6) if self.atol is None else self.atol
@@ -182,18 +178,19 @@ class Adaptive(Pickled, eqx.Module):
 
 
 class ForwardAlone(eqx.Module):
-    """An `adjoint` that means `diffrax.ForwardMode()`, but needs no import of diffrax."""
+    """An `adjoint` that means `diffrax.ForwardMode()`, but does not import diffrax."""
 
 
 class OnSamples(Pickled, eqx.Module):
     """Options of the engine that steps from each sample of a record to the next sample.
 
-    It is made for measured drives. If the motion is fast, it takes several steps between two
-    samples. Events are located inside the steps.
+    `OnSamples` is made for measured drives. If the motion is fast, `OnSamples` takes several steps
+    between two samples. Events are located inside the steps.
 
-    The sampling times are `ts`, and need not be equidistant. A measured drive is a `Sampled` with
-    the same times, so its corners are at the samples. Other drives may be smooth, or switch between
-    samples. A corner of a drive at a sample costs nothing, while `Adaptive` ends a phase there.
+    The sampling times are the `ts` of `simulate`, equidistant or not. A measured drive is a
+    `Sampled` with the same times, so its corners are at the samples. A corner at a sample costs
+    nothing, while `Adaptive` ends a phase there. Other drives may be smooth, or switch between
+    samples.
 
     **Arguments:**
 
@@ -209,13 +206,13 @@ class OnSamples(Pickled, eqx.Module):
     - `substeps`: the least number of steps from one sample to the next.
     - `max_steps`: largest number of parts, over all divided steps of a run.
     - `max_events`: largest number of mode changes, and of drive switches between samples, in a run.
-      Default: 1000 plus the number of samples of `Position` drives. Under `jit` it is a fixed
-      limit, as for `Adaptive`. Samples of a drive that are not in `ts` then count, too.
+      Default: 1000 plus the number of samples of `Position` drives. Under `jit`, `max_events` is a
+      fixed limit, as for `Adaptive`. Drive samples at other times than `ts` then count too.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
       forward mode only. Forward mode computes value and derivatives in one pass and compiles in a
-      third of the time. `fit` uses it.
-    - `finer`: pairs (i, k): take k times as many steps from sample i to sample i + 1. It is for
-      gaps in a record, see `over_gaps`.
+      third of the time. `fit` uses forward mode.
+    - `finer`: pairs (i, k): take k times as many steps from sample i to sample i + 1. Use `finer`
+      for gaps in a record, see `over_gaps`.
 
     **Raises:** `ValueError` for an invalid solver, or for a count that is not a whole number >= 1.
 
@@ -243,8 +240,8 @@ class OnSamples(Pickled, eqx.Module):
 
     def over_gaps(self, t: np.ndarray) -> "OnSamples":
         """Return a copy of these options with more steps in the gaps of the sampling times `t` (n,)
-        [s]. A gap is an interval longer than 2.5 median intervals. It is divided into steps that
-        are not longer than the median interval.
+        [s]. A gap is an interval longer than 2.5 median intervals. Each gap is divided into steps
+        that are not longer than the median interval.
 
         `fit` calls this function for each record.
 
@@ -263,17 +260,13 @@ class OnSamples(Pickled, eqx.Module):
         return self if finer == self.finer else dataclasses.replace(self, finer=finer)
 
     def with_numbers(self, dtype: DTypeLike) -> "OnSamples":
-        """Return a copy of these options with the tolerance as an array. A compiled program then
-        serves any value of the tolerance.
-        """
+        """Return a copy with the tolerance as an array, so that one program serves any value."""
         if self.tolerance is None or isinstance(self.tolerance, jax.Array):
             return self
         return dataclasses.replace(self, tolerance=jnp.asarray(self.tolerance, dtype))
 
     def steps(self, samples: int) -> np.ndarray:
-        """Return the number of steps in each interval between two of `samples` samples, as an array
-        (samples - 1,).
-        """
+        """Return the numbers of steps (samples - 1,) between successive samples."""
         steps = np.full(max(samples - 1, 0), self.substeps)
         for i, k in self.finer:
             steps[i] *= k

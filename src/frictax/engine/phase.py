@@ -1,7 +1,7 @@
 """One phase of a run with `Adaptive`: the time between two events, in one mode.
 
 `locate` integrates until the phase ends. `cross` computes time, state and mode after the event.
-`transport` repeats the phase to its known end, and is the function that is differentiated.
+`transport` repeats the phase to its known end, for derivatives.
 """
 
 import dataclasses
@@ -30,11 +30,11 @@ from .tangents import reverse_if_used
 class Bracketed(optx.AbstractRootFinder):
     """A root finder for a `diffrax.Event` that uses `Bracket`.
 
-    It stops when the bracket is shorter than `rtol` times the step. The Newton step of the engine
-    then squares this error. A small function value is not a criterion. Just after a mode began, an
-    event function is also small, such as the velocity after a breakaway.
-    Optimistix's `Bisection` takes as long as a whole solver step, and its `Newton` may leave the
-    bracket.
+    The search stops when the bracket is shorter than `rtol` times the solver step. The Newton step
+    in `cross` then squares this relative error of the event time. A small function value does not
+    end the search: an event function, such as the velocity after a breakaway, is also small just
+    after its mode began. Optimistix's `Bisection` takes as long as a whole solver step, and its
+    `Newton` may leave the bracket.
     """
 
     rtol: float
@@ -43,7 +43,7 @@ class Bracketed(optx.AbstractRootFinder):
 
     def init(self, fn, y, args: PyTree, options, f_struct, aux_struct, tags) -> Any:
         low, high = options["lower"], options["upper"]
-        at_low, at_high = jax.lax.map(  # This compiles the event functions once for both ends.
+        at_low, at_high = jax.lax.map(  # `map` compiles the event functions once for both ends.
             lambda x: _value_of_event(fn, x, args)[0], jnp.stack([low, high])
         )
         return Bracket.start(low, high, at_low, at_high)
@@ -61,23 +61,19 @@ class Bracketed(optx.AbstractRootFinder):
 
 
 def _value_of_event(fn, x, args: PyTree) -> Any:
-    """Return the value of the event condition that was met, and the auxiliary output. Diffrax
-    returns 0 for conditions that were not met.
-    """
+    """Return the value of the condition that was met (others are 0), and the auxiliary output."""
     conditions, aux = fn(x, args)
     return sum(jax.tree.leaves(conditions)), aux
 
 
-STEPS = 4096  # largest number of steps; a longer phase is split and keeps its mode
-STEPS_DENSE = 64  # largest number of steps of a phase with samples
+STEPS = 4096  # largest number of solver steps in a phase without samples; a longer phase is split
+STEPS_DENSE = 64  # largest number of solver steps in a phase with samples
 _REFUSED = diffrax.RESULTS.max_steps_rejected
 WINDOW = 64  # largest number of samples in a phase; a phase with more samples is split
 
 
 class Start(eqx.Module):
-    """The start of a phase: time, state, mode, first step `dt` [s], and the index `sample` of the
-    first sample at or after `t`.
-    """
+    """A phase's start. `dt`: first step [s]; `sample`: number of the first sample from `t` on."""
 
     t: Values
     y: Float[Array, "... n"]
@@ -87,8 +83,8 @@ class Start(eqx.Module):
 
 
 class Stop(eqx.Module):
-    """The end time `t` of a phase before the Newton step on the event function, and its cause
-    `fired`: the index of an event function, `DEADLINE`, `END` or `CUT`.
+    """The end of a phase. `t`: time before the Newton step on the event function. `fired`: the
+    cause, which is the index of an event function, `DEADLINE`, `END` or `CUT`.
     """
 
     t: Values
@@ -97,8 +93,8 @@ class Stop(eqx.Module):
 
 class _Walked(NamedTuple):
     """The state of the controller `_Steps`. `inner`: state of the wrapped controller. `reached`:
-    time and state after the last accepted step. `watch`: event functions and rates there, and the
-    number of successive tries of `_find_dip`. `sums`: the `Sums` of all steps so far.
+    time and state after the last accepted step. `watch`: event functions and rates after that step,
+    and how often `_find_dip` repeated the current step. `sums`: the `Sums` of all steps so far.
     """
 
     inner: Any
@@ -121,15 +117,13 @@ class Sums(eqx.Module):
         return cls(jnp.zeros_like(y), jnp.zeros_like(y), y)
 
     def after(self, y: Array, error: Array) -> "Sums":
-        """Return the sums after a step to `y`."""
+        """Return the sums after a step to `y` with the estimated `error`."""
         ranges = jnp.maximum(self.ranges, jnp.abs(y - self.origin))
         return Sums(self.errors + jnp.abs(error), ranges, self.origin)
 
 
 class _Begun(diffrax.AbstractStepSizeController):
-    """A step-size controller whose first step is `dt`. Diffrax would add a host callback if a
-    traced step were passed as `dt0=`.
-    """
+    """A controller with the first step `dt`. (Diffrax adds a host callback for a traced `dt0=`.)"""
 
     controller: Any
     dt: Any
@@ -146,11 +140,11 @@ class _Begun(diffrax.AbstractStepSizeController):
 
 class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
     """A step-size controller that shortens a step in which an event function may fall to 0 and rise
-    again (see `_find_dip`). It also records the last accepted state.
+    again (see `_find_dip`). The controller also stores the last accepted state.
 
     - `slope`: a function of time and state that returns event functions and their rates; None to
       ignore dips. `first`: event functions and rates at the start.
-    - `sums`: the `Sums` before the phase; None if they are not needed.
+    - `sums`: the `Sums` before the phase; None without error sums.
     """
 
     rtol: Any
@@ -170,7 +164,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         # After `_with_speed` the error is a tuple: the error of the state and that of the speed.
         if isinstance(error, tuple):
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
-            # The error of the speed has a weight of 10. It does not reject the shortest steps.
+            # The error of the speed has a weight of 10, and is ignored in the shortest steps.
             error = (error[0], jnp.where(short, 0.0, 10.0) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
             t0, t1, y0, y1, args, error, order, inner
@@ -208,12 +202,11 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
 
 class _SameSteps(diffrax.AbstractStepSizeController):
-    """A step-size controller whose steps end at the given `times`; unused entries at the end are
-    inf.
+    """A step-size controller whose steps end at the given `times` (unused entries: inf).
 
     Reverse mode computes each step several times, in several parts of the program, with different
-    rounding. If the step length depended on the error estimate, the repeated steps would end at
-    different times. The derivatives would then miss the gaps between these times.
+    rounding. With step lengths from the error estimate, the repeated steps end at slightly
+    different times, and the derivatives miss the gaps between these times.
     """
 
     times: Any
@@ -238,12 +231,12 @@ class _SameAdaptiveSteps(_SameSteps, diffrax.AbstractAdaptiveStepSizeController)
 
 
 def _find_dip(before, after, dt) -> tuple[Any, Any]:
-    """Return the position of a dip in a step (0 to 1), and whether there is one. In a dip, an event
-    function may have fallen to 0 and risen again.
+    """Return the position of a dip in a step (0 to 1), and whether there is a dip. In a dip, an
+    event function may have fallen to 0 and risen again.
 
     A cubic through values and rates at both ends of the step estimates each minimum. A minimum
-    below half of both end values counts as a dip. The step is then repeated up to this minimum,
-    which gives the exact value.
+    below half of both end values counts as a dip. The step is then repeated up to the minimum,
+    where the event function is evaluated exactly.
     """
     (g0, r0), (g1, r1) = before, after
     whole = jnp.isfinite(g0) & jnp.isfinite(g1)
@@ -269,9 +262,9 @@ def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
     """Return right-hand side and start state of an extended motion: the state and its speed dy/dt.
 
     The speed satisfies the same linear equation as the derivatives of the state by its start
-    values. The slope of some laws is not smooth, such as that of v**1.5 at rest. A step may then be
-    accurate for the state and inaccurate for these derivatives. The error of the speed shows this.
-    The speed is used for nothing else and does not have a derivative.
+    values. The slope of some laws is not smooth, such as the slope of v**1.5 at rest. A step may
+    then be accurate for the state and inaccurate for its derivatives, which the error of the speed
+    reveals. The speed is used for nothing else and does not have a derivative.
     """
 
     def flow(t, y, system: Reused) -> Any:
@@ -290,7 +283,7 @@ def _controller(
     """Return the step-size controller of a phase: the controller of `options`, wrapped in `_Steps`
     (or in `_Begun` if it has no error control).
 
-    The lengths of its steps are not differentiated.
+    Step lengths are not differentiated.
     """
     controller = options.controller(start.y.dtype, constant(system.longest_step(start.mode, span)))
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
@@ -335,8 +328,8 @@ def _read_samples(solution, start: Start, ts, end, speed=None) -> Any:
     """Return the states at the next `WINDOW` sample times. States at times after `end` are not
     valid; the next phase overwrites them.
 
-    The Newton step on the event may move the end slightly beyond `end`. For a sample in between,
-    the state is extrapolated with `speed`.
+    The Newton step may move the event slightly beyond `end`. At a sample between `end` and the
+    event, the state is extrapolated with `speed`.
     """
     if ts is None:
         return None
@@ -350,12 +343,11 @@ def _read_samples(solution, start: Start, ts, end, speed=None) -> Any:
 
 
 def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: Sums) -> Any:
-    """Integrate until an event function falls to 0, the deadline is reached, the run ends, or the
-    buffers are full.
+    """Integrate until an event function falls to 0, the deadline, the end of the run, or a full
+    buffer.
 
-    Return the `Stop`, the state and the `Slope` at the stop, and the states at the samples of the
-    phase. These are followed by the numbers of steps taken and accepted, and the `Sums` (NaN
-    without error control).
+    Return the `Stop`, the state and the `Slope` at the stop, and the states at the samples. Also
+    return the numbers of steps taken and accepted, and the `Sums` (NaN without error control).
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)
@@ -396,7 +388,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     t, y = solution.ts[-1], solution.ys[-1]
     if isinstance(solution.controller_state, _Walked):
         # In diffrax 0.7 under vmap, a run that uses up its steps while another run ends by an event
-        # returns its last attempt, even if this was rejected. `reached` is its last accepted state.
+        # returns its last attempt, even a rejected one. `reached` is its last accepted state.
         t, y = select(fell | whole, (t, y), solution.controller_state.reached)
         sums = solution.controller_state.sums
     else:
@@ -421,12 +413,12 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
 def cross(
     system: Reused, start: Start, stop: Stop, y, slope: Slope, t1, began
 ) -> tuple[Any, Any, Any, Any]:
-    """Compute the exact time of the event at the located end of a phase by one Newton step, then
-    call `jump`.
+    """Compute the exact time of the event at the end of a phase by one Newton step, then call
+    `jump`.
 
     The Newton step gives time and state the derivatives of the event. With the event function g and
-    its rate g' along the motion, dt = -g/g', and the state becomes y + f*dt. `began`: time of the
-    start, with its derivatives. Return time, state, mode, and 0, or 1 if no mode is consistent.
+    its rate g' along the motion, dt = -g/g', and the state becomes y + f*dt. `began`: start time
+    with derivatives. Return time, state, mode, and status 1 if no mode is consistent.
     """
     t, fired = stop.t, stop.fired
     i = jnp.maximum(fired, 0)
@@ -434,8 +426,8 @@ def cross(
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
     # The accuracy of the root limits the value of the step, but not the derivative of the step.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
-    # An event function that jumps, as at a pole, changes its sign without a zero. Then the slopes
-    # select another event function, whose zero is far away.
+    # An event function that jumps, as at a pole, changes its sign without a zero. Then
+    # `first_to_fall` selects another event function, whose zero is far away.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
     # If an event function is negative at the start (under a load, say), the phase ends at once.
     at_once = (t <= start.t) & ~(falling & (step >= -most))
@@ -460,7 +452,7 @@ def cross(
 def transport(
     system: Reused, options: Adaptive, start: Start, stop: Stop, t1, ts, span, adjoint
 ) -> Any:
-    """Repeat the phase to its known end and cross its event. This function is differentiated.
+    """Repeat the phase to its known end and cross its event, for derivatives.
 
     Times enter the integration as constants. A change of the start time is converted to a change of
     the start state: a later start means a state that has moved less. Return time and state after
@@ -470,10 +462,10 @@ def transport(
     y = start.y + constant(system.flow(t, start.y, start.mode)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.sample)
     smooth, end = system.is_smooth(), jnp.maximum(stop.t, t)
-    # `most` is the largest number of steps of this repetition of the phase. Its last step ends at
-    # the event, so it may need one or two steps more than `locate`. Without samples a record may
-    # contain several phases that were split. A law that is not smooth needs short steps at rest.
-    # Where a bristle reverses, rounding changes the number of rejected steps.
+    # `most` is the largest number of steps of the repeated phase. The last step ends at the event,
+    # so the repetition may need one or two steps more than `locate`. Without samples, `start` and
+    # `stop` may enclose several phases that were split. A law that is not smooth needs short steps
+    # at rest. Where a bristle reverses, rounding changes the number of rejected steps.
     most = (2 * STEPS if ts is None else STEPS_DENSE) + (
         9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16
     )

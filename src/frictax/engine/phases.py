@@ -1,6 +1,4 @@
-"""The loop over the phases of a run with `Adaptive`, and its derivatives in forward and reverse
-mode.
-"""
+"""The loop over the phases of a run with `Adaptive`, in forward and reverse mode."""
 
 import functools
 from collections.abc import Callable
@@ -32,9 +30,7 @@ from .tangents import (
 
 
 class _Record(eqx.Module):
-    """The `Start` and the `Stop` of each phase of a run. Forward and reverse mode repeat the phases
-    from this record.
-    """
+    """The `Start` and `Stop` of each phase, with which forward and reverse mode repeat a phase."""
 
     start: Start
     stop: Stop
@@ -58,11 +54,11 @@ def _run_phases_jvp(primals, tangents) -> Any:
         )
     floats, whole, record = _forward(model, t0, t1, y0, mode0, ts, options)
     # The Newton step that locates an event treats rates as constants, which is exact only for first
-    # derivatives. A second derivative would be wrong without a message, so it raises an error.
+    # derivatives. A second derivative raises an error, because it would be wrong.
     model_, t1_, ts_, record_ = nondifferentiable((model, t1, ts, record), msg=SECOND)
     moved, rest, d_moved = split_moving(model_, d_model)
-    # JAX can transpose this operation only if every entry of the tangents is linear in an input
-    # tangent. Therefore `nought`, a zero computed from an input tangent, is added to each entry.
+    # JAX can transpose the tangents only if every entry is linear in an input tangent. Therefore
+    # `nought`, a zero computed from an input tangent, is added to each entry.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])
     zero = lambda like, d=None: jnp.zeros_like(like) + nought if d is None else d  # noqa: E731
     inputs = (d_moved, zero(t0, d_t0), zero(t1, d_t1), zero(y0, d_y0))
@@ -78,8 +74,8 @@ def _run_phases_jvp(primals, tangents) -> Any:
 
         return run
 
-    # If a run ended early, the states and event times after its end have no derivative. This
-    # includes the last phase if the run gave up before the event of this phase.
+    # If a run ended early, states and event times after its end do not have derivatives. The end
+    # time of the last phase only has a derivative if this phase ended at an event.
     (ys, times), (_, fired, _, _, count, result, *_) = floats, whole
     given_up = (fired[count - 1] == CUT) | (result == Result.nonfinite)
     used = jnp.where(given_up, count - 1, count)
@@ -108,9 +104,7 @@ def _pad_samples(ts) -> Any:
 
 
 def _push(phase, moved, t1, record: _Record, like) -> Any:
-    """Return the function from tangents of the inputs to tangents of all outputs. It processes the
-    phases from first to last.
-    """
+    """Return the function from input to output tangents, phase by phase from first to last."""
 
     def push(inputs) -> Any:
         d_moved, d_t0, d_t1, d_y0 = inputs
@@ -143,9 +137,7 @@ def _push(phase, moved, t1, record: _Record, like) -> Any:
 
 
 def _pull(phase, moved, t1, record: _Record, like) -> Any:
-    """Return the function from cotangents of all outputs to cotangents of the inputs. It processes
-    the phases from last to first.
-    """
+    """Return the function from output to input cotangents, phase by phase from last to first."""
 
     def pull(cotangents) -> Any:
         c_ys, c_times = cotangents
@@ -210,7 +202,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     samples = _pad_samples(ts)
     span = t1 - t0
     size = room(options) + 1
-    if samples is not None:  # Phases split at a full buffer need rows too.
+    if samples is not None:  # A phase that is split at a full buffer needs more rows.
         size += 2 * (ts.shape[0] // WINDOW + 1) + options.max_steps // (2 * STEPS_DENSE)
     first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
     begin = Start(t0, y0, mode0, first, jnp.array(0, jnp.int32))
@@ -226,8 +218,8 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     owner = None if samples is None else jnp.zeros(samples.shape[0], jnp.int32)
     ends = (jnp.full(size, jnp.inf, dtype), jnp.zeros((size, m), jnp.int32))
     zero = jnp.array(0, jnp.int32)
-    # The counters are the numbers of recorded phases, of phases that an event ended, of solver
-    # steps, of steps of the current record, and of successive phases of length 0.
+    # The counters count recorded phases, phases that an event ended, solver steps, accepted steps
+    # since the last recorded phase, and successive phases of length 0.
     counters = (zero, zero, zero, zero, zero)
     carry = (
         begin,
@@ -260,8 +252,8 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         )
         t, y, mode, status = cross(system, start, stop, y, slope, t1, start.t)
         # The mean step of this phase is the first step of the next phase, and of the repetition of
-        # this phase. Between simultaneous events a phase is as short as a rounding error. Its mean
-        # step is not used, because such short steps would not advance the time.
+        # this phase. Between simultaneous events a phase is as short as a rounding error. The mean
+        # step of so short a phase is not used, because it would not advance the time.
         learnt = (accepted > 0) & (
             t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t))
         )
@@ -270,7 +262,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             mean = (t - start.t) / jnp.maximum(accepted, 1)
             dt = jnp.where(learnt, mean, dt).astype(dtype)
         again = Start(origin.t, origin.y, origin.mode, dt, origin.sample)
-        # The record contains the end after the Newton step, for the derivative of the event time.
+        # The recorded end includes the Newton step, for the derivative of the event time.
         at = Stop(t, stop.fired)
         starts, stops = jax.tree.map(
             lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, at)
@@ -302,7 +294,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         running = running & (result == Result.successful)
         following = Start(t, y, mode, dt, sample)
         ends = (times.at[k].set(t), after.at[k].set(mode))
-        # The phases of a split form one record if one phase can repeat all their steps.
+        # Successive split phases are recorded as one phase if one phase can repeat all steps.
         parts = parts + accepted.astype(jnp.int32)
         goes_on = (stop.fired == CUT) & (parts < STEPS) & (samples is None)
         origin = select(goes_on, origin, following)
@@ -349,14 +341,14 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
 
 
 def map_lanes_in_turn(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a version of `function` that `jax.vmap` computes one batch entry ("lane") after
+    """Return a version of `function` that `jax.vmap` computes one batch entry (a "lane") after
     another. `function` takes two trees of arrays.
 
-    If all lanes were computed together, each lane would take the largest number of steps and every
-    branch of any lane. If only the second tree is batched, such as the tangents of a Jacobian, the
-    lanes are still computed together.
+    Computed together, every batch entry takes as many steps as the slowest entry, and every branch
+    that any entry takes. If only the second tree is batched, such as the tangents of a Jacobian,
+    the entries are still computed together.
 
-    This applies to a CPU only. On other devices `function` itself is returned. The result cannot be
+    On other devices than a CPU, return `function` itself. The returned function cannot be
     differentiated.
     """
     if jax.default_backend() != "cpu":

@@ -2,8 +2,8 @@
 
 import equinox as eqx
 
-CHATTER = 30  # this many phases of length 0 in a row are chatter, plus 2 per entry of the mode
-NONFINITE = 2  # status in addition to those of `jump`: an event function or deadline is NaN
+CHATTER = 30  # successive phases of length 0, plus 2 per entry of the mode, that count as chatter
+NONFINITE = 2  # status beside the statuses 0 and 1 of `jump`: an event function or deadline is NaN
 SECOND = (
     "frictax gives first derivatives of a run, exact through its events; a second derivative was"
     " asked for. Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), `information` for the"
@@ -15,7 +15,7 @@ SECOND = (
 class Result(eqx.Enumeration):
     """How a run ended. The value of each item is a message that also gives a remedy.
 
-    Only if a run is `successful` are all of its values valid, up to the end.
+    Only a `successful` run has valid values up to its end.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Clock(fx.AbstractHybridSystem):

@@ -13,14 +13,14 @@ from jaxtyping import PyTree
 def model_of(system, args: PyTree) -> Any:
     """Return (system, args, unique object) for one call of `walk`.
 
-    The unique object prevents another call from using the traced methods of this call. In the
-    meantime, data that a method reads may have changed.
+    The unique object prevents another call from using the traced methods of this call. Data that a
+    method reads may change between two calls.
     """
     return system, args, object()
 
 
 def model_in_mode(model, mode) -> Any:
-    """Return the model with the system's `staying` for `mode`, for use while this mode lasts."""
+    """Return the model with the system's `staying` for `mode`, for use while `mode` lasts."""
     system, args, walk = model
     return system.staying(mode, args), args, walk
 
@@ -45,9 +45,7 @@ def _compile_method(name: str) -> Callable[..., Any]:
 
 
 def _method(name: str, traced: bool = True) -> Callable[..., Any]:
-    """Return a method for `Reused` that calls the system's method `name`. If not `traced`, it is
-    called without time, state and mode.
-    """
+    """Return a method that calls the system's method `name`; if not `traced`, only with `args`."""
 
     def ask(self) -> Any:
         system, args, _ = _combine_model(self.static, self.arrays)

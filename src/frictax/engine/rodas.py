@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from .implicit import factorize, shift_matrix, slopes
 
 # Coefficients of RODAS: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, section
-# IV.7 (code RODAS, method 1). The method has order 4, and its error estimate has order 3. It is
-# stiffly accurate and L-stable.
+# IV.7 (code RODAS, method 1). The method has order 4, and its error estimate has order 3. The
+# method is stiffly accurate and L-stable.
 _GAMMA = 0.25
 _AT = (0.0, 0.386, 0.21, 0.63, 1.0, 1.0)  # times of the stages, relative to the step
 _DRIFT = (0.25, -0.1043, 0.1035, -0.0362, 0.0, 0.0)
@@ -44,8 +44,8 @@ _DENSE = (
 
 
 class _Between(diffrax.AbstractLocalInterpolation):
-    """The interpolation of `Rodas4` within a step, a polynomial of order 3. It does not use dy/dt:
-    in a stiff motion a small error of the state causes a large error of dy/dt.
+    """The interpolation of `Rodas4` within a step, a polynomial of order 3. The polynomial does not
+    use dy/dt: in a stiff motion a small error of the state causes a large error of dy/dt.
     """
 
     t0: Any
@@ -66,8 +66,8 @@ class _Between(diffrax.AbstractLocalInterpolation):
 
 class Rodas4(diffrax.AbstractAdaptiveSolver):
     """A diffrax solver for stiff motion: each stage solves one linear system, without iteration. At
-    kinks of the motion, such as the reversal of a bristle, an iteration would fail and reject steps
-    that this method accepts.
+    kinks of the motion, such as the reversal of a bristle, an iteration rejects steps that this
+    method accepts.
     """
 
     term_structure: ClassVar[Any] = diffrax.AbstractTerm

@@ -1,6 +1,4 @@
-"""`Sensitive`: a hybrid system whose state also contains the derivatives of the state by
-parameters.
-"""
+"""`Sensitive`: a hybrid system whose state includes derivatives by parameters."""
 
 import abc
 from collections.abc import Callable
@@ -23,9 +21,6 @@ def jvp_columns(
 ) -> tuple[Any, Any]:
     """Return the value of `function` at the point `at`, and its derivatives in several directions.
     The last axis of the arrays in `along`, and of the derivatives, counts the directions.
-
-    `linearize`, `outlook`, `information` and `design` use it for sensitivities, and a fit for the
-    Jacobian of the residuals that gives the standard errors.
     """
     one = lambda *along: jax.jvp(function, at, along)  # noqa: E731
     return jax.vmap(one, in_axes=-1, out_axes=(None, -1))(*along)
@@ -39,20 +34,20 @@ class AbstractFamily(eqx.Module):
         """Return the system with the parameter values `x`."""
 
     def staying(self, mode: Modes, args: PyTree) -> "AbstractFamily":
-        """Return a family whose systems are the `staying` of this family's systems for `mode`."""
+        """Return the family in which each system is replaced by its `staying` system for `mode`."""
         return self
 
 
 class Sensitive(AbstractHybridSystem):
-    """A system together with the derivatives S (n, p) of its state by the parameters `x` (p,) of
-    its `family`.
+    """A system with the derivatives S (n, p) of its state by the parameters `x` (p,) of its
+    `family`.
 
     Within a mode ``S' = (df/dy) S + df/dx``. At an event the event function h falls to 0, or a
-    deadline is reached. A parameter shifts the time of the event by
-    ``dtau = -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``. After the event, S is (saltation matrix)
-    ``S+ = dg(dtau, S + f dtau, dx) - f+ dtau``. Here dg is the derivative of `jump` by time, state
-    and parameters. Therefore a run contains exact derivatives as states. They can be differentiated
-    again by the drives, as ordinary first derivatives of this run.
+    deadline is reached. A parameter shifts the time of the event by ``dtau = -(dh/dy S +
+    dh/dx)/(dh/dy f + dh/dt)``. After the event, S is (saltation matrix) ``S+ = dg(dtau, S + f dtau,
+    dx) - f+ dtau``. In S+, dg is the derivative of `jump` by time, state and parameters. Therefore
+    a run contains exact derivatives as states. A first derivative of this run by the drives is a
+    second derivative of the original run.
 
     State vector: the state of the system (n,), S row by row (n, p), dtau of the last event (p,),
     and the time of this event. A second event at the same time, such as a breakaway at a switch,
@@ -68,21 +63,18 @@ class Sensitive(AbstractHybridSystem):
 
     @property
     def size(self) -> int:
-        """The length of the state vector of this system."""
+        """The length of this system's state vector."""
         return self.n + (self.n + 1) * self.x.shape[0] + 1
 
     def parts(self, y: Float[Array, " m"]) -> tuple[State, Float[Array, "n p"]]:
-        """Return the state of the original system (n,), and its derivatives by the parameters
-        (n, p).
-        """
+        """Return the state of the original system (n,), and S (n, p)."""
         n, p = self.n, self.x.shape[0]
         return y[:n], y[n : n + n * p].reshape(n, p)
 
     def jvp_by_parameters(
         self, function: Callable[..., Any], S: Float[Array, "n p"], *at: Any, dt: Any = None
     ) -> tuple[Any, Any]:
-        """Return `function(system, t, y)` and its derivatives by the parameters, with the
-        parameters as the last axis.
+        """Return `function(system, t, y)` and its derivatives, with the parameters as last axis.
 
         `at`: t and y. `S`, `dt`: derivatives of y and t by the parameters; dt = None means 0.
         """
@@ -166,8 +158,7 @@ class Sensitive(AbstractHybridSystem):
         nothing = jnp.zeros(self.x.shape[0])
         return jnp.concatenate([own, jnp.ravel(S), nothing, t[None] - 1.0]), mode
 
-    # The following methods apply to a stiff motion. Its derivatives are those of its numerical
-    # steps.
+    # The following methods are for stiff motions, and differentiate the numerical steps.
 
     def is_stiff(self, args: PyTree) -> bool:
         return self._now.is_stiff(args)

@@ -1,6 +1,4 @@
-"""One step of an explicit Runge-Kutta method, scales for errors, and vector operations written out
-entry by entry.
-"""
+"""Explicit Runge-Kutta steps, scales for errors, and vector operations entry by entry."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -15,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 from frictax.parameters import Number
 
 _FEW = 32  # longest vector computed entry by entry, so that XLA can fuse the arithmetic
-_REST = 1e-9  # [unit of a state] a state with a smaller range is at rest; 1e-6 for 32 bits
+_REST = 1e-9  # [unit of a state] a state with a smaller range is at rest; 1e-6 with 32-bit numbers
 # Bosh3 method of P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the
 # second and third stage, weights of these stages, weights of the step.
 _BOSH3 = (1 / 2, 3 / 4), ((1 / 2,), (0.0, 3 / 4)), (2 / 9, 1 / 3, 4 / 9)
@@ -30,11 +28,11 @@ def advance(
     rate: Float[Array, " n"] | None = None,
 ) -> Float[Array, " n"]:
     """Return the solution of dy/dt = flow(t, y) at `t1` after one step of a diffrax `solver` from
-    `y0` at `t0`. None means `diffrax.Bosh3()`. `rate`: dy/dt at `t0`, if it is known.
+    `y0` at `t0`. `solver` = None means `diffrax.Bosh3()`. `rate`: dy/dt at `t0`, if known.
 
-    The stages of an explicit solver are written out from its tableau. Diffrax's own `step` loops
-    over the stages and also estimates the error, so a record of 25000 samples takes 1.6 times as
-    long. Other solvers use their own `step`.
+    The stages of an explicit solver are written out from its tableau. Diffrax's `step` loops over
+    the stages and also estimates the error, so a record of 25000 samples takes 1.6 times as long.
+    Solvers that are not a `diffrax.AbstractERK` use their own `step`.
     """
     if solver is None:
         return bosh3(flow, t0, t1, y0, rate)[0]
@@ -57,7 +55,7 @@ def bosh3(flow: Callable, t0: Number, t1: Number, y0: Any, rate: Any) -> tuple[A
 
 def _rates(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> tuple[Any, list[Any]]:
     h = t1 - t0
-    # Only the error estimate uses the stages after the last nonzero weight. They are left out.
+    # The stages after the last nonzero weight only serve an error estimate and are left out.
     used = max(i for i, b in enumerate(b_sol) if b != 0) + 1
     rates = [flow(t0, y0) if rate is None else rate]
     for share, row in zip(c[: used - 1], a_lower, strict=False):
@@ -68,45 +66,40 @@ def _rates(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> tuple[Any, li
 
 
 def entries(x: Array) -> list[Array]:
-    """Return a list of the entries of a vector with up to 32 entries; for a longer vector a list
-    that contains the vector itself.
-    """
+    """Return the list of the entries of a vector with up to 32 entries; for a longer vector [x]."""
     return [x[i] for i in range(x.shape[0])] if x.shape[0] <= _FEW else [x]
 
 
 def stack_entries(parts: Sequence[Array], like: Array) -> Array:
-    """Return the vector whose `entries` are `parts`; it has the length of `like`."""
+    """Return the vector with the length of `like` whose `entries` are `parts`."""
     if like.shape[0] == 0:
         return like
     return jnp.stack(parts) if like.shape[0] <= _FEW else parts[0]
 
 
 def is_at_rest(ranges: Any) -> Any:
-    """Return for each state whether it never moved by more than 1e-9 of its unit (in 32 bits
-    1e-6). Such a state counts as at rest.
-    """
+    """Return which states moved by less than 1e-9 of their unit (1e-6 with 32-bit numbers)."""
     return ranges < _smallest_range(ranges)
 
 
 def is_rounding(ranges: Any) -> Any:
-    """Return for each state whether it never moved by more than 1e-12 of its unit (in 32 bits
-    1e-9). Rounding errors can cause so small a motion.
+    """Return which states moved by less than 1e-12 of their unit (1e-9 with 32-bit numbers).
+    Rounding errors can cause a motion of this size.
     """
     return ranges < 1e-3 * _smallest_range(ranges)
 
 
 def scale_at_rest(ranges: Any) -> float:
-    """Return the scale for the error of a state at rest: 1e-5 of its unit; in 32 bits 1e-2.
+    """Return the error scale of a state at rest: 1e-5 of its unit (1e-2 with 32-bit numbers).
 
-    Rounding errors of large forces move such a state. Shorter steps do not reduce this motion.
+    Rounding errors of large forces move a state at rest, and shorter steps do not reduce this
+    motion.
     """
     return 1e4 * _smallest_range(ranges)
 
 
 def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
-    """Return 1 over the error scale of each state. The scale of a moving state is its range, with a
-    lower limit. `y`: the states.
-    """
+    """Return 1 over the error scale of each state `y`: its range, with a lower limit."""
 
     def scale(r: Array, x: Array) -> Array:
         moving = jnp.maximum(r, 1e-8 * jnp.abs(x) + _smallest_range(r))
@@ -120,11 +113,10 @@ def _smallest_range(numbers: Any) -> float:
 
 
 def relative_error(errors: list[Array], ranges: list[Array], y: list[Array]) -> Number:
-    """Return the maximum over the states of 2*error/scale. `errors`: sum of the estimated errors of
-    each state.
+    """Return the maximum over the states of 2*error/scale. `errors`: sums of estimated errors.
 
-    The scale of a state at rest is its range in one case: it moved by more than its error, and by
-    more than 1e-3 of the limit for rest. Such a motion is not caused by rounding.
+    The scale of a state at rest (`is_at_rest`) is its range if its motion is larger than its error
+    and larger than rounding (`is_rounding`).
     """
     worst = jnp.zeros(())
     for error, r, inverse in zip(errors, ranges, inverse_scales(ranges, y), strict=True):

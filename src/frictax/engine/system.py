@@ -36,13 +36,13 @@ class AbstractHybridSystem(Pickled, eqx.Module):
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         """Return dy/dt, which must be smooth as long as `mode` lasts.
 
-        Do not branch on time or state in this method. The derivatives would be wrong.
+        Do not branch on time or state in this method: the derivatives would be wrong.
         """
 
     @abc.abstractmethod
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         """Return the values of the event functions (g,), which are positive while `mode` lasts. The
-        mode ends when the first of them falls to 0.
+        mode ends when the first event function falls to 0.
         """
 
     @abc.abstractmethod
@@ -57,8 +57,8 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         """
 
     def deadline(self, mode: Modes, args: PyTree) -> Number:
-        """Return the known time [s] at which `mode` ends for any state, such as a switch of a
-        drive; inf if such a time does not exist.
+        """Return the known time [s] at which `mode` ends, such as a switch of a drive; inf if this
+        time is not known.
         """
         return jnp.asarray(jnp.inf)
 
@@ -69,11 +69,11 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         return False
 
     def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
-        """Return the state and mode with which a run begins, for the `t`, `y` and `mode` given to
+        """Return the state and mode with which a run begins, for `t`, `y` and `mode` given to
         `walk`.
 
-        The default returns `y` and `mode` unchanged. A machine with friction removes here the
-        derivative of the velocity of each contact that friction holds at the start.
+        The default returns `y` and `mode` unchanged. A machine with friction removes the derivative
+        of the velocity of each contact that friction holds at the start.
         """
         return y, mode
 
@@ -99,7 +99,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
 
     def known_switches(self, args: PyTree, on_samples: bool) -> int:
         """Return the number of drive switches that array shapes determine, such as the samples of a
-        measured drive. The engine reserves space for these events.
+        measured drive. The engine reserves space for the switches as events.
 
         `on_samples`: count only the switches that `jump` handles, and not those in `tick`.
         """
@@ -107,24 +107,23 @@ class AbstractHybridSystem(Pickled, eqx.Module):
 
     def staying(self, mode: Modes, args: PyTree) -> "AbstractHybridSystem":
         """Return a system with the same `flow` and `guard` while `mode` lasts. Of the drives'
-        tables it contains only the entries that are used in `mode`.
+        tables, the system contains only the entries that are used in `mode`.
 
-        Reverse mode calls this method in every step. Otherwise the derivative of each single step
-        would have the size of the whole table.
+        Reverse mode calls `staying` in every step, so that the derivative of a step does not have
+        the size of a whole table.
         """
         return self
 
     def judged_states(self, args: PyTree) -> int | None:
-        """Return the number n of states for error control: `OnSamples` controls the error of y[:n]
-        only; None for all states.
-        """
+        """Return n if `OnSamples` controls the error of y[:n] only; None for all states."""
         return None
 
     # The following methods describe a stiff motion.
 
     def is_stiff(self, args: PyTree) -> bool:
-        """Return whether the motion is stiff: its fastest rates are far above those of interest.
-        `OnSamples` then takes linearly implicit steps. `Adaptive` also does so, unless `swings`.
+        """Return whether the motion is stiff: its fastest rates are far above the rates of
+        interest. `OnSamples` then takes linearly implicit steps; `Adaptive` does so unless `swings`
+        is True.
         """
         return False
 
@@ -146,7 +145,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
     ) -> Bool[Array, ""]:
         """Return whether a linearly implicit step from `y0` to `y1` is valid. If not, the engine
-        takes a `safe_step`. Only stiff systems use this method.
+        takes a `safe_step`. The engine calls this method for stiff systems only.
         """
         return jnp.all(jnp.isfinite(y1))
 
@@ -160,18 +159,14 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         )
 
     def start(self, t: Number) -> tuple[State, Modes]:
-        """Return the state and mode with which a run begins at time `t` [s]. A fit to records needs
-        this method.
-        """
+        """Return state and mode at the start `t` [s] of a run. A fit to records needs `start`."""
         raise NotImplementedError(
             f"`{type(self).__name__}` must say how it starts before it can be fitted: write"
             " `start(self, t)`."
         )
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
-        """Return state and mode for a run that begins in the state `y` at time `t` [s]. By default
-        the mode is that of `start`.
-        """
+        """Return state `y` and mode of a run from time `t` [s], by default the mode of `start`."""
         return jnp.asarray(y), self.start(jnp.asarray(t))[1]
 
     def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:
@@ -187,6 +182,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         """Return for each entry of the state vector its name in `variables`, or an empty string if
         it has no name there.
 
-        A fit on windows uses these names to read the start state of a window from the measurement.
+        A fit on windows uses the names of states to read the start state of a window from the
+        measurement.
         """
         return ()

@@ -1,9 +1,9 @@
 """Derivative rules for both engines: linear maps with a custom transpose, derivatives by sample
 times, and derivatives of runs that ended early.
 
-If a run ends early, its values after the end are unknown. Their derivatives are NaN in forward and
-in reverse mode. A cotangent of 0 means that a value is not used. In reverse mode such a cotangent
-must not be multiplied by the NaN derivatives, because 0 times NaN is NaN.
+If a run ends early, its values after the end are unknown, with derivatives NaN in forward and
+reverse mode. A cotangent of 0 means that a value is not used. In reverse mode a cotangent of 0 must
+not be multiplied by a derivative that is NaN, because 0 times NaN is NaN.
 """
 
 import functools
@@ -21,21 +21,20 @@ from .stepping import select
 
 
 def linear_map(push, pull, inputs, nothing) -> Any:
-    """Return push(inputs) as a linear map whose transpose is `pull`. `nothing`: zeros with the
-    shapes of the output.
+    """Return push(inputs) as a linear map with transpose `pull`. `nothing`: zeros like the output.
 
     JAX accepts a custom transpose for a linear solve only. Therefore the map J is written as the
     solution of [[1, 0], [-J, 1]] (x, z) = (inputs, 0).
     """
 
     def solve(_, b) -> Any:
-        # b[1] is `nothing`. It is zero, so the outputs do not need to include it.
+        # b[1] is `nothing`, which is zero, so it need not be added to the outputs.
         return b[0], push(b[0])
 
     def transpose(_, c) -> Any:
         return jax.tree.map(jnp.add, c[0], pull(c[1])), c[1]
 
-    # JAX uses the operator, here the identity, only for second derivatives. These raise an error.
+    # JAX uses the operator, here the identity, only for second derivatives, which raise an error.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
 
 
@@ -44,10 +43,8 @@ def _is_none(x) -> bool:
 
 
 def split_moving(model, d_model) -> tuple[Any, Any, Any]:
-    """Return three trees: the arrays of `model` that have a tangent in `d_model`, the rest of
-    `model`, and these tangents.
-    """
-    # Outside of compiled code, JAX passes a Python number unchanged. It becomes an array here.
+    """Return the arrays of `model` with a tangent in `d_model`, the other leaves, the tangents."""
+    # Convert Python numbers, which JAX passes unchanged outside of compiled code, to arrays.
     moved = jax.tree.map(
         lambda x, d: None if d is None else jnp.asarray(x), model, d_model, is_leaf=_is_none
     )
@@ -58,9 +55,8 @@ def split_moving(model, d_model) -> tuple[Any, Any, Any]:
 
 
 def add_time_tangents(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
-    """Return the tangents `d_ys` of the states at the samples, with the effect of the tangents
-    `d_ts` of the sample times added. `d_ts` = None: the times are fixed. `read`: the samples to
-    which the effect is added.
+    """Return the tangents `d_ys` of the states at the samples. At the samples `read`, add the
+    effect of the tangents `d_ts` of the sample times (None: fixed times).
     """
     if d_ts is None:
         return d_ys
@@ -81,8 +77,8 @@ def add_time_tangents(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
 
 
 def unknown_after_cut(ys, times, used) -> tuple[Any, Any]:
-    """Return two flag arrays for the unknown values of a run that ended early: states that are not
-    finite, and event times that are NaN or after the first `used` entries.
+    """Return flags of the unknown values after an early end: states that are not finite, and event
+    times that are NaN or after the first `used` entries.
     """
     return ~jnp.isfinite(ys), jnp.isnan(times) | (jnp.arange(times.shape[0]) >= used)
 
@@ -104,7 +100,7 @@ def pull_known(pull: Callable, unknown, cotangents) -> Any:
 
 def zero_if_unused(cotangents, pulled) -> Any:
     """Return `pulled` (cotangents of inputs), or zeros if all `cotangents` of the outputs are 0.
-    Otherwise 0 times a derivative that is not finite would give NaN.
+    The product of 0 and a derivative that is not finite would be NaN.
     """
     used = [jnp.any(c != 0) for c in jax.tree.leaves(cotangents)]
     nothing = jax.tree.map(jnp.zeros_like, pulled)
@@ -113,7 +109,7 @@ def zero_if_unused(cotangents, pulled) -> Any:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def reverse_if_used(function: Callable, *at) -> Any:
-    """Return function(*at). In reverse mode, its cotangents are those of `zero_if_unused`."""
+    """Return function(*at), in reverse mode with the cotangents of `zero_if_unused`."""
     return function(*at)
 
 
@@ -134,7 +130,7 @@ def over_samples(function: Callable, ts: Numbers, ys: Array, modes: Array) -> An
     results are NaN, even results that do not depend on the state.
     """
     known = jnp.all(jnp.isfinite(ys), axis=1)
-    # At samples after an early end the state is unknown. The start replaces these samples.
+    # At samples after an early end, `function` gets the start state, because the state is unknown.
     t, mode = jnp.where(known, ts, ts[:1]), jnp.where(known[:, None], modes, modes[:1])
     values = jax.vmap(function)(t, _start_if_unknown(ys, known), mode)
     missing = constant_if_known(ys, jnp.where(known, 0.0, jnp.nan).astype(ys.dtype))
@@ -154,7 +150,7 @@ def constant_if_known(ys: Array, values: Array) -> Array:
 def _constant_if_known_jvp(at, along) -> Any:
     (ys, values), (d_ys, _) = at, along
     # All entries of an unknown row are unknown, so the first entry is sufficient. In forward mode
-    # the tangent of an unknown row is already NaN, and `ys` is not needed for it.
+    # the tangent of an unknown row is already NaN, so `push` does not need `ys`.
     first, d_first = ys[:, :1], d_ys[:, :1]
 
     def push(d_first) -> Any:

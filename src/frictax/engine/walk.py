@@ -17,15 +17,15 @@ from .system import AbstractHybridSystem
 class Path(eqx.Module):
     """The result of `walk`.
 
-    - `ys`, `modes`: state and mode at the requested times. If an event is at a requested time, they
-      are the values after the event.
+    - `ys`, `modes`: state and mode at the requested times. At the time of an event, the values are
+      those after the event.
     - `times`, `fired`, `before`, `after`: for each phase (time between two events) its end [s], the
-      cause of its end, and the modes before and after its end. Only the first `count` rows are
-      used; the other times are inf.
+      cause, and the modes before and after this end. Rows from `count` on are not used; their times
+      are inf.
     - `result`: a `Result`; `steps`: number of solver steps.
     - `error`: an upper estimate of the sum of the errors of all steps, relative to the range of the
-      state; the maximum over all states. It does not include the growth of errors during the
-      motion. NaN for steps without error control.
+      state; the maximum over all states. The growth of errors during the motion is not included.
+      NaN for steps without error control.
     - `finest`: the largest number of parts into which a step was divided; 1 for `Adaptive`.
     """
 
@@ -43,9 +43,7 @@ class Path(eqx.Module):
 
 
 def with_room(options: Engine, system: AbstractHybridSystem, args: PyTree = None) -> Engine:
-    """Return `options` with a `max_events` that includes the drive switches known before the run,
-    unless the user gave `max_events`.
-    """
+    """Return `options` with known drive switches added to `max_events`, unless the user gave it."""
     switches = system.known_switches(args, isinstance(options, OnSamples))
     if options.max_events is not None or not switches:
         return options
@@ -106,7 +104,7 @@ def walk(
     y0 = jnp.asarray(y0)
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
-    # A program from the cache does not need these modules. Therefore they are imported only here.
+    # A compiled program from the cache does not need `on_samples` or `phases`: import them here.
     if isinstance(options, OnSamples):
         options = options.with_numbers(ts.dtype)
         from .on_samples import run_samples as run

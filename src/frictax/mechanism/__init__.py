@@ -2,6 +2,6 @@
 
 from frictax.handover import lazily
 
-# The names of this package are imported at first use. Most users do not need the base classes for
-# machines of their own (axis, linkage).
+# Each name of this package is imported at its first use, because most users do not need the base
+# classes for machines of their own (axis, linkage).
 __getattr__, __dir__ = lazily(globals())

@@ -7,7 +7,7 @@ from frictax.parameters import AtLeast, CheckedModule, Positive, Real, Scalar, p
 
 
 class AbstractBody(CheckedModule):
-    """A rigid body with one degree of freedom. It turns if `rotational`, and slides otherwise."""
+    """A rigid body with one degree of freedom, turning if `rotational`, otherwise sliding."""
 
     rotational: ClassVar[bool]
 
@@ -49,7 +49,7 @@ class Mass(AbstractBody):
 class Inertia(AbstractBody):
     """A turning body: J*dw/dt = sum of the torques at its flanges.
 
-    **Arguments:** `J` > 0 [kg.m2]; `phi` [rad] and `w` [rad/s], angle and angular velocity at the
+    **Arguments:** `J` > 0 [kg.m2]; `phi` [rad], `w` [rad/s]: angle and angular velocity at the
     start.
 
     **Raises:** `ValueError` for a value outside its domain.
@@ -74,8 +74,7 @@ class Inertia(AbstractBody):
 
 
 class Fixed(CheckedModule):
-    """A flange fixed in the housing at position `s0` [m], or at angle `s0` [rad] for a part that
-    turns.
+    """A flange fixed in the housing at position `s0` [m], or at angle `s0` [rad] for turning parts.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> hung = fx.Mechanism(

@@ -1,5 +1,5 @@
-"""Steps and events of contacts with a bristle: a step that cannot gain energy, bristles under a
-prescribed motion, slipping and sticking of elements, begin and end of a normal force.
+"""Steps and events of contacts with a bristle: a time step that cannot gain energy, prescribed
+motions, slipping elements, begin and end of a normal force.
 """
 
 import functools
@@ -26,13 +26,13 @@ from .sparse import dot
 
 def within_limits(before: Any, after: Any) -> Array:
     """Return whether a linearly implicit step is accurate. `before`, `after`: snapshots before and
-    after this step.
+    after the step.
 
-    It is accurate under two conditions. No bristle is bent beyond its limit. Each bristle slides,
-    or the period of its oscillation is longer than about two steps. A bristle beyond its limit
-    shows that the motion stopped inside the step, where the linearization is wrong. A bristle that
-    does not slide oscillates about v = 0, where the linearization is also wrong. If the step is
-    longer than half a period of this oscillation, errors and derivatives grow.
+    The step is accurate under two conditions. First, no bristle is bent beyond its limit. A bristle
+    beyond its limit shows that the motion stopped inside the step, where the linearization is
+    wrong. Second, each bristle slides, or the period of its oscillation is longer than about two
+    steps. A bristle that does not slide oscillates about v = 0, where the linearization is also
+    wrong. If the step is longer than half a period of the oscillation, errors and derivatives grow.
     """
     ok = jnp.all(jnp.isfinite(after.y))
     h = after.t - before.t
@@ -42,8 +42,8 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                # If friction decreases with speed, the velocity grows. The step is not valid (`ok`)
-                # if the velocity grows by more than half.
+                # If friction decreases with speed, the velocity grows. If the velocity grows by
+                # more than half, the step is not accurate.
                 v, s, force = before.bristle_v[b], before.element_slip[b], before.bristle_force[b]
 
                 def friction(v: Array, part=part, s=s, force=force, b=b) -> Array:
@@ -75,15 +75,13 @@ def within_limits(before: Any, after: Any) -> Array:
 
 
 def _scale_force(now: Any, b: int, force: Array) -> Array:
-    """Return `force` times the factor by which the normal force multiplies bristle number `b`."""
+    """Return `force` times the factor of bristle number `b` that depends on its normal force."""
     scale = now.bristle_scale[b]
     return force if scale is None else scale * force
 
 
 def _mobility(now: Any, contact: Contact) -> Any:
-    """Return the relative acceleration of a contact that a unit force at this contact causes; None
-    if its motion is prescribed.
-    """
+    """Return the acceleration of a contact under a unit force; None for a prescribed motion."""
     row = contact_row(contact, now.body_rows)
     return dot(row, now.accelerations_by(row)) if row else None
 
@@ -91,14 +89,14 @@ def _mobility(now: Any, contact: Contact) -> Any:
 def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: Array) -> Array:
     """Return the state at `t1` after one step of order 1 from `y0` at `t0` that cannot gain energy.
 
-    In this step each bristle has a constant velocity w, its velocity at the end of the step. At
-    constant velocity the bristle force is known in closed form, with the mean F(w). A linearly
-    implicit Euler step makes the rest of the machine linear in these forces: w = w0 - G F(w). This
-    equation is solved with brackets.
+    During the step each bristle has the constant velocity w that it reaches at the end of the step.
+    At constant velocity the bristle force is known in closed form, and F(w) is its mean over the
+    step. A linearly implicit Euler step makes the machine without bristles linear in the bristle
+    forces: w = w0 - G F(w). Brackets around each w solve this equation.
 
-    The bodies lose at least the energy h*w*F that the faces dissipate. Therefore a step of any
-    length h does not gain energy without a drive. An oscillation that the step cannot resolve comes
-    to rest, while the midpoint rule would sustain the oscillation.
+    The bodies lose at least the energy h*w*F that the faces dissipate. Therefore, without a drive,
+    a step of any length h does not gain energy. An oscillation that the step cannot resolve comes
+    to rest. (With the midpoint rule it would continue.)
 
     `snapshot`(t, y, imposed) returns a `MachineSnapshot`, and `flow`(snapshot) returns dy/dt.
     """
@@ -111,9 +109,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     held, scaled = now.bristle_force, functools.partial(_scale_force, now)
 
     def means(b: int, w: Array) -> tuple[Array, Array]:
-        """Return the mean friction of contact b over the step at the velocity w, and its bristle
-        force at the end of the step.
-        """
+        """Return mean friction of contact b at velocity w, and bristle force at the step's end."""
         part = elements[b]
         if part.bristle.elements:
             friction, end = _step_elements(now, b, w, h)
@@ -126,7 +122,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     def mean(b: int, w: Array) -> Array:
         return means(b, w)[0]
 
-    # For each bristle: an upper bound of the force with which the bristle can drive the motion.
+    # `bounds`: for each bristle an upper bound of the force with which it can drive the motion.
     bounds = []
     for b, (part, force) in enumerate(zip(elements, held, strict=True)):
         if part.bristle.elements:
@@ -138,7 +134,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     most = jnp.stack(bounds)
     known = constant((w0, gain, most))
     w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
-    # This Newton step changes the value of `w` only by rounding. It gives `w` its derivative.
+    # The Newton step gives `w` its derivative, and changes the value of `w` only by rounding.
     both = [
         jax.jvp(functools.partial(mean, b), (w[b],), (jnp.ones_like(w[b]),)) for b in range(count)
     ]
@@ -171,8 +167,8 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
 def _linear_response(
     snapshot: Callable, now: Any, h: Array, t1: Array, y0: Array
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """Return the response of the machine in a linearly implicit Euler step, linear in the frictions
-    F of the bristles, as ((free, pulled), (w0, gain)).
+    """Return the response of the machine to the frictions F of the bristles in a linearly implicit
+    Euler step. The response is linear in F: ((free, pulled), (w0, gain)).
 
     Coordinates and velocities change at the rate free + pulled F. At the end of the step the
     bristles have the velocities w0 - gain F.
@@ -182,9 +178,7 @@ def _linear_response(
     own, beside = y0[:n], y0[n:]
 
     def rates_under(own: Array, force: Array) -> Array:
-        """Return the rates of coordinates and velocities if the bristles have the frictions `force`
-        [N].
-        """
+        """Return the rates of coordinates and velocities for bristle frictions `force` [N]."""
         imposed = [force[b] for b in range(count)], none
         now = snapshot(t1, jnp.concatenate([own, beside]), imposed)
         return jnp.stack([*now.u, *now.coordinate_acceleration]) if n else own
@@ -204,14 +198,14 @@ def _linear_response(
 
 
 def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
-    """Return the mean friction of contact number `b` over a step at the velocity w, and the state
-    of its elements at the end. The elements keep their modes in `now`.
+    """Return the mean friction of contact `b` over a step at the velocity w, and the state of its
+    elements at the end. The modes of the elements do not change.
     """
     part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
     s, bristle = now.element_slip[b], part.bristle
     g, viscous, _ = element_law(part, jnp.where(s * w < 0, 0.0, w), s)
-    # With `C` the state of a slipping element follows its limit with a delay. Without `C` the state
-    # does not change, and the force of a slipping element is its limit.
+    # If the bristle has a rate `C`, the state of a slipping element follows its limit with a delay.
+    # Without `C`, the state of a slipping element does not change, and its force is its limit.
     share = 0.0 if bristle.C is None else 1 / (1 + h * bristle.C / g)
     slips = force if bristle.C is None else share * force + (1 - share) * modes * bristle.share * g
     end = jnp.where(modes == 0, force + bristle.k * (w * h), slips)
@@ -221,7 +215,8 @@ def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
 
 def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
     """Solve w + gain F(w) = w0 by Gauss-Seidel sweeps over the contacts, and return w. `known`: w0,
-    gain, and an upper bound of each force that drives the motion. `friction`(b, w) returns F_b.
+    gain, and for each contact an upper bound of the force that drives its motion. `friction`(b, w)
+    returns F_b.
     """
     w0, gain, most = known
     count = w0.shape[0]
@@ -265,11 +260,9 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
 
 
 def is_motion_given(mechanism: Any, lay: Layout) -> bool:
-    """Return whether all motions are prescribed and bristle forces are the only states. A run then
-    needs no time steps.
+    """Return whether bristle forces are the only states, so that a run needs no time steps.
 
-    A bristle with `C` needs time steps, because its force changes with time and not only with the
-    distance moved.
+    A bristle with `C` needs time steps: its force changes with time, not only with distance.
     """
     others = lay.coordinates or lay.contacts or lay.gaps or lay.nodes
     bristles = [mechanism.parts[contact.part].bristle for contact in lay.bristles]
@@ -287,9 +280,9 @@ def bristle_forces_along(
     """Return the forces in the bristles [N] at the times `ts`, in the order of the state vector.
 
     `s`: positions of the contacts at these times [m]. `now`: the machine at the first time, with
-    the bristle forces at the start. Between two samples each contact moves at constant speed, for
-    which the bristle force is known in closed form. The result is exact if the force depends only
-    on the distance moved; otherwise it is of order 2.
+    the bristle forces at the start. Each contact moves at constant speed between two samples, and
+    for constant speed the bristle force is known in closed form. The result is exact if the force
+    depends only on the distance moved; if not, of order 2.
     """
     parts: list[Any] = now.bristle_elements
 
@@ -311,12 +304,12 @@ def bristle_forces_along(
 def element_margins(now: MachineSnapshot) -> list[Array]:
     """Return the event functions of all bristles with elements.
 
-    For each bristle they are: the additional force that each sticking element can hold forward,
-    then the same backward, then the velocity in the direction of the slipping elements. A rounding
-    error is added to each event function.
+    The event functions of a bristle are: the additional force that each sticking element can hold
+    forward, that force backward, and the velocity in the slip direction. A rounding error is added
+    to each event function.
 
-    In the direction opposite to the motion, the limit of an element is the law at rest. The law may
-    fall with speed, and an element may still carry the force that it had at rest.
+    Against the motion, the limit of an element is the law at rest. The reason is that an element
+    may still carry its force at rest when the law falls with speed.
     """
     found: list[Array] = []
     for b, modes in enumerate(now.element_modes):
@@ -340,10 +333,11 @@ def change_slipping_elements(
 ) -> Array:
     """Return the state after an event of an element, and write the modes of the elements to `new`.
 
-    `fired`: index in `element_margins` of the event function that fell to 0. Any other number means
-    that no element changes its mode. Elements that stick again carry their fraction of the law at
-    rest. The energy in their springs jumps, because the energy of a slipping element is computed
-    with the force at which it began to slip. This jump counts as friction loss.
+    `fired`: index in `element_margins` of the event function that fell to 0. If `fired` is another
+    number, no element changes its mode. Elements that stick again carry their fraction of the law
+    at rest. The energy of a slipping element is computed with the force at which the element began
+    to slip. Therefore the energy jumps when the element sticks, and the jump counts as friction
+    loss.
     """
     lay, first = now.layout, 0
     place, state = lay.first_element, lay.first_bristle
@@ -376,7 +370,7 @@ def change_slipping_elements(
 
 def press_margins(now: MachineSnapshot) -> list[Array]:
     """Return one event function for each bristle with a normal force fn: fn while the contact is
-    pressed, and -fn while it is not. A rounding error is added.
+    pressed, and -fn while the contact is not pressed. A rounding error is added.
     """
     eps, found = 500 * jnp.finfo(now.t.dtype).eps, []
     for b, press in enumerate(now.bristle_press):
@@ -389,8 +383,8 @@ def press_margins(now: MachineSnapshot) -> list[Array]:
 
 
 def start_pressing(now: MachineSnapshot, y: Array, mode: list[Array]) -> Array:
-    """Return the start state `y` with zero deflection of each bristle that has no normal force.
-    Write to `mode` which bristles have a normal force.
+    """Write to `mode` which bristles have a normal force. Return the start state `y` with zero
+    deflection of the other bristles.
     """
     place, after = now.layout.first_press, []
     for b, press in enumerate(now.bristle_press):
@@ -413,16 +407,15 @@ def change_pressing(
     new: list[Array],
     counted: bool,
 ) -> Array:
-    """Return the state after the event `fired`, and write to `new` which bristles have a normal
-    force.
+    """Return the state after event `fired`, and write to `new` which bristles have a normal force.
 
     A bristle has no deflection after its faces separate, or after the pressed side changes.
 
     - `before`: the machine before the event; `at`(new): the machine in a new mode.
-    - `presses`: index of the event function that fell to 0, counted backward: -1 is the last entry
-      of `press_margins`.
-    - `counted`: whether the change of the energy in the bristles is added to the energies in the
-      state. This energy is work of the normal force.
+    - `presses`: index of the event function that fell to 0, counted from the end of
+      `press_margins`: -1 is its last entry.
+    - `counted`: whether the change of the energy in the bristles, which is work of the normal
+      force, is added to the energies in the state.
     """
     now, place = constant(at(new)), before.layout.first_press
     count = sum(press is not None for press in before.bristle_press)
@@ -466,8 +459,8 @@ def _either_side(now: MachineSnapshot, b: int) -> bool:
 
 
 def _unbend(now: MachineSnapshot, parted: list[Any], y: Array) -> Array:
-    """Return the state `y` with force 0 in each bristle whose flag in `parted` is True. A flag None
-    means that the bristle keeps its force.
+    """Return the state `y` with force 0 in each bristle whose flag in `parted` is True. If the flag
+    is None, the force of the bristle does not change.
     """
     first = now.layout.first_bristle
     for n, p in zip(now.layout.elements, parted, strict=True):

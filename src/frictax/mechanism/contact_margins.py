@@ -18,7 +18,7 @@ from .snapshot import Snapshot
 
 
 def margin_names(contact: Contact, part: Any) -> list[str]:
-    """Return the names of the margins of a contact, in their order."""
+    """Return the names of the margins of a contact, in the order of the event functions."""
     stops, breaks = contact.wall is not None, contact.piece is not None
     return (
         ["low", "high"] * stops
@@ -30,9 +30,7 @@ def margin_names(contact: Contact, part: Any) -> list[str]:
 
 
 def all_margins(now: Snapshot) -> list[Array]:
-    """Return a list of the margins of all contacts, in the order of the contacts and, for each
-    contact, of `margin_names`.
-    """
+    """Return the margins of all contacts, those of each contact in the order of `margin_names`."""
     found = []
     for c, contact in enumerate(now.layout.contacts):
         named = margins(now, c)
@@ -43,7 +41,7 @@ def all_margins(now: Snapshot) -> list[Array]:
 def margins(now: Snapshot, c: int) -> dict[str, Array]:
     """Return a dict from name to margin (event function) of contact `c`.
 
-    A rounding error is added to each margin, so that no margin is 0 at the start of a new mode.
+    A rounding error is added to each margin, so that every margin is positive when a mode begins.
     """
     m, part = now.mode[c], now.part(c)
     eps = 500 * jnp.finfo(now.t.dtype).eps
@@ -58,9 +56,9 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         room_low, room_high = s - low + eps, high - s + eps
         margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
         margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
-    # While the contact slides, the event function "forward" is its velocity. While it is stuck,
-    # this function is the force that is missing to breakaway. For a freewheel without a normal
-    # force it is also the velocity, because the freewheel must not turn backward.
+    # While the contact slides, the event function "forward" is its velocity. While the contact is
+    # stuck, "forward" is the force that is missing to breakaway. For a freewheel without a normal
+    # force, "forward" is also the velocity, because the freewheel must not turn backward.
     moves, speed = (m != STUCK, now.v_rel[c]) if part.blocks_backward else (slides, v)
     least = speed + velocity_rounding(now, c)
     # If other stuck contacts hold this contact, its velocity is an integration error, not an event.
@@ -75,7 +73,8 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         size = jax.lax.stop_gradient(now.transmitted_size(c))
         margins["side"] = jnp.where(slides, now.side_margin(c) + eps * size, inf)
     if now.normal[c] is not None:
-        # A contact pressed from either side changes the pressed face at 0, and is never free.
+        # A contact that can be pressed from either side changes its pressed face where the normal
+        # force is 0, so it is never free.
         up = now.normal[c]
         if now.contact(c).face is None:
             up = jnp.where(m == FREE, -up, up)
@@ -100,10 +99,10 @@ def velocity_rounding(now: Snapshot, c: int) -> Array:
 
 def rounding_of_ends(now: Snapshot, contact: Contact, is_single: bool) -> Array:
     """Return the rounding error of the velocity of a contact [m/s or rad/s], from the velocities of
-    its two bodies. `is_single`: whether its velocity equals that of one body.
+    its bodies. `is_single`: whether the velocity of the contact is that of one body.
     """
     eps = 500 * jnp.finfo(now.t.dtype).eps
-    # The value is at most 1e-9, because in 32 bits `eps` is 6e-5, which is not a small velocity.
+    # Use at most 1e-9, because `eps` is 6e-5 for 32-bit numbers, which is not a small velocity.
     least = jnp.asarray(min(eps, 1e-9))
     if is_single:
         return least
@@ -112,9 +111,7 @@ def rounding_of_ends(now: Snapshot, contact: Contact, is_single: bool) -> Array:
 
 
 def reserves(now: Snapshot, c: int) -> tuple[Array, Array]:
-    """Return the additional load [N] that stuck contact `c` can hold, in the forward and in the
-    backward direction.
-    """
+    """Return the additional load [N] that stuck contact `c` can hold, forward and backward."""
     holds, most_f, most_b = now.held_force(c), now.f0_max(c, 1), now.f0_max(c, -1)
     size = now.share(c) + sum(jnp.abs(now.held_force(d)) for d in now.contact(c).group)
     rounding = (
@@ -129,9 +126,7 @@ def is_sliding(m: Array) -> Array:
 
 
 def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array) -> Array:
-    """Return whether a contact has no normal force just after time `t`, if its signal is on segment
-    `k`.
-    """
+    """Return whether the normal force is 0 just after time `t`, with its signal on segment `k`."""
     value, rate = _pressing_signal(mechanism, layout, t, contact, k)
     # If the signal switches to 0, its value may differ from 0 by a rounding error.
     zero = _rounding_at(t, rate)
@@ -145,9 +140,7 @@ def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: 
 def _pressing_signal(
     mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array
 ) -> tuple[Array, Array]:
-    """Return value and rate of the signal of a contact's normal force at time `t`, by the formula
-    of segment `k`.
-    """
+    """Return value and rate of the signal of a contact's normal force at `t`, on segment `k`."""
     assert contact.signal is not None
     signal = signal_of(mechanism, layout.signals[contact.signal])
     return jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
@@ -159,9 +152,9 @@ def _rounding_at(t: Array, rate: Array) -> Array:
 
 
 def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
-    """Return a list of longest steps [s], one for each drive whose variation needs such a limit. In
-    a longer step the load of a stuck contact could exceed the breakaway force and fall again
-    undetected. `span`: duration of the run [s].
+    """Return the longest steps [s] for all drives that need a limit. In a longer step the load of a
+    stuck contact may exceed the breakaway force and fall again undetected. `span`: duration of the
+    run [s].
     """
     contacts = range(len(lay.contacts))
     summed = {
@@ -175,11 +168,10 @@ def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
 
 
 def _is_loaded_by_several(mechanism: Mechanism, lay: Layout, c: int) -> bool:
-    """Return whether the load of contact `c`, while it is stuck, can have extrema other than those
-    of one drive.
+    """Return whether the load of stuck contact `c` can have extrema that no single drive has.
 
-    This is so if the load depends on two drives, a user's function, a prescribed motion, or a
-    spring or damper to another body.
+    The load can have such extrema if it depends on two drives, a user's function, a prescribed
+    motion, or a spring or damper to another body.
     """
     contact = lay.contacts[c]
     by_state = any(c in node.contacts for node in lay.nodes) or (
@@ -197,9 +189,7 @@ def _is_loaded_by_several(mechanism: Mechanism, lay: Layout, c: int) -> bool:
 
 
 def _loads(lay: Layout, c: int) -> list[int]:
-    """Return the numbers of the signals that load contact `c` directly or determine its normal
-    force.
-    """
+    """Return the numbers of the signals that load contact `c` or determine its normal force."""
     contact = lay.contacts[c]
     if not contact.alone or lay.motions:
         return list(range(len(lay.signals)))

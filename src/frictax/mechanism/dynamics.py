@@ -22,13 +22,11 @@ from .sparse import SparseRow, dot
 class MachineSnapshot(Snapshot):
     """A mechanism at time `t` in state `y` and the mode vector `numbers`.
 
-    Each attribute is computed when it is first used. In addition to the attributes of `Snapshot` it
-    has:
+    Each attribute is computed at its first use. In addition to the attributes of `Snapshot`:
 
-    - `imposed`: None, or (friction [N], stored power [W]) of the contacts with a bristle. These two
-      lists are then used instead of the values that follow from the state.
-    - `drive`: values of the signals. `driven`: for each source the part of its force without
-      potential.
+    - `imposed`: None, or (friction [N], stored power [W]) of the contacts with a bristle. The two
+      lists then replace the values that follow from the state.
+    - `drive`: values of the signals. `driven`: the part of each source's force without potential.
     - `temperature`: temperatures of the thermal nodes [K].
     - `bristle_...`, `element_...`: lists over the contacts with a bristle. The friction of these
       contacts is part of `load`.
@@ -198,7 +196,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_elements(self) -> list[Any]:
-        """The parts with a bristle. Each law is evaluated at the temperature of its part."""
+        """The parts with a bristle, with each law at the temperature of its part."""
         found = [self.mechanism.parts[contact.part] for contact in self.layout.bristles]
         for T, node in zip(self.temperature, self.layout.nodes, strict=True):
             for b in node.bristles:
@@ -207,9 +205,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_force(self) -> list[Array]:
-        """The force in each bristle [N], taken from the state: a scalar, or (n,) for a bristle with
-        n elements.
-        """
+        """The force in each bristle [N] from the state: a scalar, or (n,) with n elements."""
         found, first = [], self.layout.first_bristle
         for n in self.layout.elements:
             found.append(self.y[first : first + n] if n else self.y[first])
@@ -218,9 +214,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_modes(self) -> list[Any]:
-        """For each bristle the slip directions of its n elements (n,), 0 for an element that
-        sticks; None for a bristle without elements.
-        """
+        """For each bristle the slip directions (n,) of its elements; None without elements."""
         found, first = [], self.layout.first_element
         for n in self.layout.elements:
             found.append(self.numbers[first : first + n] if n else None)
@@ -229,15 +223,13 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_slip(self) -> list[Any]:
-        """For each bristle the direction in which its slipping elements slip, 0 if all elements
-        stick; None for a bristle without elements.
-        """
+        """For each bristle its slip direction, 0 if all elements stick; None without elements."""
         return [None if m is None else jnp.sign(jnp.sum(m)) for m in self.element_modes]
 
     @cached_property
     def bristle_press(self) -> list[Any]:
-        """For each contact with a bristle: 0 without normal force, 1 if it is pressed, -1 if it is
-        pressed from the opposite side; None if it never has a normal force.
+        """For each contact with a bristle: 0 without normal force, 1 if pressed, -1 if pressed from
+        the opposite side; None if it never has a normal force.
         """
         found, place = [], self.layout.first_press
         for contact in self.layout.bristles:
@@ -263,9 +255,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_scale(self) -> list[Any]:
-        """For each contact with a bristle the factor cgeo*fn, which multiplies its forces; None if
-        it never has a normal force.
-        """
+        """The factor cgeo*fn on the forces of each bristle; None without a normal force."""
         at = zip(self.bristle_elements, self.bristle_normal, self.bristle_press, strict=True)
         return [
             None if normal is None else jnp.where(side == 0, 0.0, part.scale(normal))
@@ -279,7 +269,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def _bristle_laws(self) -> list[Any]:
-        """For each bristle its force limit, viscous slope and smallest limit, see `bristle_law`."""
+        """The force limit, viscous slope and smallest limit of each bristle, see `bristle_law`."""
         at = zip(self.bristle_elements, self.bristle_v, self.element_slip, strict=True)
         return [bristle_law(part, v) if s is None else element_law(part, v, s) for part, v, s in at]
 
@@ -312,9 +302,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_force(self) -> list[Any]:
-        """For each bristle the forces of its n elements (n,) [N]; None for a bristle without
-        elements.
-        """
+        """For each bristle the forces of its elements (n,) [N]; None without elements."""
         return [
             None
             if modes is None
@@ -454,9 +442,7 @@ def _times_scales(values: list[Array], scales: list[Any]) -> list[Array]:
 
 
 def at_temperature(part, T: Array) -> Any:
-    """Return a copy of a friction element in which each law is replaced by its law at the
-    temperature `T` [K].
-    """
+    """Return a copy of a friction element with its laws at the temperature `T` [K]."""
     names = [field.name for field in dataclasses.fields(part)]
     laws = [name for name in names if isinstance(getattr(part, name), AbstractLaw)]
     if not laws:

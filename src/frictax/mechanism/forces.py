@@ -21,12 +21,11 @@ from frictax.signals import Drive, as_signal, check_signal
 
 
 class AbstractCompliant(CheckedModule):
-    """A spring, damper or gap: a force f [N] between the flanges `a` and `b` of two bodies. It is
-    positive when it pulls the bodies together.
+    """A spring, damper or gap: a force f [N] between the flanges `a` and `b` of two bodies,
+    positive if it pulls the bodies together.
 
-    The extension is s_rel = s_b - s_a [m], and its rate is v_rel = v_b - v_a [m/s]. If `a` is a
-    body's name without flange, flange_b of this body is used. If `b` is such a name, flange_a of
-    that body is used.
+    The extension is s_rel = s_b - s_a [m], and its rate is v_rel = v_b - v_a [m/s]. If `a` or `b`
+    is a body's name without flange, `a` means flange_b and `b` means flange_a of the body.
     """
 
     rotational: ClassVar[bool]
@@ -46,9 +45,7 @@ class AbstractCompliant(CheckedModule):
         return jnp.zeros_like(v_rel)
 
     def forces(self, s_rel: Number, v_rel: Number, piece: Integer) -> tuple[Array, Array]:
-        """Return the elastic and the dissipative part of f. `piece`: the segment of the force law,
-        if it has several.
-        """
+        """Return the elastic and the dissipative part of f. `piece`: segment of the law."""
         return self.elastic(s_rel), self.viscous(v_rel)
 
 
@@ -179,8 +176,8 @@ class AbstractSource(CheckedModule):
     """An external force f [N] on the flange `body`, positive in the direction of s. f is the sum of
     the two parts `driven` and `elastic`.
 
-    `dissipates`: whether the work of `driven` counts as lost, as in a damper. Otherwise it counts
-    as work of a drive. `is_smooth`: whether the slope of f over v is smooth also at v = 0.
+    `dissipates`: whether the work of `driven` counts as loss, as in a damper, or as work of a
+    drive. `is_smooth`: whether the slope of f over v is smooth also at v = 0.
 
     s [m] and v [m/s] are position and velocity of the flange. If `body` is a body's name without
     flange, its flange_b is used.
@@ -197,7 +194,7 @@ class AbstractSource(CheckedModule):
             check_signal(self, name)
 
     def signal_name(self) -> str | None:
-        """Return the name of the field with the signal; None for a source without signal."""
+        """Return the name of the field with the signal; None for a source without a signal."""
         return None
 
     def driven(self, value: Number | None, s: Number, v: Number) -> Number:
@@ -255,8 +252,9 @@ class PositionController(AbstractSource):
     """A drive under position control with a speed loop inside a position loop: f =
     k*kv*(kp*(s_ref(t) - s) - v).
 
-    The gains are usually known, so a fit changes a gain only if it is named. The work of the drive
-    counts in `run.energy.drive`. While friction holds the body, f depends on s_ref only.
+    The gains are usually known, so a fit changes only the gains that the user names as parameters.
+    The work of the drive counts in `run.energy.drive`. While friction holds the body, f depends on
+    s_ref only.
 
     A digital controller works at sampling times, holds its output between them, and computes the
     speed from differences of position. This model acts continuously on the true speed and neglects
@@ -278,9 +276,9 @@ class PositionController(AbstractSource):
     **Raises:** `ValueError` for a value outside its domain, and if `s_ref` is not a signal.
 
     **Source:** A. Janot, M. Gautier, M. Brunot, Data set and reference models of EMPS, Workshop on
-    Nonlinear System Identification Benchmarks, 2019. Its controller has kp = 160.18 1/s, kv =
-    243.45 V.s/m, k = 35.15 N/V, no feed-forward, and T = 1 ms: its speed is (s[n] - s[n-2])/2 over
-    a sampling time of 1 ms.
+    Nonlinear System Identification Benchmarks, 2019. The controller of EMPS has kp = 160.18 1/s, kv
+    = 243.45 V.s/m, k = 35.15 N/V, no feed-forward, and T = 1 ms: it computes the speed as (s[n] -
+    s[n-2])/2 over a sampling time of 1 ms.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> axis = fx.Mechanism(
@@ -312,7 +310,7 @@ class AbstractMotion(CheckedModule):
 
     @abc.abstractmethod
     def signal_name(self) -> str:
-        """Return the name of the field with the signal of the position."""
+        """Return the name of the field that contains the signal of the position."""
 
 
 class Position(AbstractMotion):
@@ -353,16 +351,16 @@ class LinearPositionDependentForce(AbstractSource):
     in the direction of s.
 
     On guides and screw axes, such a force comes from a cable chain, a counterweight or a guide that
-    is not level. With slope = 0 the force is a constant offset. With slope < 0 it pulls towards the
-    position at which f is 0. With slope > 0 it pushes away from this position.
+    is not level. With slope = 0 the force is a constant offset. With slope < 0 the force pulls
+    towards the position at which f is 0. With slope > 0 the force pushes away from this position.
 
-    The potential energy is -(f_nominal*(s - s0) + slope/2*(s - s0)^2). It is 0 at s0 and may be
-    negative. It counts in `run.energy.elastic`, so the work of this force is not in
-    `run.energy.drive`.
+    The potential energy is -(f_nominal*(s - s0) + slope/2*(s - s0)^2), which is 0 at s0 and may be
+    negative. The potential energy counts in `run.energy.elastic`, so the work of this force is not
+    in `run.energy.drive`.
 
     **Arguments:** `body`: name of the body that the force acts on, with ``.flange_a`` if it does
     not act at flange_b; `f_nominal`: force at `s0` [N]; `slope` [N/m]; `s0` [m]. A fit changes `s0`
-    only if it is named, because a record identifies only f_nominal - slope*s0.
+    only if the user names it, because a record identifies only f_nominal - slope*s0.
 
     **Raises:** `ValueError` for a value that is not finite.
 
@@ -394,26 +392,26 @@ class PeriodicPositionDependentForce(AbstractSource):
 
     Examples are the cogging of a motor, the ripple of a lead screw or a gear, and a detent. The
     amplitude is sqrt(f_cos^2 + f_sin^2). The force is the same for both directions of motion. On a
-    body that turns it is a torque. It pulls a body to stable positions, where f changes from
-    positive to negative. A free mass oscillates about such a position with
-    w = sqrt(2*pi/period*amplitude/m).
+    body that turns, f is a torque. The force pulls the body to stable positions, where f changes
+    from positive to negative. A free mass oscillates about a stable position with the angular
+    frequency sqrt(2*pi/period*amplitude/m).
 
     The potential energy is period/(2*pi)*(f_sin*cos(...) - f_cos*sin(...)), with mean 0 over a
-    period. It counts in `run.energy.elastic`, so the work of this force is not in
+    period. The potential energy counts in `run.energy.elastic`, so the work of this force is not in
     `run.energy.drive`.
 
-    Time steps must be short enough to resolve the period; `Adaptive` chooses such steps. A record
-    needs several samples in each period.
+    A record needs several samples in each period. `Adaptive` chooses steps that resolve the period.
 
     **Arguments:** `body`: name of the body that the force acts on, with ``.flange_a`` if it does
     not act at flange_b; `f_cos`, `f_sin` [N; N.m on a body that turns]; `period` > 0 [m; rad]: the
     pitch of a screw, or one turn divided by the number of poles or teeth; `s0` [m; rad]: the
-    position at which f is f_cos; changing it only shifts the phase.
+    position at which f is f_cos; a change of `s0` only shifts the phase.
 
-    A fit changes `period` and `s0` only if they are named. It finds the period only if the start
-    value is accurate enough: over the whole travel, the phase error must be below half a period.
-    `found.missing()` and `found.residual_study()` search all periods. If the period is fitted, set
-    s0 to the middle of the travel. Otherwise an error of the period also changes the phase.
+    A fit changes `period` and `s0` only if the user names them as parameters. The fit finds the
+    period only if the start value is accurate: over the whole travel, the phase error must be below
+    half a period. `found.missing()` and `found.residual_study()` search all periods. If the period
+    is fitted, set `s0` to the middle of the travel. At another `s0`, an error of the period also
+    changes the phase.
 
     **Raises:** `ValueError` for a value that is not finite or a period that is not positive.
 
@@ -471,23 +469,22 @@ class _QuadraticSpeedDependent(AbstractSource):
 class QuadraticSpeedDependentForce(_QuadraticSpeedDependent):
     """An external force quadratic in the speed: f = f_nominal*(v/v_nominal)*|v/v_nominal|.
 
-    With f_nominal < 0 it opposes the motion in both directions, like the drag of air or of a
+    With f_nominal < 0 the force opposes the motion in both directions, like the drag of air or of a
     liquid: f = -1/2*rho*cw*A*v*|v| has f_nominal = -1/2*rho*cw*A at v_nominal = 1 m/s. With
-    f_nominal > 0 it pushes in the direction of motion. At rest the force is 0.
+    f_nominal > 0 the force pushes in the direction of motion.
 
-    Its loss counts in `run.energy.damper`, like the loss of a damper. With f_nominal > 0 the force
-    does work, which counts there with a negative sign.
+    The work of the force counts in `run.energy.damper`, like the loss of a damper: positive for
+    f_nominal < 0, negative for f_nominal > 0.
 
     **Arguments:** `body`: name of the body that the force acts on; `f_nominal` [N]: the force at
-    `v_nominal` > 0 [m/s]. A fit changes `v_nominal` only if it is named, because a record
-    identifies only f_nominal/v_nominal^2. With the default v_nominal = 1 m/s, -f_nominal is the
-    drag coefficient [N.s2/m2].
+    `v_nominal` > 0 [m/s]. A fit changes `v_nominal` only if the user names it, because a record
+    identifies only f_nominal/v_nominal^2. With v_nominal = 1 m/s, -f_nominal is the drag
+    coefficient [N.s2/m2].
 
     **Raises:** `ValueError` for a value that is not finite or a v_nominal that is not positive.
 
     **Source:** Modelica.Mechanics.Translational.Sources.QuadraticSpeedDependentForce with
-    ForceDirection = false: the force has the sign of the speed. A force of one sign in both
-    directions is not available.
+    ForceDirection = false: the force has the sign of the speed.
 
     A ball falls with a speed that approaches v = sqrt(m*g/0.02) = 7.0 m/s:
 
@@ -510,8 +507,8 @@ class QuadraticSpeedDependentTorque(_QuadraticSpeedDependent):
     """An external torque quadratic in the speed, such as the load of a fan: tau =
     tau_nominal*(w/w_nominal)*|w/w_nominal|.
 
-    With `tau_nominal` < 0 [N.m] it opposes the motion in both directions; `w_nominal` > 0 [rad/s],
-    default 1. For energy and fitting, see `QuadraticSpeedDependentForce`.
+    With `tau_nominal` < 0 [N.m] the torque opposes the motion in both directions; `w_nominal` > 0
+    [rad/s], default 1. For energy and fitting, see `QuadraticSpeedDependentForce`.
 
     **Source:** Modelica.Mechanics.Rotational.Sources.QuadraticSpeedDependentTorque with
     TorqueDirection = false.

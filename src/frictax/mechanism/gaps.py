@@ -14,17 +14,18 @@ from frictax.parameters.arrays import larger
 
 from .forces import AbstractCompliant
 
-# Segments of the force law of a gap. A segment number is positive if the gap closes at a larger
-# s_rel, and negative if the gap closes at a smaller s_rel.
+# Segments of the force law of a gap. The segment number is positive for a contact at the side of
+# larger s_rel, and negative for a contact at the side of smaller s_rel.
 OPEN, TOUCHES, LIFTED, DOUBLED = 0, 1, 2, 3
 
 
 class AbstractGap(AbstractCompliant):
     """A spring and a damper that act only while two surfaces touch, at a depth x > 0.
 
-    The normal force is f_c + f_d, where f_c = c*x^n. The damper force is f_d = d*dx/dt, limited to
-    the range -f_c ... f_c. Therefore the force never pulls, and it is continuous when the contact
-    begins. Events are: the contact begins or ends, and the damper force reaches a limit.
+    The normal force is f_c + f_d, where f_c = c*x^n. The damper force f_d = d*dx/dt is limited to
+    the range -f_c ... f_c. Therefore the normal force never pulls, and it is continuous when the
+    contact begins. Events: begin and end of contact, begin and end of a limitation of the damper
+    force.
     """
 
     c: eqx.AbstractVar[Scalar]
@@ -34,9 +35,7 @@ class AbstractGap(AbstractCompliant):
 
     @abc.abstractmethod
     def depth(self, s_rel: Number, side: ScalarLike) -> Number:
-        """Return the depth [m] of the contact at `side` (+1 or -1); a negative value is the
-        distance from that side.
-        """
+        """Return the depth [m] of contact at `side` (+1 or -1); a distance is a negative depth."""
 
     @abc.abstractmethod
     def exponent(self) -> ScalarLike:
@@ -59,11 +58,11 @@ class AbstractGap(AbstractCompliant):
     def margins(
         self, s_rel: Number, v_rel: Number, piece: Integer, rounding: Array
     ) -> tuple[Array, Array]:
-        """Return two event functions, which are positive while the gap is on segment `piece`. The
-        `rounding` error of s_rel [m] is added to them.
+        """Return two event functions, which are positive while the gap is on segment `piece`. A
+        multiple of the `rounding` error of s_rel [m] is added to each.
 
-        Both are depths, also for the limits of the damper force. A force c*x^n would reach 0 with
-        slope 0, and an event at such a zero is located inaccurately.
+        Both event functions are depths, also for the limits of the damper force. A force c*x^n
+        reaches 0 with slope 0 for n > 1, and an event at such a zero is located inaccurately.
         """
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         x, borne = self.depth(s_rel, side), self._depth_under(self.d * side * v_rel)
@@ -82,9 +81,7 @@ class AbstractGap(AbstractCompliant):
     def following(
         self, s_rel: Array, v_rel: Array, piece: Integer, first: Array, second: Array
     ) -> Integer:
-        """Return the segment after an event. `first`, `second`: whether the first or the second
-        event function of `margins` fell to 0.
-        """
+        """Return the segment after an event; `first`, `second`: which margin fell to 0."""
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         touched = jnp.where(first, self.sides[0], self.sides[-1])
         begun = touched * jnp.where(self.d * touched * v_rel > 0, DOUBLED, TOUCHES)
@@ -107,7 +104,7 @@ class AbstractGap(AbstractCompliant):
 
     def _spring(self, x: Array) -> Array:
         """Return c*x^n for x >= 0, and -c*(-x)^n for x < 0."""
-        # At x = 0 the derivative of x^n with respect to n is not finite. There 1 replaces x.
+        # At x = 0 the derivative of x^n with respect to n is not finite, so 1 replaces x there.
         size = jnp.where(x == 0, 1.0, jnp.abs(x))
         return jnp.where(x == 0, 0.0, self.c * x * size ** (self.exponent() - 1))
 

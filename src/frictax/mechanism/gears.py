@@ -31,14 +31,14 @@ from frictax.parameters import (
 class AbstractGear(CheckedModule):
     """A relation sum(factor_k * phi_k) = 0 between the angles of bodies.
 
-    The other bodies determine the angle of the last body, which has no state of its own.
+    The other bodies determine the angle of the last body, which does not have a state of its own.
     """
 
     rotational: ClassVar[bool] = True
 
     @abc.abstractmethod
     def joined_bodies(self) -> tuple[str, ...]:
-        """Return the names of the bodies. The last one is the body without a state."""
+        """Return the names of the bodies; the last body is the one without a state."""
 
     @abc.abstractmethod
     def factors(self) -> tuple[ScalarLike, ...]:
@@ -129,7 +129,7 @@ class IdealPlanetary(AbstractGear):
 
 
 class _Corners(AbstractLaw):
-    """A law with zero friction. Its `breaks` are the speeds at which the loss table has corners."""
+    """A law with zero friction, whose `breaks` are the speeds of corners of the loss table."""
 
     speeds: Float[Array, " n"]
 
@@ -150,7 +150,8 @@ class _Corners(AbstractLaw):
 
 
 class LossyGear(AbstractContact, AbstractPairGear):
-    """A gear with phi_a = ratio*phi_b and with losses in its teeth and bearings. It may stick.
+    """A gear with phi_a = ratio*phi_b and with losses in its teeth and bearings. The gear may
+    stick.
 
     tau_a is the torque that enters at a. The torque at b is ratio*(tau_a - tauLoss). While a turns
     forward, tauLoss is the greater of two values:
@@ -168,9 +169,9 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
     The start values of `a` determine those of `b`. No other gear may act on body `a`.
 
-    A friction element between the two bodies of the gear transmits torque past the gear. Its
-    friction may then reduce the gear losses by more than it brakes. For some loads, no combination
-    of sticking and sliding is consistent with the forces. The run then ends with
+    A friction element between the two bodies of the gear transmits torque past the gear. The
+    friction of such an element may reduce the gear losses by more than it brakes. For some loads,
+    no combination of sticking and sliding is consistent with the forces. The run then ends with
     `Result.inconsistent`.
 
     **Arguments:**
@@ -253,9 +254,7 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
     @property
     def _end(self) -> Array:
-        """The speed [rad/s] at which the extrapolation of all columns stops; inf if it is not
-        limited.
-        """
+        """The speed [rad/s] at which the extrapolation of all columns stops; inf for no limit."""
         last, ends = self.w[-1], []
         for column, low, high in (
             (self.eta_mf1, 0.01, 1.0),
@@ -272,7 +271,7 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
     def extended_rows(self) -> np.ndarray:
         """Return rows of the loss table for programs that always extrapolate through the last two
-        rows. Rows are added so that the values stay constant beyond the limit of extrapolation.
+        rows. Additional rows make the values constant beyond the limit of extrapolation.
         """
         columns = (self.w, self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2)
         rows = np.column_stack(list(map(np.asarray, columns)))
@@ -290,9 +289,9 @@ class LossyGear(AbstractContact, AbstractPairGear):
     def lines(
         self, v: Number, piece: Integer | None
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Return (k, d) of each of the two lines at speed `v` >= 0. For forward motion, tauLoss is
-        the greater of the two values k*tau_a + d. For backward motion it is the lesser of the two
-        values k*tau_a - d.
+        """Return (k, d) of each of the two lines of tauLoss at speed `v` >= 0. For forward motion,
+        tauLoss is the greater of the two values k*tau_a + d. For backward motion, tauLoss is the
+        lesser of the two values k*tau_a - d.
         """
         eta1, eta2, bf1, bf2 = (
             self._at(column, v, piece)

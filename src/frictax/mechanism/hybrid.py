@@ -94,8 +94,8 @@ class MechanicalSystem(AbstractHybridSystem):
         found += element_margins(now) + press_margins(now)
         found = found or [jnp.ones((), y.dtype)]
         # An event function that is NaN ends the run with an error. A load that is NaN makes an
-        # event function or a rate NaN. The normal force of a stuck contact, or a given motion, can
-        # be NaN without this effect. Therefore 0 times the sum of these values is added to an event
+        # event function or a rate NaN. A normal force of a stuck contact or a prescribed motion
+        # that is NaN does not. Therefore 0 times normal forces and drives is added to an event
         # function.
         hidden = [n for n in now.normal + now.bristle_normal if n is not None] + (
             now.drive if self.layout.motions else []
@@ -108,8 +108,8 @@ class MechanicalSystem(AbstractHybridSystem):
         return first_end(self._ends(mode))
 
     def _ends(self, mode: Array) -> list[Array]:
-        """Return the time at which the present segment of each signal ends. It is inf if the
-        segment ends at an extremum that cannot release or press any contact.
+        """Return the time at which the present segment of each signal ends; inf if the segment ends
+        at an extremum that cannot release or press any contact.
         """
         contacts, ends = self.layout.contacts, []
         stuck = jnp.any(mode[: len(contacts)] == STUCK) if contacts else jnp.array(False)
@@ -128,7 +128,7 @@ class MechanicalSystem(AbstractHybridSystem):
         new = list(mode)
         for j, (signal, k) in enumerate(self._signals(mode)):
             after = signal.passed(t, k)
-            # If the velocity of a given motion may jump here, only `jump` changes the segment.
+            # If a prescribed velocity may jump at this switch, only `jump` changes the segment.
             if any(j == motion for _, _, motion in self.layout.motions):
                 after = jnp.where(signal.turns(k), after, k)
             new[self.layout.first_signal + j] = after
@@ -204,7 +204,7 @@ class MechanicalSystem(AbstractHybridSystem):
     def jump(
         self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
-        # The modes are chosen without derivatives. Only the state has derivatives.
+        # The modes are chosen from constants. Only the state has derivatives.
         still, t_, y_ = constant((self, t, y))
         new = still._mode_with_signals(t_, mode, fired)
         events = crossed_guards(self.layout, self.mechanism.parts, fired)
@@ -234,8 +234,8 @@ class MechanicalSystem(AbstractHybridSystem):
             at = lambda mode, y=y: self.snapshot(t, y, mode_vector(mode))  # noqa: E731
             y = change_pressing(self.snapshot(t, y, mode), at, fired, presses, new, self.energy)
         begun = mode_vector(new)
-        # If the velocity of a given motion jumps, the kinetic energy of its body jumps too. The
-        # jump of the energy is added to the energy balance.
+        # If the velocity of a prescribed motion jumps, the kinetic energy of its body jumps too.
+        # The jump of the energy counts as work of the drives.
         if self.energy and self.layout.motions:
             y = y.at[-4].add(
                 stored_energy(self.snapshot(t, y, begun))[0]
@@ -255,7 +255,7 @@ class MechanicalSystem(AbstractHybridSystem):
         """Return state and mode at the start of a run that begins at time `t` [s]."""
         lay, parts = self.layout, self.mechanism.parts
         at_start = [parts[lay.bodies[b]].at_start() for b in lay.coordinates]
-        y = jnp.zeros(0, float)  # The state is empty if all bodies have given motions.
+        y = jnp.zeros(0, float)  # The state is empty if all motions are prescribed.
         if at_start:
             y = jnp.stack([s for s, _ in at_start] + [v for _, v in at_start]).astype(float)
         if lay.nodes:
@@ -296,9 +296,9 @@ class MechanicalSystem(AbstractHybridSystem):
         rests, _ = modes_after_event(
             now, now, crossed_guards(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode
         )
-        # The velocity of a contact at rest is already 0, so this step does not change its value.
-        # The step removes the derivative with respect to the start velocity, because a small start
-        # velocity comes to rest at once.
+        # The velocity of a contact at rest is 0, and `_bring_to_rest` does not change it.
+        # `_bring_to_rest` removes its derivative with respect to the start velocity, because a
+        # contact with a small start velocity comes to rest at once.
         return self._bring_to_rest(t, y, begun, rests), mode_vector(mode)
 
     def states(self) -> tuple[str, ...]:
@@ -313,15 +313,13 @@ class MechanicalSystem(AbstractHybridSystem):
         # The energies do not influence the motion, so the error control ignores these states.
         return -self.accounts or None
 
-    # The following methods are the steps of `jump`, in their order.
+    # The following methods are the steps of `jump`, in the order in which `jump` calls them.
 
     def _mode_with_signals(self, t: Array, mode: Array, fired: Array) -> list[Array]:
-        """Return a copy of the mode vector, as a list, with the segment numbers of all signals at
-        time `t` after the event `fired`.
-        """
+        """Return the mode vector, as a list, with the signals' segments after event `fired`."""
         new = list(mode)
-        # If several signals switch at one time, each switch is an event of its own. Phases of
-        # length 0 separate them, because each switch has its own derivative.
+        # If several signals switch at one time, each switch is an event of its own, because each
+        # switch time has its own derivative. Phases of length 0 separate simultaneous switches.
         switches = jnp.argmin(jnp.stack([jnp.asarray(jnp.inf), *self._ends(mode)])) - 1
         for j, (signal, k) in enumerate(self._signals(mode)):
             ends = (fired == DEADLINE) & (switches == j)
@@ -355,9 +353,9 @@ class MechanicalSystem(AbstractHybridSystem):
         return bring_to_rest(self.snapshot(t, y, mode), y, rests) if rests else y
 
     def _stop_freewheels(self, t: Array, y: Array, mode: Array, counted: bool) -> Array:
-        """Return the state after every freewheel that turns backward is brought to rest at once. A
-        start state or a prescribed motion may turn a freewheel backward. `counted`: whether the
-        lost energy is added to the energies in the state.
+        """Return the state after every freewheel that turns backward is brought to rest. A start
+        state or a prescribed motion may turn a freewheel backward. `counted`: whether the lost
+        energy is added to the energies in the state.
         """
         parts = [self.mechanism.parts[contact.part] for contact in self.layout.contacts]
         freewheels = [c for c, part in enumerate(parts) if part.blocks_backward]
@@ -376,7 +374,7 @@ class MechanicalSystem(AbstractHybridSystem):
             if counted:
                 change = {i: b - a for i, (a, b) in enumerate(zip(now.u, u, strict=True))}
                 lost = 0.5 * sum(x * dot(now.mass_matrix[i], change) for i, x in change.items())
-                # The change of energy that is not a loss is the work of the given motions.
+                # The change of energy that is not a loss is the work of the prescribed motions.
                 y = (
                     y.at[-1]
                     .add(lost)
@@ -391,7 +389,7 @@ class MechanicalSystem(AbstractHybridSystem):
         return y
 
     def _gap(self, k: int) -> Any:
-        """Return the part with the number `k` among the springs and dampers, which is a gap."""
+        """Return the gap with the number `k` among the springs, dampers and gaps."""
         return self.mechanism.parts[self.layout.compliants[k][0]]
 
     def snapshot(self, t: Array, y: Array, mode: Array) -> dynamics.MachineSnapshot:
@@ -400,7 +398,7 @@ class MechanicalSystem(AbstractHybridSystem):
 
 
 def _concatenate(parts: list[Array]) -> Array:
-    """Return scalars and vectors (of bristles with elements) joined to one vector."""
+    """Return scalars and vectors joined to one vector; bristles with elements give vectors."""
     if all(part.ndim == 0 for part in parts):
         return jnp.stack(parts)
     return jnp.concatenate([jnp.atleast_1d(part) for part in parts])

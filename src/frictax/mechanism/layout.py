@@ -1,4 +1,4 @@
-"""Layout of a mechanism: its bodies, contacts and signals by number, and what each is attached to.
+"""Layout of a mechanism: numbers for its bodies, contacts and signals, and their attachments.
 
 The layout depends only on the structure of a mechanism, not on its parameter values. Errors for
 names that do not fit together are raised here.
@@ -30,8 +30,8 @@ BODIES = (AbstractBody, MassWithStopAndFriction)
 
 @dataclasses.dataclass(frozen=True)
 class Flange:
-    """An end of a body. `body` is the number of the body, or None for a `Fixed`. `part` is the
-    number of the part. `side` is -1, 0 or 1: the flange is side*L/2 from the centre.
+    """An end of a body. `body`: the number of the body; None for a `Fixed`. `part`: the number of
+    the part. `side`: -1, 0 or 1; the flange is side*L/2 from the centre of the body.
     """
 
     body: int | None
@@ -41,18 +41,18 @@ class Flange:
 
 @dataclasses.dataclass(frozen=True)
 class Contact:
-    """How a friction contact is attached in the machine. The motion of the contact is the motion of
-    `flange` relative to `support` (None: the housing).
+    """A friction contact and its attachment. The motion of the contact is the motion of `flange`
+    relative to `support` (None: the housing).
 
     - `part`: the number of the part. `signal`: the number of the signal of its normal force.
     - `group`: numbers of this contact and of all contacts coupled to it by bodies and gears.
-    - `alone`: whether the group has no other contact, and the contact holds exactly one coordinate
-      that no gear couples to another. `redundant`: whether other contacts of the group can hold the
-      same motion.
-    - `wall`, `piece`, `side`, `face`: indices into the mode vector, or None. These entries give the
-      state of its stop, the segment of its law, the line of its friction by torque, and the pressed
-      side.
-    - `is_pressed`: whether it has a normal force, from a signal or from the motion.
+    - `alone`: whether the contact is the only one in its group, and holds exactly one coordinate
+      that no gear couples to another coordinate. `redundant`: whether several contacts of the group
+      can hold the same motion.
+    - `wall`, `piece`, `side`, `face`: indices into the mode vector, or None. In this order, the
+      entries give the state of the stop, the segment of the law, the line of the friction by
+      torque, and the pressed side.
+    - `is_pressed`: whether the contact has a normal force, from a signal or from the motion.
     """
 
     part: int
@@ -70,16 +70,14 @@ class Contact:
 
     @property
     def ends(self) -> list[tuple[int, float]]:
-        """List of (body number, sign): velocity of the contact = sum of sign * body velocity."""
+        """Pairs (body number, sign): velocity of the contact = sum of sign * body velocity."""
         flanges = (self.flange, 1.0), (self.support, -1.0)
         return [(f.body, sign) for f, sign in flanges if f is not None and f.body is not None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Gear:
-    """A gear between the bodies with the numbers `bodies`. The other bodies determine the position
-    of the last body.
-    """
+    """A gear between the bodies with the numbers `bodies`, of which the last follows the others."""
 
     part: int
     bodies: tuple[int, ...]
@@ -87,8 +85,8 @@ class Gear:
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A thermal node: the number of its part, and the numbers of what heats it: rigid contacts,
-    spring-damper elements (`compliants`), and contacts with a bristle.
+    """A thermal node: the number of its part, and the numbers of what heats the node: rigid
+    contacts, spring-damper elements (`compliants`), and contacts with a bristle.
     """
 
     part: int
@@ -103,9 +101,7 @@ def mechanism_error(sentence: str) -> ValueError:
 
 
 def build_contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int]) -> Contact:
-    """Return the `Contact` for part number i. `signal`(part, field) returns the number of a
-    signal.
-    """
+    """Return the `Contact` for part number i; `signal`(part, field) returns a signal's number."""
     plus, minus = part.between()
     flange = find_flange(mechanism, i, plus, 1)
     support = None if minus is None else find_flange(mechanism, i, minus, 1)
@@ -139,9 +135,7 @@ def build_gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:
 
 
 def moving_body(mechanism: Any, i: int, name: str) -> int:
-    """Return the number of the body called `name`, for part number i. Raise `ValueError` if `name`
-    is a `Fixed`.
-    """
+    """Return the number of body `name`, for part number i. Raise `ValueError` for a `Fixed`."""
     body = find_flange(mechanism, i, name, 0).body
     if body is None:
         raise mechanism_error(
@@ -152,12 +146,12 @@ def moving_body(mechanism: Any, i: int, name: str) -> int:
 
 
 def body_parts(mechanism: Any) -> list[int]:
-    """Return the part number of each body, in the order of the body numbers."""
+    """Return the part number of each body."""
     return [i for i, p in enumerate(mechanism.parts) if isinstance(p, BODIES)]
 
 
 def coordinates_of(body: Any) -> tuple[str, str]:
-    """Return the names of the position and of the velocity of a body."""
+    """Return the names of position and velocity of a body."""
     return ("phi", "w") if body.rotational else ("s", "v")
 
 
@@ -167,8 +161,8 @@ def is_rotational(part: Any) -> bool | None:
 
 
 def turns_about(mechanism: Any, name: str) -> bool | None:
-    """Return whether the part called `name` turns. If the part can do both, return whether its body
-    turns; None for a part without body.
+    """Return whether the part called `name` turns. For a part that can turn or slide, return
+    whether its body turns; None for such a part without a body.
     """
     part = mechanism[name]
     turns = is_rotational(part)
@@ -240,10 +234,10 @@ class Layout:
     - `bodies`: part number of each body. `coordinates`: numbers of the bodies whose positions are
       the coordinates. `gears` and `motions` (part, body, signal) determine the other bodies.
     - `contacts`: the contacts without bristle. `bristles`: the contacts with a bristle, which act
-      like forces. `elements`: number of elements with a mode of each bristle; 0 for a bristle with
-      one force and no modes.
-    - `compliants`: part number and two flanges of each spring or damper. `gaps`: numbers of those
-      compliants that do not always touch.
+      like forces. `elements`: for each bristle the number of its elements, each with a mode; 0 for
+      a bristle with one force and no modes.
+    - `compliants`: part number and two flanges of each spring or damper. `gaps`: numbers of the
+      compliants that are gaps.
     - `forces`: (part, flange, signal). `signals`: (part, name of the field).
     - `nodes`: thermal nodes. `conductors`: (part, node, node or None for the surroundings).
     """
@@ -296,8 +290,8 @@ class Layout:
 
 
 def body_rows(lay: Layout, factors: Callable[[int], tuple[Any, ...]]) -> list[SparseRow]:
-    """Return for each body the row of coefficients with which its position depends on the
-    coordinates. Prescribed motions are left out. `factors`(part): the factors of a gear's relation.
+    """Return for each body the coefficients with which its position depends on the coordinates,
+    without prescribed motions. `factors`(part): the factors of a gear's relation.
     """
     found: dict[int, SparseRow] = {b: {i: 1.0} for i, b in enumerate(lay.coordinates)}
     found |= {body: {} for _, body, _ in lay.motions}
@@ -310,8 +304,8 @@ def body_rows(lay: Layout, factors: Callable[[int], tuple[Any, ...]]) -> list[Sp
 
 
 def contact_row(contact: Contact, bodies: list[SparseRow]) -> SparseRow:
-    """Return the row of coefficients with which the relative position of a contact depends on the
-    coordinates. `bodies`: the rows of `body_rows`.
+    """Return the coefficients with which the relative position of a contact depends on the
+    coordinates. `bodies`: the result of `body_rows`.
     """
     row: SparseRow = {}
     for body, sign in contact.ends:
@@ -334,9 +328,7 @@ def layout(mechanism: Any) -> Layout:
 
 @functools.lru_cache(maxsize=256)
 def _layout_cache(structure) -> list[Layout]:
-    """Return the cache entry of one structure: an empty list at the first call, into which `layout`
-    writes the layout.
-    """
+    """Return the cache entry of a structure: at first an empty list, to which `layout` appends."""
     return []
 
 
@@ -403,8 +395,8 @@ def _build_layout(mechanism) -> Layout:
 
 
 def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
-    """Return a dict of the bodies whose position is not a coordinate: from body number to the name
-    of the gear or motion that determines it.
+    """Return a dict from the number of each body whose position is not a coordinate to the name of
+    the gear or motion that determines this position.
     """
     followers: dict[int, str] = {}
     for part, body in [(part, body) for part, body, _ in motions] + [
@@ -442,8 +434,9 @@ def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]
 
 
 def _number_modes(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
-    """Return the contacts with their indices in the mode vector. The order is: modes of all
-    contacts, then stops, segments of laws, sides (lines of a friction by torque), pressed faces.
+    """Return the contacts with their indices in the mode vector. The order of the mode vector is:
+    modes of all contacts, then stops, segments of laws, sides (lines of a friction by torque),
+    pressed faces.
     """
     place = len(contacts)
     for field, has in (
@@ -463,8 +456,8 @@ def _number_modes(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
 
 def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
     """Return the contacts with their fields `group`, `alone` and `redundant` filled in."""
-    # Redundancy depends on the structure, not on the gear ratios. The ratios are random numbers
-    # here, because random numbers do not cancel by accident.
+    # Redundancy depends on the structure, not on the gear ratios. Random numbers replace the
+    # ratios, because random numbers do not cancel by accident.
     draw = np.random.default_rng(0)
     at = body_rows(
         lay,
@@ -510,9 +503,7 @@ def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
 def _thermal_network(
     mechanism: Any, lay: Layout
 ) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
-    """Return the thermal nodes, and (part number, node, node) of each thermal conductor. The second
-    node is None for the surroundings.
-    """
+    """Return the thermal nodes, and the conductors (part, node, node or None for surroundings)."""
     names, parts = mechanism.names, mechanism.parts
     contacts = {names[contact.part]: c for c, contact in enumerate(lay.contacts)}
     compliants = {names[part]: k for k, (part, _, _) in enumerate(lay.compliants)}
@@ -556,9 +547,7 @@ def signal_of(mechanism: Any, place: tuple[int, str]) -> Any:
 
 
 def state_names(mechanism: Any) -> tuple[str, ...]:
-    """Return the name of each entry of the state vector: positions of the coordinates, their
-    velocities, temperatures, and forces in bristles.
-    """
+    """Return the names of the states: positions, velocities, temperatures, forces in bristles."""
     lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
     moving = (lay.bodies[b] for b in lay.coordinates)
     bodies = [(names[i], coordinates_of(parts[i])) for i in moving]
@@ -568,7 +557,7 @@ def state_names(mechanism: Any) -> tuple[str, ...]:
         turns = parts[lay.bodies[b.ends[0][0]]].rotational
         name = f"{names[b.part]}.{'tau_z' if turns else 'f_z'}"
         own = [f"{name}[{i}]" for i in range(n)] if n else [name]
-        # If the contact has a normal force, the state of its bristle is not the force of the
-        # bristle. Therefore the state does not get the name of a force.
+        # With a normal force, the state of a bristle is its force divided by a factor, so the state
+        # does not get the name of a force.
         held += [""] * len(own) if b.is_pressed else own
     return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)

@@ -1,4 +1,4 @@
-"""`Mechanism`: a machine of named parts. Its part names can be replaced by numbers for caching."""
+"""`Mechanism`: a machine of named parts, and `structure_only`: the machine with neutral names."""
 
 import copy
 import functools
@@ -49,8 +49,7 @@ class Mechanism(MechanismVerbs, eqx.Module):
     """
 
     parts: tuple[Any, ...]
-    # The names are static and keep the order in which the user wrote the parts. JAX would sort a
-    # dict by its keys.
+    # The static tuple stores the user's order of the parts. JAX sorts a dict by its keys.
     names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, /, *unnamed: Part, **parts: Part) -> None:
@@ -102,11 +101,10 @@ Machine = Mechanism | AbstractHybridSystem
 
 
 def structure_only(mechanism: Mechanism) -> Mechanism:
-    """Return a copy of `mechanism` whose parts are named "part0", "part1", ... Machines that differ
-    only in names then have the same structure and share compiled programs.
+    """Return a copy of `mechanism` whose parts are named "part0", "part1", ... With these names,
+    machines that differ only in names share compiled programs.
 
-    Return `mechanism` unchanged if a part is a user's class, because it is not known which strings
-    in its fields are names.
+    Return `mechanism` unchanged if a part is a user's class: not all of its strings may be names.
     """
     own = (type(part).__module__.startswith("frictax.") for part in mechanism.parts)
     if type(mechanism) is not Mechanism or not all(own):
@@ -121,9 +119,7 @@ def _number_names(structure: Any) -> Any:
     number = {name: f"part{i}" for i, name in enumerate(mechanism.names)}
 
     def rename(name: Any) -> Any:
-        """Return the new name for the name of a part (such as "mass.flange_a"), or for a tuple of
-        names. Return any other value unchanged.
-        """
+        """Rename a name such as "mass.flange_a", or a tuple of names. Return other values."""
         if isinstance(name, tuple):
             return tuple(map(rename, name))
         if not isinstance(name, str):
@@ -151,9 +147,7 @@ _NAMES = ("body", "support", "a", "b", "sun", "carrier", "ring", "sources")
 
 
 def _copy_with(thing: Any, fields: dict[str, Any]) -> Any:
-    """Return a copy of `thing` with the new values `fields`. Unlike `dataclasses.replace`, this
-    function does not run the checks of the class.
-    """
+    """Return a copy of `thing` with the new values `fields`, without the checks of the class."""
     other = copy.copy(thing)
     vars(other).update(fields)
     return other

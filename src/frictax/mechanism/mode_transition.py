@@ -1,6 +1,4 @@
-"""Choice of the contact modes after an event: which contacts stick, which slide, and whether these
-modes are consistent with the forces.
-"""
+"""Choice of the contact modes after an event: stick or slide, consistent with the forces."""
 
 from typing import Any
 
@@ -28,9 +26,7 @@ from .stiction import AT_LIMIT, Lines, modes_at_rest, modes_by_torque
 
 
 def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
-    """Return for each contact a dict from the name of each event function to a flag: whether it is
-    the event function number `fired`.
-    """
+    """Return for each contact a dict from event function to whether its number is `fired`."""
     events, first = [], 0
     for contact in layout.contacts:
         names = margin_names(contact, parts[contact.part])
@@ -42,23 +38,21 @@ def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, A
 def modes_after_event(
     before: Snapshot, now: Snapshot, events: list[dict[str, Array]], fired: Array, new: list[Array]
 ) -> tuple[dict[int, Array], Array]:
-    """Choose the modes of all contacts for the state and the loads of `now`, and write them to
-    `new`.
+    """Choose the modes of all contacts for state and loads of `now`, and write them to `new`.
 
     Return a dict from contact number to whether the contact comes to rest, and whether the modes
-    are consistent. These results do not have derivatives.
+    are consistent. Neither result has derivatives.
     """
     rests, ok = {}, jnp.array(True)
     for group in now.layout.groups:
-        # A group without an event keeps its modes, also at the very start of a motion, where v is
-        # still 0.
+        # A group without an event does not change its modes, even at v = 0 where a motion begins.
         touched = fired == DEADLINE
         for c in group:
             for event in events[c].values():
                 touched = touched | event
         off = [_is_free(now, c, before.mode[c], events[c], fired) for c in group]
         at_rest = [_is_at_rest(before, now, c, events[c]) for c in group]
-        # A freewheel at rest can hold a torque even without a normal force.
+        # A freewheel at rest can hold a torque without a normal force.
         at_rest = [
             rest if now.part(c).blocks_backward else rest & ~f
             for c, f, rest in zip(group, off, at_rest, strict=True)
@@ -73,7 +67,8 @@ def modes_after_event(
             )
         if now.contact(group[0]).redundant:
             # In a redundant group, the stuck contacts determine the velocities of the other
-            # contacts. A rounding error may change the sign of such a velocity.
+            # contacts. A rounding error may change the sign of a velocity that stuck contacts
+            # determine.
             sticks = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
             rests |= {
                 c: rests[c] & (~sticks | (new[c] == STUCK) | _was_held(before, c)) for c in group
@@ -97,16 +92,14 @@ def modes_after_event(
 
 
 def bring_to_rest(now: Snapshot, y: Array, rests: dict[int, Array]) -> Array:
-    """Return the state `y` of `now` after all contacts whose flag in `rests` is True are brought to
-    rest at the same instant.
-    """
+    """Return the state `y` after all contacts with a True flag in `rests` come to rest at once."""
     n = len(now.q)
     return jnp.concatenate([y[:n], jnp.stack(inelastic_impact(now, rests)), y[2 * n :]])
 
 
 def inelastic_impact(now: Snapshot, which: dict[int, Array]) -> list[Array]:
-    """Return the rates of the coordinates after impulses bring all contacts whose flag in `which`
-    is True to rest. The impulses act only at these contacts.
+    """Return the rates of the coordinates after an inelastic impact: impulses at the contacts whose
+    flag in `which` is True bring these contacts to rest.
     """
     u = dict(enumerate(now.u))
     for group in now.layout.groups:
@@ -142,11 +135,11 @@ def _mode_after_event(
     found: tuple[Array, ...],
     new: list[Array],
 ) -> Array:
-    """Write the new modes of contact c, its stop and its law to `new`. Return whether the contact
+    """Write the new modes of contact c, its stop and its law to `new`. Return whether contact c
     comes to rest.
 
     `found` has five entries: the group has an event; the normal force is 0; the contact is at rest;
-    the mode of the contact if it is at rest; the group has a sudden load.
+    the mode of a contact at rest; the group has a sudden load.
     """
     (touched, off, rest, direction, sudden), part, contact = found, now.part(c), now.contact(c)
     old, v = before.mode[c], now.v_rel[c]
@@ -163,9 +156,9 @@ def _mode_after_event(
         touched, jnp.where(off, FREE, jnp.where(rest, direction, moving)), old
     )
     _write_law_piece(before, now, c, event, new)
-    # A contact that begins to slide, or that keeps its direction of sliding at v = 0, is not
-    # brought to rest. Otherwise its velocity would lose the derivative with respect to the
-    # parameters.
+    # A contact that begins to slide, or that continues to slide in its direction at v = 0, is not
+    # brought to rest. Otherwise the velocity of the contact loses its derivative with respect to
+    # the parameters.
     came = event["forward"] | (mode == STUCK) | (is_sliding(old) & (mode == -old))
     came = jnp.where(old == STUCK, ~(sudden & is_sliding(mode)), came)
     if now.levers_vary:
@@ -184,8 +177,8 @@ def _group_modes_at_rest(
     """Return the modes of the contacts of a group, the lines of their friction by torque, and
     whether the modes are consistent.
 
-    Contacts that are not `at_rest` keep sliding. The lines are a dict from contact number to
-    whether its friction by torque is on its first line.
+    Contacts that are not `at_rest` continue to slide. The lines are a dict from contact number to
+    whether the friction by torque of this contact is on its first line.
     """
     if any(now.contact(c).side is not None for c in group):
         return _group_modes_by_torque(before, now, group, at_rest, events)
@@ -213,8 +206,8 @@ def _group_modes_at_rest(
             for i, (m, f) in enumerate(zip(passing, others, strict=True))
         ]
         at_rest = [rest & (m == 0) for rest, m in zip(at_rest, passing, strict=True)]
-        # If a velocity remains after the impact, the levers of redundant contacts turn at other
-        # rates than before. These rates enter the accelerations.
+        # After the impact, the levers of redundant contacts turn at other rates than before. The
+        # rates of the levers enter the accelerations.
         turning = now.turning_at(inelastic_impact(now, dict(zip(group, at_rest, strict=True))))
         free = [p - now.turning[c] + turning[c] for c, p in zip(group, free, strict=True)]
     b = _rates(free, matrix, others)
@@ -233,8 +226,8 @@ def _group_modes_at_rest(
         _leave_by_own_margin(before, c, events[c], m) for c, m in zip(group, modes, strict=True)
     ]
     if now.contact(group[0]).redundant:
-        # A contact that slid at zero speed while others held may stick now. It may take load from
-        # the contact that broke away. In this case all contacts get the modes of `found`.
+        # A contact that slid at zero speed, held by other contacts, may stick now and take load
+        # from the contact that broke away. Then all contacts of the group get the modes of `found`.
         relieves = [
             rest & is_sliding(before.mode[c]) & (found.modes[i] == STUCK)
             for i, (c, rest) in enumerate(zip(group, at_rest, strict=True))
@@ -247,11 +240,11 @@ def _group_modes_at_rest(
 
 
 def direction_without_lever(old: Array, rate: Array) -> Array:
-    """Return the direction in which a contact slides if no friction can hold it: the sign of the
-    `rate` of its velocity.
+    """Return the sliding direction of a contact that no friction can hold: the sign of `rate`, the
+    rate of its velocity.
 
-    If the rate is 0, the contact keeps its old direction, or slides forward if it did not slide. A
-    wrong direction is corrected by the next event, when the velocity reaches its rounding error.
+    If the rate is 0, the direction is the `old` one, or forward if the contact did not slide. If
+    this direction is wrong, an event corrects it when the velocity reaches its rounding error.
     """
     moves = jnp.where(is_sliding(old), old, FORWARD)
     return jnp.where(rate > 0, FORWARD, jnp.where(rate < 0, BACKWARD, moves))
@@ -264,11 +257,12 @@ def _directions_without_hold(
     at_rest: list[Array],
     known: tuple[Any, Any, Any],
 ) -> list[Array]:
-    """Return for each contact its direction if it is at rest and no friction can hold it, else 0.
+    """Return the sliding direction of each contact at rest that no friction can hold; 0 otherwise.
 
-    Such a contact does not have a lever: no force at the contact can accelerate it. Or its lever is
-    so short that the forces of the whole group cannot stop the change of its velocity. Its velocity
-    passes through 0 because its lever passes through 0.
+    A contact that friction cannot hold does not have a lever (no force at the contact can
+    accelerate it), or its lever is very short. With a very short lever, the forces of the whole
+    group cannot stop the change of its velocity. The velocity passes through 0 because the lever
+    passes through 0.
     """
     matrix, rates, hold = known
     most = [
@@ -293,8 +287,8 @@ def _is_short(now: Snapshot, c: int) -> Array:
 
 def _has_sudden_load(before: Snapshot, group: tuple[int, ...]) -> Array:
     """Return whether the load of a stuck contact of the group exceeds its breakaway force by more
-    than 1e-7 of its holding range. Such a load does not come from an event located in time. It was
-    present when the run started from rest.
+    than 1e-7 of its holding range. An event located in time does not lead to a sudden load. The
+    load was present when the run started from rest.
     """
     sudden = jnp.array(False)
     if before.begins_stuck:
@@ -305,7 +299,7 @@ def _has_sudden_load(before: Snapshot, group: tuple[int, ...]) -> Array:
 
 
 def _rates(free: list[Array], matrix: list[list[Array]], forces: list[Array]) -> list[Array]:
-    """Return the relative accelerations of the contacts if the friction forces `forces` act."""
+    """Return the relative accelerations of the contacts under the friction forces `forces`."""
     return [
         p - sum(g * f for g, f in zip(row, forces, strict=True))
         for p, row in zip(free, matrix, strict=True)
@@ -320,7 +314,7 @@ def _group_modes_by_torque(
     events: list[dict[str, Array]],
 ) -> tuple[list[Array], dict[int, Array], Array]:
     """Return the results of `_group_modes_at_rest` for a group in which the limits of some contacts
-    depend on a torque. This torque depends on the forces of all contacts.
+    depend on a torque, and thus on the forces of all contacts.
     """
     hold, slide = _limits(before, now, group, events)
     matrix, free = _equations(now, group)
@@ -377,7 +371,7 @@ def _limits(
     before: Snapshot, now: Snapshot, group: tuple[int, ...], events: list[dict[str, Array]]
 ) -> tuple[Any, Any]:
     """Return the breakaway forces and the sliding forces at rest: two dicts from direction (-1, 1)
-    to a list over the contacts of the group. Both are 0 for friction by torque.
+    to a list over the contacts of the group. Both forces are 0 for friction by torque.
     """
     hold, slide = {}, {}
     for m in (-1, 1):
@@ -403,9 +397,9 @@ def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
     """Return the factor on the force limits of contact c in direction m: slightly below 1 if the
     contact must slide in this direction, else 1.
 
-    The factor is below 1 in two cases: the own event function of a stuck contact fell to 0 in this
-    direction, or the contact already slides in this direction at zero speed. If the load equals the
-    friction except for a rounding error, such a contact then slides.
+    The contact must slide in two cases: its event function for this direction fell to 0 while it
+    was stuck, or it already slides in this direction at zero speed. The factor makes the limit
+    smaller than a load that equals the friction up to a rounding error.
     """
     old = before.mode[c]
     leaves = (old == STUCK) & event["forward" if m == 1 else "backward"]
@@ -414,8 +408,8 @@ def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
 
 
 def _equations(now: Snapshot, group: tuple[int, ...]) -> tuple[list[list[Array]], list[Array]]:
-    """Return the equations of the contacts of a group: the Delassus matrix (accelerations that unit
-    forces at the contacts cause), and the relative accelerations without forces at the contacts.
+    """Return the equations of a group of contacts: the Delassus matrix (accelerations under unit
+    forces at the contacts), and the relative accelerations without forces at the contacts.
     """
     matrix = [[now.delassus[c].get(d, now.zero) for d in group] for c in group]
     return matrix, [now.relative_acceleration(c, now.free_acceleration) for c in group]
@@ -430,9 +424,8 @@ def _stack_both_ways(limits: dict[int, list[Array]]) -> tuple[Array, Array]:
 
 
 def _leave_by_own_margin(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) -> Array:
-    """Return the direction in which the stuck contact c breaks away, if its own event function fell
-    to 0; otherwise `chosen`. The value of this event function is only a rounding error, so the
-    choice must not depend on it.
+    """Return the direction in which stuck contact c breaks away if its own event function fell to
+    0, else `chosen`. The value of this event function is only a rounding error and is not used.
     """
     stuck = before.mode[c] == STUCK
     return jnp.where(
@@ -441,13 +434,12 @@ def _leave_by_own_margin(before: Snapshot, c: int, event: dict[str, Array], chos
 
 
 def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]) -> Array:
-    """Return whether the velocity of contact c is 0 after the event. A contact without normal force
-    is not excluded here.
-    """
+    """Return whether the velocity of contact c is 0 after the event."""
     old, least = before.mode[c], velocity_rounding(now, c)
-    # The velocity needs a tolerance for two reasons. If two contacts slide with the same velocity,
-    # the event of one is located at a velocity just below 0. The velocity of a stuck contact, or of
-    # a contact that others hold, has an integration error, so only a jump of the velocity counts.
+    # The velocity needs a tolerance for two reasons. First, if two contacts slide with the same
+    # velocity, the event of one contact is located at a velocity just below 0. Second, the velocity
+    # of a stuck contact, or of a contact that others hold, has an integration error, so only a jump
+    # of this velocity counts.
     still = jnp.abs(now.v_rel[c]) <= 10 * least
     held = (old == STUCK) | _was_held(before, c)
     still = jnp.where(held, jnp.abs(now.v_rel[c] - before.v_rel[c]) <= 1e4 * least, still)
@@ -460,16 +452,14 @@ def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]
 
 
 def _was_held(before: Snapshot, c: int) -> Array:
-    """Return whether contact c, not stuck itself, could not move because others were stuck."""
+    """Return whether contact c was not stuck, but could not move because others were stuck."""
     return jnp.array(False) if (held := before.is_held[c]) is None else held
 
 
 def _write_law_piece(
     before: Snapshot, now: Snapshot, c: int, event: dict[str, Array], new: list[Array]
 ) -> None:
-    """Write to `new` the index of the segment of the law, between two breaks, on which contact c is
-    in its new mode.
-    """
+    """Write to `new` the number of the segment of its law on which contact c is in its new mode."""
     if (piece := now.contact(c).piece) is None:
         return
     old, mode = before.mode[c], new[c]
@@ -480,13 +470,11 @@ def _write_law_piece(
 
 
 def _is_free(now: Snapshot, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
-    """Return whether contact c is free: its normal force is 0, or its law is 0 at all speeds and it
-    is not at a stop.
-    """
+    """Return whether contact c is free: without normal force, or without friction and stop."""
     contact, part = now.contact(c), now.part(c)
     if contact.is_pressed and contact.face is None:
         by_value = _is_off_now(now, c)
-        # After an event of the normal force, its value is a rounding error and is not used.
+        # At an event of the normal force, its value is a rounding error and is not used.
         crossed = jnp.where(event["normal"], old != FREE, old == FREE)
         unknown = (old == STUCK) if part.blocks_backward else jnp.array(False)
         return jnp.where((fired == DEADLINE) | unknown, by_value, crossed)

@@ -1,7 +1,7 @@
 """Forces and accelerations of a machine at one time, for given modes of its contacts.
 
 `Snapshot` contains the equations of motion with friction. `MachineSnapshot` (dynamics.py) supplies
-their input for a `Mechanism`, and `AbstractLinkage` (user_machines.py) for a user's machine.
+their input for a `Mechanism`, and `_LinkageSnapshot` (user_machines.py) for a user's machine.
 """
 
 from functools import cached_property
@@ -23,19 +23,19 @@ class Snapshot:
     contacts.
 
     - `mode`: the mode vector, numbered as in the layout. `q`, `u`: coordinates and their rates.
-    - Of each body: `s`, `v`: position and velocity. `body_rows`: coefficients with which its
+    - Of each body: `s`, `v`: position and velocity. `body_rows`: coefficients with which the
       position depends on the coordinates. `given`: acceleration caused by prescribed motions, or
       None. `load`: sum of all forces except friction [N].
-    - Of each contact: `contact_jacobian`: coefficients with which its motion depends on the
-      coordinates. `v_rel`: relative velocity. `direction`: 1, -1, or 0 if it does not slide.
-      `piece`: segment of its law. `normal`: normal force [N] or None. `scale`: factor on the law.
-      `side`: active line (1 or -1) of a friction that depends on a torque, else None. `elements`:
-      the friction element, with its law at the present temperature.
+    - Of each contact: `contact_jacobian`: coefficients with which the motion depends on the
+      coordinates. `v_rel`: relative velocity. `direction`: 1, -1, or 0 for a contact that does not
+      slide. `piece`: segment of the law. `normal`: normal force [N] or None. `scale`: factor on the
+      law. `side`: active line (1 or -1) of a friction that depends on a torque, else None.
+      `elements`: the friction part, with its law at the present temperature.
     """
 
     # Whether the Jacobian of the contacts depends on the position and may be 0 at some positions.
     levers_vary = False
-    # Whether a run from rest begins with stuck contacts, which a load may release at once.
+    # Whether a run begins with stuck contacts at rest, which a load may release at once.
     begins_stuck = False
 
     mechanism: Any
@@ -82,9 +82,7 @@ class Snapshot:
         return rows
 
     def accelerations_by(self, force: SparseRow) -> SparseRow:
-        """Return the accelerations of the coordinates that the forces `force` along the coordinates
-        cause.
-        """
+        """Return the accelerations of the coordinates caused by `force` along the coordinates."""
         if all(len(row) == 1 for row in self.mass_matrix.values()):
             return {i: f / self.mass_matrix[i][i] for i, f in force.items()}
         return solve_sparse(self.mass_matrix, [force])[0]
@@ -113,9 +111,7 @@ class Snapshot:
         return self.layout.contacts[c]
 
     def gap_piece(self, k: int) -> Array:
-        """Return the segment number of the force law of spring or damper number k; 0 if the law has
-        only one segment.
-        """
+        """Return the present segment of the force law of spring or damper k; 0 if only one."""
         gaps = self.layout.gaps
         return self.mode[self.layout.first_gap + gaps.index(k)] if k in gaps else jnp.asarray(0)
 
@@ -147,8 +143,8 @@ class Snapshot:
         return larger(first, second)
 
     def torque_terms(self, c: int) -> tuple[Array, SparseRow]:
-        """Return the torque that the first body of contact c transmits, as a linear function of the
-        forces of all contacts: its constant part, and a dict from contact to coefficient.
+        """Return the torque that the first body of contact c transmits. It is linear in the forces
+        of all contacts: a constant part, and a dict from contact to coefficient.
         """
         contact = self.contact(c)
         body = contact.flange.body
@@ -166,9 +162,7 @@ class Snapshot:
         return sum(self._torques(c), self.zero)
 
     def transmitted_size(self, c: int) -> Array:
-        """Return the sum of the absolute values of all terms of the transmitted torque [N.m], as a
-        measure for its rounding error.
-        """
+        """Return the sum of the absolute values of all terms of the transmitted torque [N.m]."""
         return sum((jnp.abs(torque) for torque in self._torques(c)), self.zero)
 
     def _torques(self, c: int) -> list[Any]:
@@ -179,9 +173,7 @@ class Snapshot:
         return self.part(c).lines(self.direction[c] * self.v_rel[c], self.piece[c])
 
     def line(self, c: int) -> tuple[Array, Array]:
-        """Return the active line (k, d) of the friction by torque of contact c while it slides: the
-        friction is k*torque + d.
-        """
+        """Return the active line (k, d) of sliding contact c, with the friction k*torque + d."""
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         # For backward motion the first line belongs to the opposite sign of the torque.
         first = m * self.side[c] > 0
@@ -189,22 +181,22 @@ class Snapshot:
 
     def side_margin(self, c: int) -> Array:
         """Return the event function of the active line of contact c [N.m]: the difference of the
-        friction between both lines. It is negative if the wrong line is active.
+        frictions of both lines, negative if the wrong line is active.
         """
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         torque = m * self.transmitted_torque(c)
-        # Two parallel lines do not intersect. The friction changes from one to the other where the
-        # torque changes its sign.
+        # Two parallel lines do not intersect. The friction changes from one line to the other where
+        # the torque changes its sign.
         ahead = jnp.where(k1 == k2, torque - 0.5 * d1, (k1 - k2) * torque + d1 - d2)
         return m * self.side[c] * ahead
 
     def share(self, c: int) -> Array:
-        """Return the capacity of contact c [N]: its holding forces in both directions, added (for a
-        freewheel only the forward one). Redundant contacts share a load in proportion to their
-        capacities.
+        """Return the capacity of contact c [N]: the sum of its holding forces in both directions
+        (for a freewheel only the forward one). Redundant contacts share a load in proportion to
+        their capacities.
         """
         if self.part(c).depends_on_torque:
-            # The load here excludes the friction of the other contacts, which is not known yet.
+            # This load excludes the friction of the other contacts, which is not known yet.
             body = self.contact(c).flange.body
             assert body is not None
             return self._greater_line(c, 1, self.load[body]) + self._greater_line(
@@ -215,9 +207,7 @@ class Snapshot:
         return self.f0_max(c, 1) + self.f0_max(c, -1)
 
     def shares(self, group: tuple[int, ...]) -> list[Array]:
-        """Return the capacities of a group of contacts, relative to the largest one. Each is at
-        least 1e-4.
-        """
+        """Return the capacities of a group of contacts relative to the largest, at least 1e-4."""
         sizes = [self.share(c) for c in group]
         most = -least(-jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
         return [larger(size / most, 1e-4) for size in sizes]
@@ -231,7 +221,7 @@ class Snapshot:
 
     def given_acceleration(self, c: int) -> Any:
         """Return the part of the relative acceleration of contact c that prescribed motions cause;
-        None if they do not move this contact.
+        None if prescribed motions do not move this contact.
         """
         terms = [
             scale(sign, self.given[body])
@@ -241,9 +231,7 @@ class Snapshot:
         return sum(terms[1:], terms[0]) if terms else None
 
     def relative_acceleration(self, c: int, a: SparseRow) -> Array:
-        """Return the relative acceleration of contact c for accelerations `a` of the
-        coordinates.
-        """
+        """Return the relative acceleration of contact c for coordinate accelerations `a`."""
         along, drift = dot(self.contact_jacobian[c], a), self.given_acceleration(c)
         along = self.zero if along is None else along
         return along if drift is None else along + drift
@@ -264,39 +252,38 @@ class Snapshot:
         return rows
 
     def turning_at(self, u: list[Array]) -> Any:
-        """Return the part of each contact's acceleration that the change of the Jacobian causes at
-        the rates `u`; 0 for a constant Jacobian.
-        """
+        """Return dJ/dt u: the contact accelerations due to a varying Jacobian J; 0 if constant."""
         return [self.zero] * len(self.contact_jacobian)
 
     def has_lever(self, c: int) -> Array:
         """Return whether contact c has a lever: a force at the contact accelerates the contact.
 
-        It does not have a lever if its two bodies always move together, or at a dead centre.
+        A contact does not have a lever if its two bodies always move together, or at a dead centre.
         """
-        # smallest lever^2/mass that counts; real values are far larger
+        # smallest lever^2/mass that counts as a lever; real values are far larger
         least = jnp.finfo(self.t.dtype).tiny ** 0.5
         return self.delassus[c].get(c, self.zero) > least
 
     @cached_property
     def is_held(self) -> list[Any]:
-        """For each contact, whether it is not stuck itself but cannot move, because other contacts
-        are stuck; None if this is never possible.
+        """For each contact, whether it is not stuck but cannot move, because other contacts are
+        stuck; None for a contact that other contacts can never hold.
         """
-        # `held` is a limit for the ratio of two accelerations by a unit force: with the stuck
-        # contacts held, and without. Below this limit the stuck contacts hold the contact. The
-        # ratio of other contacts exceeds the ratio of the smallest mass to the sum of all masses.
+        # `held` is a limit for the ratio of two accelerations by a unit force: the acceleration
+        # with the stuck contacts held, divided by the acceleration without. If the ratio is below
+        # this limit, the stuck contacts hold the contact. If the stuck contacts do not hold it, the
+        # ratio exceeds the smallest mass divided by the sum of all masses.
         held = 1e-11
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
-            # A given motion can move a contact even if other contacts are stuck.
+            # A prescribed motion can move a contact even if other contacts are stuck.
             is_moved = any(self.given_acceleration(c) is not None for c in group)
             if is_moved or not self.contact(group[0]).redundant:
                 continue
             rows = {c: dict(self.delassus[c]) for c in group}
             own = {c: rows[c][c] for c in group}
-            # Eliminate the stuck contacts by Gaussian elimination. If they hold the motion of
-            # another contact, the pivot of that contact becomes 0.
+            # Eliminate the stuck contacts by Gaussian elimination. If stuck contacts hold the
+            # motion of another contact, the pivot of that contact becomes 0.
             for p in group:
                 is_pivot = (self.mode[p] == STUCK) & (rows[p][p] > held * own[p])
                 pivot = jnp.where(is_pivot, rows[p][p], 1.0)
@@ -322,9 +309,9 @@ class Snapshot:
 
         A contact whose flag in `which` is True gets the force that causes its relative acceleration
         in `aims`. Any other contact, and a contact without a lever, gets its force in `others`. For
-        a contact in `lines`, the factor in `lines` times a torque is added. This torque depends on
-        the forces of all contacts. Contacts that hold the same motion share the load in proportion
-        to their capacities.
+        a contact in `lines`, the factor in `lines` times its torque is added, and this torque
+        depends on the forces of all contacts. Contacts that hold the same motion share the load in
+        proportion to their capacities.
         """
         lines = lines or {}
         if not self.contact(group[0]).alone:
@@ -344,9 +331,9 @@ class Snapshot:
         }
         if not self.contact(group[0]).redundant:
             return list(solve_sparse(rows, [right])[0].values())
-        # Several solutions exist. Take the one with the smallest sum of force^2/share over the
-        # holding contacts. This solution is W G z with W = diag(share) and the Delassus matrix G of
-        # these contacts. A part of z that a singular G does not determine adds 0 to G z.
+        # Several solutions exist. The one with the smallest sum of force^2/share over the holding
+        # contacts is W G z, with W = diag(share) and the Delassus matrix G of these contacts. If G
+        # is singular, the undetermined part of z does not change G z.
         weighed = dict(zip(group, self.shares(group), strict=True))
         held = dict(zip(group, which, strict=True))
         slanted = {}
@@ -361,8 +348,8 @@ class Snapshot:
 
     @cached_property
     def friction(self) -> list[Array]:
-        """Friction force [N] of each contact, positive if it opposes forward motion. For a stuck
-        contact it is the holding force.
+        """Friction [N] of each contact, positive if it opposes forward motion. The friction of a
+        stuck contact is the holding force.
         """
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
@@ -384,9 +371,7 @@ class Snapshot:
         return found
 
     def held_force(self, c: int) -> Array:
-        """Return the holding force of contact c [N], for the case that it is stuck. For an `alone`
-        contact this does not evaluate the sliding friction.
-        """
+        """Return the holding force of contact c [N] if the contact is stuck."""
         if not self.contact(c).alone:
             return self.friction[c]
         (i,), drift = self.contact_jacobian[c], self.given_acceleration(c)
@@ -395,9 +380,7 @@ class Snapshot:
 
     @cached_property
     def coordinate_acceleration(self) -> list[Array]:
-        """The acceleration of each coordinate. If an `alone` contact holds a coordinate, its value
-        is set exactly, without rounding.
-        """
+        """The coordinate accelerations, without rounding where an `alone` contact holds."""
         total: SparseRow = dict(enumerate(self.coordinate_force))
         for row, f in zip(self.contact_jacobian, self.friction, strict=True):
             for i, x in row.items():

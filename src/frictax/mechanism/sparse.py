@@ -1,7 +1,7 @@
 """Sparse rows and small systems of linear equations, written out entry by entry.
 
-The equations of a machine have few unknowns and many entries that are always 0. Only the other
-entries are computed, and XLA can optimise each of them.
+The equations of a machine have few unknowns and many entries that are always 0. Only entries that
+can differ from 0 are computed, and XLA can optimise each of them.
 """
 
 from typing import Any
@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-# This type is a row of a matrix, or a vector, as a map from index to entry. Entries that are always
-# 0 are left out.
+# A row of a matrix, or a vector, as a map from index to entry, without entries that are always 0.
 SparseRow = dict[int, Any]
 
 
@@ -19,8 +18,8 @@ def solve_sparse(matrix: dict[int, SparseRow], right: list[SparseRow]) -> list[S
     """Solve matrix x = b for each b in `right` by Gaussian elimination without pivoting.
 
     Entries that are always 0 are skipped, so the cost for a chain of bodies is proportional to its
-    length. A symmetric positive definite matrix does not need pivoting. This also holds if some of
-    its rows are replaced by rows of the unit matrix.
+    length. A symmetric positive definite matrix does not need pivoting, even if rows of the unit
+    matrix replace some of its rows.
     """
     rows = {i: dict(row) for i, row in matrix.items()}
     sides = [dict(side) for side in right]
@@ -52,7 +51,7 @@ def add_scaled(a: SparseRow, b: SparseRow, factor: Any = 1.0) -> SparseRow:
     for i, x in b.items():
         scaled = x if _is_number(factor, 1.0) else factor if _is_number(x, 1.0) else factor * x
         total[i] = total[i] + scaled if i in total else scaled
-        if _is_number(total[i], 0.0):  # The terms of two flanges of one body cancel.
+        if _is_number(total[i], 0.0):  # The terms of two flanges of one body may cancel.
             del total[i]
     return total
 
@@ -83,15 +82,15 @@ def solve_in_span(
     """
     matrix = {c: {d: p for d in rows if (p := dot(rows[c], span[d])) is not None} for c in rows}
     # A small term on the diagonal makes the matrix regular, and iterative refinement removes the
-    # error of this term. Derivatives do not pass through the regular matrix, because the derivative
-    # of a nearly singular elimination is inaccurate. They pass through the residual, whose
-    # derivative is exact.
+    # error of this term. The derivative of a nearly singular elimination is inaccurate. Therefore
+    # the regular matrix is a constant, and derivatives come from the residual only, where they are
+    # exact.
     slack = jnp.finfo(zero.dtype).eps ** 0.75
     regular = {
         c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}
         for c, row in matrix.items()
     }
-    # The residual is computed from x. Computed from z, its terms may be 1e4 times as large.
+    # The residual is computed from x, because terms computed from z may be 1e4 times as large.
     x = dict.fromkeys(rows, zero)
     for _ in range(3):
         remains = {c: right[c] - sum(g * x[d] for d, g in rows[c].items()) for c in rows}

@@ -1,7 +1,7 @@
-"""Contacts at rest: which of them stay stuck, which begin to slide, and in which direction.
+"""Choice between sticking and sliding, with its direction, for contacts at rest.
 
-`modes_at_rest` solves this problem for known force limits. `modes_by_torque` solves it if the
-limits of some contacts depend on a torque, which depends on the forces of all contacts.
+`modes_at_rest` is for known force limits. `modes_by_torque` is for contacts whose limits depend on
+a torque, and thus on the forces of all contacts.
 """
 
 from typing import Any, NamedTuple
@@ -15,25 +15,22 @@ from frictax.parameters import Integer
 
 
 class _Tolerances(NamedTuple):
-    """Tolerances as functions of the machine precision eps. The comments give values for 64-bit
-    numbers.
+    """Tolerances as functions of the rounding unit eps, with values for 64-bit numbers in comments.
 
-    `modes_at_rest` applies them after scaling each contact such that G_ii = 1.
+    `modes_at_rest` applies the tolerances after scaling each contact such that G_ii = 1.
     """
 
-    # A pivot below eps**0.7 = 1e-11 counts as 0. Other pivots exceed the ratio of the smallest mass
-    # to the sum of all masses.
+    # A pivot below eps**0.7 = 1e-11 counts as 0. A pivot that is not 0 exceeds the ratio of the
+    # smallest mass to the sum of all masses.
     rank: Any
     # eps**0.75 = 2e-12 of each pivot is added to the pivots of redundant contacts in
     # `modes_by_torque`, so that the matrix is regular.
     regularization: Any
-    # The acceleration of a redundant contact counts as 0 below eps**0.57 = 1e-9 of the terms in its
-    # sum.
+    # An acceleration of a redundant contact counts as 0 below eps**0.57 = 1e-9 of its terms.
     consistent: Any
-    # An acceleration in the wrong direction is accepted (`ok`) below eps**0.5 = 1.5e-8 of the terms
-    # in its sum.
+    # An acceleration in the wrong direction is accepted below eps**0.5 = 1.5e-8 of its terms.
     motion: Any
-    # Every limit is raised by up to 2**16 eps = 1.5e-11 of the largest acceleration.
+    # Every force limit is raised by up to 2**16 eps = 1.5e-11 of the largest acceleration.
     zero: Any
     # Rounding error of a sum: 512 eps = 1e-13 of the largest acceleration or force.
     rounding: Any
@@ -44,10 +41,10 @@ class _Tolerances(NamedTuple):
         return cls(eps**0.7, eps**0.75, eps**0.57, eps**0.5, 2**16 * eps, 512 * eps)
 
 
-AT_LIMIT = 0.57  # exponent of eps; a force that exceeds a limit by a fraction below 1e-9 is held
+AT_LIMIT = 0.57  # exponent of eps; a contact holds a force up to a fraction of 1e-9 above its limit
 # Largest number of linear systems solved per contact. The rule of least index changes the first
-# wrong mode. In theory it may need 3**k systems for k contacts. In tests it needed at most 7 k (36
-# kinds of random problems, 20000 of each kind, k = 4 to 12).
+# wrong mode. In theory the rule may need 3**k systems for k contacts. In tests the rule needed at
+# most 7 k (36 kinds of random problems, 20000 of each kind, k = 4 to 12).
 _MOST_SOLUTIONS = 64
 
 PerContact = Float[Array, " k"]
@@ -61,9 +58,9 @@ class ContactModes(eqx.Module):
     - `ok`: whether the modes are consistent with forces and accelerations.
     - `looks`: how many times the equations of the stuck contacts were solved.
     - `rounds`: 1 plus how many times limits were lowered because contacts had broken away; at most
-      k + 1. Only `modes_at_rest` sets it.
-    - `lines`: the active line (0 or 1) of each friction by torque. For a stuck contact it is the
-      line on which it would break away. Only `modes_by_torque` sets it.
+      k + 1; set by `modes_at_rest` only.
+    - `lines`: the active line (0 or 1) of each friction by torque. For a stuck contact, it is the
+      line on which the contact would break away. Set by `modes_by_torque` only.
     """
 
     modes: Int[Array, " k"]
@@ -81,7 +78,7 @@ def modes_at_rest(
     share: PerContact,
     in_rest: Bool[Array, " k"],
 ) -> ContactModes:
-    """Choose the modes of k contacts at rest so that forces and accelerations fit each other.
+    """Choose the modes of k contacts at rest that are consistent with forces and accelerations.
 
     The forces f and the relative accelerations a_rel = b - G f satisfy for each contact at rest
 
@@ -90,16 +87,15 @@ def modes_at_rest(
         backward:  a_rel <= 0  and  f = -slide[0]
 
     At first every limit is `hold`. f is the minimum of f'G f/2 - b'f within the limits. A contact
-    whose force is at a limit has broken away, and both of its limits are lowered to `slide`. This
-    is repeated until no limit changes, at most k + 1 times. If hold = slide and G is regular, the
-    solution is unique. If hold > slide, several solutions may exist. This function finds the
-    solution in which all contacts that can break away together do so.
+    whose force is at a limit has broken away, and both of its limits are lowered to `slide`. The
+    minimum is computed again until no limit changes, at most k + 1 times. If hold = slide and G is
+    regular, the solution is unique. If hold > slide, several solutions may exist. This function
+    finds the solution in which all contacts that can break away together do so.
 
     **Redundant contacts.** If G is singular, several contacts can hold the same motion. Among the
-    forces that hold the motion, those with the least sum of f**2/share are chosen. For example, two
-    brakes on one mass carry the load in proportion to `share`. If a contact is at its limit while
-    other contacts hold its motion, it has a_rel = 0. It counts as sliding, because its force is at
-    the limit.
+    forces that hold the motion, those with the least sum of f**2/share are chosen: two brakes on
+    one mass carry the load in proportion to `share`. A contact at its limit whose motion is held by
+    other contacts counts as sliding, although its a_rel is 0.
 
     **Arguments:** (units for translation; for rotation read N.m, rad/s2 and 1/(kg.m2))
 
@@ -111,25 +107,24 @@ def modes_at_rest(
       >= 0; inf at a stop or freewheel. For a contact that has already broken away, give `slide`.
     - `slide`: the force [N] of sliding friction at rest (backward, forward), 0 <= slide <= hold.
     - `share`: capacity [N] of each contact, > 0 and finite. Redundant contacts share a load in
-      proportion to it.
-    - `in_rest`: which contacts are at rest. The other contacts have no force here and the mode 0.
+      proportion to `share`.
+    - `in_rest`: which contacts are at rest. The other contacts get no force and the mode 0.
 
     **Returns:** `ContactModes`, whole numbers without derivative. The limits are raised by up to
     1e-9 of `hold` and 1.5e-11 of the force of the largest |b|. Therefore a contact exactly at its
-    limit holds, until its breakaway event is located. `ok` is False if no modes are consistent, or
-    if a number is not finite. No modes are consistent if infinite limits would have to stop a
-    prescribed motion. `ok` accepts acceleration errors of 1.5e-8 of |b| + |G| |f|. These values are
-    for 64-bit numbers.
+    limit holds until its breakaway event is located. `ok` is False if a number is not finite, or if
+    no modes are consistent, for example because infinite limits block a prescribed motion. `ok`
+    accepts acceleration errors of 1.5e-8 of |b| + |G| |f|. These values are for 64-bit numbers.
 
     **Method:** principal pivoting by least index. The mode of a contact is wrong if it contradicts
     the force that would hold the contact. The first contact with a wrong mode changes from stuck to
-    sliding or back. The iteration ends, which is shown by induction over k. The last contact
-    changes only when the modes of all contacts before it are right. Its acceleration is then a
-    strictly decreasing function of its force, so it changes at most twice.
+    sliding or back. Induction over k shows that the iteration ends. The last contact changes only
+    when the modes of all contacts before it are right. The acceleration of the last contact is then
+    a strictly decreasing function of its force, so its mode changes at most twice.
 
     A term e/share on the diagonal, in the limit e -> 0+, makes G positive definite. The limit is
-    taken algebraically. The basis of the equations of the stuck contacts comes from elimination
-    with the largest pivot first. The redundant contacts have their own, well-posed equations.
+    taken algebraically. Elimination with the largest pivot first finds the basis of the equations
+    of the stuck contacts. The redundant contacts have their own, well-posed equations.
 
     **Source:** the problem: M. Otter, H. Elmqvist, S. E. Mattsson, Hybrid Modeling in Modelica
     based on the Synchronous Data Flow Principle, CACSD 1999. The rule of least index: K. G. Murty,
@@ -148,7 +143,7 @@ def modes_at_rest(
     """
     G, b, hold, slide, share = jax.lax.stop_gradient((G, b, hold, slide, share))
     # Scale force and acceleration so that G_ii = 1, or G_ii = 0 for a contact on which no force
-    # acts. The scaled force is force*unit, and the scaled acceleration is acceleration/unit.
+    # acts. Scaled: force*unit and acceleration/unit.
     among = in_rest[:, None] & in_rest
     root = jnp.sqrt(jnp.where(in_rest, jnp.diagonal(G), 0.0))
     unit = jnp.where(root > 0, root, 1.0)
@@ -158,7 +153,7 @@ def modes_at_rest(
     zero = _Tolerances.for_numbers(G).zero
     raised = _raise_of_limits(most, zero * jnp.max(jnp.abs(b)))
     most, least = most + raised, least + raised
-    # A force of this size exceeds every limit. It marks a motion that no contact can stop.
+    # A force of the size `beyond` exceeds every limit and marks a motion that no contact can stop.
     beyond = 1e10 * (jnp.max(jnp.abs(b)) + jnp.max(jnp.where(jnp.isfinite(most), most, 0.0)))
 
     def look(state) -> Any:
@@ -166,8 +161,8 @@ def modes_at_rest(
         sliding = modes != 0
         limit = jnp.where(modes > 0, limits[1], limits[0])
         wish = _holding_forces(G, b, weight, modes, jnp.where(sliding, modes * limit, 0.0), beyond)
-        # A sliding contact gets a slightly lower limit. Otherwise rounding could make it alternate
-        # between stuck and sliding.
+        # A sliding contact gets a slightly lower limit. Otherwise rounding may make the contact
+        # alternate between stuck and sliding.
         lower = limits - jnp.where(sliding, 1e-3 * raised, 0.0)
         side = jnp.where(wish > lower[1], 1, jnp.where(wish < -lower[0], -1, 0))
         wrong = side != modes
@@ -194,9 +189,9 @@ def modes_at_rest(
 
 
 def _raise_of_limits(most: Array, zero: Array) -> Array:
-    """Return the amounts (2, k) by which the limits `most` (2, k) are raised. `zero`: a small force
-    that every contact holds. Each contact has another factor, so that no two limits are reached at
-    the same time.
+    """Return by which amounts (2, k) the limits `most` (2, k) are raised. `zero`: a small force
+    that every contact holds. Different factors prevent that two limits are reached at the same
+    time.
     """
     k, eps = most.shape[1], jnp.finfo(most.dtype).eps
     finite = jnp.where(jnp.isfinite(most), most, 0.0)
@@ -214,8 +209,8 @@ def _fits(G: Array, b: Array, force: Array, modes: Array) -> Array:
 def _holding_forces(
     G: Array, b: Array, weight: Array, modes: Array, at_limit: Array, beyond: Array
 ) -> Array:
-    """Return for each contact the force that would hold it stuck while the other contacts keep
-    their modes. For a stuck contact this is its force.
+    """Return for each contact the force that holds it stuck in the given modes of the other
+    contacts: for a stuck contact its actual force.
 
     `at_limit`: forces of the sliding contacts, 0 for other contacts. The forces of redundant
     contacts have the least sum of weight*f**2. For a prescribed motion, which no force can stop,
@@ -238,8 +233,8 @@ def _holding_forces(
     push = jnp.where(redundant & prescribed, a_rel, 0.0)
     largest = jnp.max(jnp.abs(push))
     push = push / jnp.where(largest > 0, largest, 1.0) * beyond * jnp.max(weight)
-    # Each redundant stuck contact takes a part of the force from the contacts of the basis. This
-    # part minimises the weighted sum of squared forces.
+    # Each redundant stuck contact takes a share of the force from the contacts of the basis. The
+    # shares minimise the weighted sum of squared forces.
     squares = mix.T @ (weight[:, None] * mix) + jnp.diag(weight)
     table, extra = eliminate(
         jnp.column_stack([squares, mix.T @ (weight * alone) + push]), stuck & ~basis, 0.0
@@ -255,9 +250,9 @@ def _holding_forces(
 
 def eliminate(table: Array, among: Array, least: Any) -> tuple[Array, Array]:
     """Eliminate the rows `among` of `table` by Gauss-Jordan, with the largest diagonal element
-    first. Stop when no pivot is larger than `least`. Return the table and which rows were pivots.
+    first, until no pivot is larger than `least`. Return the table and which rows were pivots.
 
-    LAPACK is not used, because it needs the import of scipy and a long compilation.
+    LAPACK is not used, because LAPACK needs the import of scipy and a long compilation.
     """
     rows = jnp.arange(table.shape[0])
 
@@ -277,10 +272,10 @@ class Lines(eqx.Module):
     """Friction that depends on a torque tau = at + by f, where f are the forces of all contacts.
 
     For forward motion, friction is the greater of the two values slope*tau + offset. For backward
-    motion it is the lesser of the two values slope*tau - offset.
+    motion, friction is the lesser of the two values slope*tau - offset.
 
-    - `is_by_torque`: which of the k contacts have such a friction. The other fields are used only
-      for these contacts.
+    - `is_by_torque`: which of the k contacts have a friction that depends on a torque. Only these
+      contacts use the other fields.
     - `at` (k,) [N.m], `by` (k x k) [1]: coefficients of the torque at each contact.
     - `slope` [1], `offset` [N.m] (2 x k): coefficients of the two lines. The first row is for power
       flow from a to b.
@@ -305,17 +300,16 @@ def modes_by_torque(
     friction: Lines,
     redundant: bool,
 ) -> ContactModes:
-    """Solve the problem of `modes_at_rest` if some contacts have a friction that depends on a
-    torque.
+    """Solve the problem of `modes_at_rest` for contacts with friction that depends on a torque.
 
-    **Arguments:** those of `modes_at_rest`, but `b` contains no contact force at all, and `motion`
-    replaces `in_rest`. `motion`: which contacts are at rest, and the modes and forces of the other
-    contacts. The forces are used only for contacts without friction by torque. `redundant`: whether
-    G may be singular.
+    **Arguments:** those of `modes_at_rest`, but `b` does not contain any contact force, and
+    `motion` replaces `in_rest`. `motion`: which contacts are at rest, and the modes and forces of
+    the other contacts. The forces are used only for contacts without friction by torque.
+    `redundant`: whether G may be singular.
 
     **Method:** the rule of least index, as in `modes_at_rest`. The friction of a sliding contact
-    with friction by torque is on one of two lines. If the other line is greater, the contact
-    changes to that line.
+    with friction by torque is on one of two lines. If the value of the other line is greater, the
+    contact changes to the other line.
     """
     G, b, hold, slide, share, motion, lines = jax.lax.stop_gradient(
         (G, b, hold, slide, share, motion, friction)
@@ -340,8 +334,8 @@ def modes_by_torque(
         row = jnp.eye(k) - jnp.where(by_torque, slope, 0.0)[:, None] * lines.by
         right = jnp.where(by_torque, slope * lines.at + modes * offset, at_limit)
         matrix, right = jnp.where(stuck[:, None], G, row), jnp.where(stuck, b, right)
-        # The forces of the stuck contacts are share*(G z). A part of z that a singular G does not
-        # determine adds 0 to G z.
+        # The forces of the stuck contacts are share*(G z). If G is singular, the undetermined part
+        # of z does not change G z.
         elastic = jnp.where(stuck, G, 0.0)
         spread = jnp.eye(k)
         if redundant:
@@ -385,7 +379,7 @@ def modes_by_torque(
             turns = jnp.where(still, modes * (borne - f) < -little, turns)
         wished = jnp.where(in_rest, jnp.where(modes == 0, away, jnp.where(turns, 0, modes)), modes)
         # The friction by torque is the greater of two linear functions. For a stuck contact, choose
-        # the one that counts in the direction in which it would break away.
+        # the function for the direction in which the contact would break away.
         towards = jnp.where(wished == 0, jnp.where(f >= 0, 1, -1), wished)
         values = towards * along + lines.offset
         size = jnp.max(jnp.abs(lines.slope), axis=0) * (
@@ -395,8 +389,8 @@ def modes_by_torque(
         kept = jnp.where(line == 0, values[0] - values[1], values[1] - values[0]) >= -tie
         better = jnp.where(lines.is_by_torque & ~kept, 1 - line, line)
         wrong = (wished != modes) | ((better != line) & (modes != 0))
-        # The rule of least index may cycle. After 8 solutions per contact, each search for a wrong
-        # mode therefore starts at a different contact.
+        # The rule of least index may cycle here. Therefore, after 8 solutions per contact, each
+        # search for a wrong mode starts at a different contact.
         order = (jnp.arange(k) - jnp.where(looks < 8 * k, 0, looks)) % k
         first = jnp.argmin(jnp.where(wrong, order, k))
         fit = ~jnp.any(wrong)

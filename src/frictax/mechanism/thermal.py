@@ -8,15 +8,15 @@ from frictax.parameters import AtLeast, CheckedModule, Positive, Scalar, paramet
 class HeatCapacitor(CheckedModule):
     """A thermal node of uniform temperature T, heated by friction elements and dampers.
 
-    C*dT/dt = sum of the loss powers and of the conducted heat flows. If a friction element heats
-    the node and its law depends on temperature, the law uses T. The energy lost at a stop does not
+    C*dT/dt = sum of the loss powers and of the conducted heat flows. A law that depends on
+    temperature uses T if its friction element heats the node. The energy lost at a stop does not
     heat any node.
 
     **Arguments:** `sources`: name, or several names, of the friction elements and dampers that heat
     the node; `C` > 0: heat capacity [J/K]; `T` > 0: temperature at the start [K].
 
-    **Raises:** `ValueError` for a value outside its domain. A `Mechanism` raises it for a source
-    that is not a friction element or damper, or that also heats another node.
+    **Raises:** `ValueError` for a value outside its domain. A `Mechanism` raises `ValueError` for a
+    source that is not a friction element or damper, or that also heats another node.
 
     **Source:** Modelica Standard Library 4.1.0, Thermal.HeatTransfer, where each element has a heat
     port.
@@ -46,8 +46,8 @@ class ThermalConductor(CheckedModule):
     **Arguments:** `a`, `b`: names of two `HeatCapacitor`; without `b`, heat flows to surroundings
     of the temperature `T_ambient` > 0 [K]; `G` >= 0: thermal conductance [W/K].
 
-    **Raises:** `ValueError` for a value outside its domain. A `Mechanism` raises it if `a` or `b`
-    is not a `HeatCapacitor`.
+    **Raises:** `ValueError` for a value outside its domain. A `Mechanism` raises `ValueError` if
+    `a` or `b` is not a `HeatCapacitor`.
 
     **Source:** Modelica Standard Library 4.1.0, Thermal.HeatTransfer.
 

@@ -42,7 +42,7 @@ class AbstractOwnMotion(AbstractHybridSystem):
 
     def others(self, t: Number, y: State, args: PyTree) -> Float[Array, " k"]:
         """Return the rates of the further states (k,), such as the integral of a controller's
-        error. They follow positions and velocities in `y`. By default there are none.
+        error. The further states follow positions and velocities in `y`. By default k = 0.
         """
         return jnp.zeros(0)
 
@@ -56,10 +56,9 @@ class AbstractAxis(AbstractOwnMotion):
 
         inertia(t, y, args) * dv/dt = load(t, y, args) - friction
 
-    The state is y = (position, velocity, further states). `others` gives the rates of the further
-    states. The first entry of the mode vector is -1 (backward), 0 (stuck) or 1 (forward). If
-    `pressing` is used, its sign is the next entry. If the law has corners, the number of its
-    segment is the last entry.
+    The state is y = (position, velocity, further states). The first entry of the mode vector is -1
+    (backward), 0 (stuck) or 1 (forward). If the class defines `pressing`, the sign of `pressing` is
+    the next entry. If the law has corners, the number of the law's segment is the last entry.
 
     **To be written:** a field `friction`, a `SupportFriction` (the name of its body is not used);
     the methods `inertia`, `load` and `states`; `pressing` and `others` if needed. A fit also needs
@@ -107,7 +106,7 @@ class AbstractAxis(AbstractOwnMotion):
     @abc.abstractmethod
     def load(self, t: Number, y: State, args: PyTree) -> Number:
         """Return the sum of all forces [N] or torques [N.m] except friction, such as gravity,
-        springs, a motor and a controller. It must be smooth in t and y.
+        springs, a motor and a controller. The sum must be smooth in t and y.
         """
 
     @abc.abstractmethod
@@ -118,7 +117,7 @@ class AbstractAxis(AbstractOwnMotion):
 
     def pressing(self, t: Number, y: State, args: PyTree) -> ScalarLike:
         """Return a force or torque whose absolute value adds to the friction, like the load of a
-        gear; 0 by default. It must be smooth and may have either sign.
+        gear; 0 by default. The value must be smooth and may have either sign.
         """
         return 0.0
 
@@ -135,8 +134,8 @@ class AbstractAxis(AbstractOwnMotion):
         return y, mode_vector(mode)
 
     def friction_force(self, t: Number, y: State, mode: Modes, args: PyTree) -> Number:
-        """Return the friction force [N or N.m], positive if it opposes forward motion. For a stuck
-        axis it is the holding force, which equals the load.
+        """Return the friction force [N or N.m], positive if it opposes forward motion. The friction
+        force of a stuck axis is the holding force, which equals the load.
         """
         m = mode[0]
         sliding = law_value(
@@ -156,9 +155,9 @@ class AbstractAxis(AbstractOwnMotion):
         )
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
-        # A rounding error is added to each event function, so that none is 0 at the start of a new
-        # mode. For a velocity it is at most 1e-9, because 32-bit numbers have an `eps` of 6e-5,
-        # which is not a small velocity.
+        # A rounding error is added to each event function, so that every event function is positive
+        # when a mode begins. For a velocity, the addition is at most 1e-9, because `eps` is 6e-5
+        # for 32-bit numbers, which is not a small velocity.
         m, eps, inf = mode[0], 500 * jnp.finfo(y.dtype).eps, jnp.full_like(y[1], jnp.inf)
         forward, backward = self._reserves(t, y, mode, args)
         slack = self._slack(t, y, mode, args)
@@ -182,15 +181,14 @@ class AbstractAxis(AbstractOwnMotion):
         old, new, arrived = mode[0], list(mode), y
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))
-        # `own`: whether the event function that fell was computed with the right sign of
-        # `pressing`.
+        # `own`: whether the event function that fell to 0 used the right sign of `pressing`.
         own = jnp.array(True)
         if self._is_pressed:
             own = self._pressed_friction(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
             new[1] = jnp.where((fired == 2) | ~own, -mode[1], mode[1])
         forward, backward = self._reserves(t, y, mode_vector(new), args)
-        # A stuck axis breaks away when one of its event functions falls, at the located time.
-        # Without this event only a switch of a drive can release the axis.
+        # A stuck axis breaks away at the located time at which one of its event functions falls to
+        # 0. At other times only a switch of a drive can release the axis.
         located = (old == STUCK) & own
         slack = jnp.where(old == STUCK, 1e-9 * (jnp.abs(forward) + jnp.abs(backward)), 0.0)
         forward = (forward < -slack) | (located & (fired == 0))
@@ -203,8 +201,8 @@ class AbstractAxis(AbstractOwnMotion):
             step = jnp.where(fired == faster, 1, jnp.where(fired == faster + 1, -1, 0))
             first = piece_at(self.friction, new[0], 0.0)
             new[-1] = jnp.where(new[0] == old, mode[-1] + step, first)
-        # If a load releases the axis right at the start, its velocity is restored. Thus the
-        # velocity keeps its derivative with respect to the start velocity.
+        # If a load releases the axis at the start of a run, the velocity is restored, with its
+        # derivative with respect to the start velocity.
         leaves = (old == STUCK) & (new[0] != STUCK)
         y = y.at[1].set(jnp.where(leaves, arrived[1], y[1]))
         return y, mode_vector(new), jnp.zeros((), jnp.int32)
@@ -224,8 +222,8 @@ class AbstractAxis(AbstractOwnMotion):
         return type(self).pressing is not AbstractAxis.pressing
 
     def _pressed_friction(self, t: Array, y: Array, mode: Array, args: PyTree) -> Any:
-        """Return the friction added by `pressing`: sign times value, which is smooth and equals the
-        absolute value until `pressing` changes its sign.
+        """Return the friction added by `pressing`: its value times its sign in the mode vector. The
+        product is smooth, and equals the absolute value until `pressing` changes its sign.
         """
         return mode[1] * self.pressing(t, y, args) if self._is_pressed else 0.0
 
@@ -234,9 +232,7 @@ class AbstractAxis(AbstractOwnMotion):
         return jnp.where(mode[0] == STUCK, 0.0, net) / self.inertia(t, y, args)
 
     def _reserves(self, t: Array, y: Array, mode: Array, args: PyTree) -> tuple[Array, Array]:
-        """Return the additional load [N or N.m] that the axis can hold at rest, in the forward and
-        in the backward direction.
-        """
+        """Return the additional load [N, N.m] that a stuck axis can hold, forward and backward."""
         load = self.load(t, y, args)
         added = self.friction.breakaway() * self._pressed_friction(t, y, mode, args)
         forward, backward = self.friction.holds(1, 1.0), self.friction.holds(-1, 1.0)
@@ -259,11 +255,10 @@ class AbstractLinkage(AbstractOwnMotion):
 
     Friction contact c moves with the velocity (J u)[c]. By default J is the unit matrix, and
     contact c is joint c. The contacts are coupled through M: whether one contact holds depends on
-    the forces of the other contacts. The engine solves this problem at every event.
+    the forces of the other contacts. The engine finds consistent modes at every event.
 
-    The state is y = (q, u, further states). `others` gives the rates of the further states. The
-    mode vector contains a `Mode` for each contact, then the segment number of each law that has
-    corners.
+    The state is y = (q, u, further states). The mode vector contains a `Mode` for each contact,
+    then the segment number of each law that has corners.
 
     **To be written:** a field `frictions`, a tuple of `SupportFriction` (the names of their bodies
     are not used); the methods `mass_matrix`, `force` and `states`; `jacobian` if the contacts are
@@ -316,17 +311,14 @@ class AbstractLinkage(AbstractOwnMotion):
 
     @abc.abstractmethod
     def mass_matrix(self, q: Float[Array, " n"]) -> Float[Array, "n n"]:
-        """Return the mass matrix M(q), which must be symmetric and positive definite [kg, kg.m,
-        kg.m2].
-        """
+        """Return the mass matrix M(q), symmetric and positive definite [kg, kg.m, kg.m2]."""
 
     @abc.abstractmethod
     def force(
         self, t: Number, q: Float[Array, " n"], u: Float[Array, " n"], args: PyTree
     ) -> Float[Array, " n"]:
         """Return the sum of all forces [N] or torques [N.m] along each coordinate, except friction.
-        Include motors, gravity, and the velocity terms -C(q, u)u (see `velocity_terms`). The result
-        must be smooth.
+        Include motors, gravity, and -C(q, u)u (see `velocity_terms`). The sum must be smooth.
         """
 
     @abc.abstractmethod
@@ -345,16 +337,14 @@ class AbstractLinkage(AbstractOwnMotion):
         return len(self.states()) // 2
 
     def velocity_terms(self, q: Float[Array, " n"], u: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Return the Coriolis and centrifugal terms C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq. They are
-        computed by differentiating `mass_matrix`.
-        """
+        """Return the Coriolis and centrifugal terms C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq."""
         _, turning = jax.jvp(self.mass_matrix, (q,), (u,))
         return turning @ u - 0.5 * jax.grad(lambda q: u @ self.mass_matrix(q) @ u)(q)
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
         """Return state and mode at the start of a run from the state `y`. A contact with a velocity
-        slides, and any other contact is stuck. If the load of a stuck contact exceeds its breakaway
-        force, it begins to slide at once.
+        slides, and any other contact is stuck. A stuck contact whose load exceeds the breakaway
+        force begins to slide at once.
         """
         y = jnp.asarray(y, dtype=float)
         n = self.degrees_of_freedom
@@ -369,7 +359,7 @@ class AbstractLinkage(AbstractOwnMotion):
 
     def friction_forces(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " k"]:
         """Return the friction force of each contact [N or N.m], positive if it opposes forward
-        motion. For a stuck contact it is the holding force.
+        motion. The friction force of a stuck contact is the holding force.
         """
         return jnp.stack(self._snapshot(t, y, mode, args).friction)
 
@@ -412,8 +402,8 @@ class AbstractLinkage(AbstractOwnMotion):
     def _slide_without_lever(
         still: "AbstractLinkage", t: Array, y: Array, mode: Array, args: PyTree
     ) -> Array:
-        """Return the mode vector in which every stuck contact without a lever slides instead. (No
-        force at such a contact can change its velocity.)
+        """Return the mode vector in which every stuck contact without a lever slides instead. A
+        contact is without a lever if no force at the contact can change its velocity.
         """
         now, new = still._snapshot(t, y, mode, args), list(mode)
         for c, contact in enumerate(now.layout.contacts):
@@ -453,13 +443,13 @@ class AbstractLinkage(AbstractOwnMotion):
 
     @property
     def is_by_joint(self) -> bool:
-        """True if `jacobian` is not overridden, so that contact c moves with coordinate c."""
+        """Whether contact c moves with coordinate c: the class does not define `jacobian`."""
         return type(self).jacobian is AbstractLinkage.jacobian
 
 
 @dataclasses.dataclass(frozen=True)
 class _LinkageSnapshot(Snapshot):
-    """A linkage at one time. It has the attributes of `Snapshot` and the following ones.
+    """A linkage at one time, with the attributes of `Snapshot` and the following ones.
 
     - `mechanism`: the tuple of frictions. `jacobian`: J as a function of q.
     - `dense_mass`: M (n x n) [kg or kg.m2]. `force`: force along each coordinate (n,) [N or N.m].
@@ -529,9 +519,8 @@ class Driven(AbstractHybridSystem):
     """A user's hybrid system with drive signals. The methods of the system receive a dict `args`:
     ``args["motor"]`` is the value of the signal "motor", and ``args["der(motor)"]`` is its rate.
 
-    The engine stops at the switches of the signals by itself. If a switch makes a contact break
-    away, an event function (`guard`) is negative after the switch. The engine then calls `jump` for
-    this event function.
+    The engine stops at the switches of the signals. If a switch makes a contact break away, an
+    event function (`guard`) is negative after the switch, and the engine calls `jump`.
 
     **Arguments:** `system`; then the signals as keyword arguments. A signal may be given as a
     signal, a function of time or a number.

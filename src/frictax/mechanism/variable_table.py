@@ -1,7 +1,7 @@
 """The table of variables: name, meaning and unit of every variable of a part in a result.
 
-The result classes, the tables with units and the units of measured channels are generated from this
-table. This module imports no array package, because `measurements` works without JAX.
+The result classes, the tables with units and the units of measured channels use this table. This
+module does not import an array package, because `measurements` works without JAX.
 """
 
 from typing import NamedTuple

@@ -1,6 +1,4 @@
-"""Result variables of each part, with their Modelica names: their classes, and their values at one
-time.
-"""
+"""Result variables of each part under their Modelica names: classes, and values at one time."""
 
 import dataclasses
 import functools
@@ -33,8 +31,8 @@ from .layout import Layout
 from .thermal import HeatCapacitor, ThermalConductor
 from .variable_table import VARIABLES, rotational_name
 
-# Names of the velocity and acceleration of the sliding faces. The rows are for a sliding part, a
-# turning part, and a gear.
+# Names of the velocity and acceleration of the sliding faces. The three pairs are for a sliding
+# part, a turning part, and a gear.
 _FACES = (("v_relfric", "a_relfric"), ("w_relfric", "a_relfric"), ("w_a", "a_a"))
 
 # A value of one of these types is a scalar at one time, or a row over the times of a run.
@@ -46,8 +44,8 @@ Flags = Bool[Array, "..."]
 class Breakaway:
     """Modelica's two flags of a contact at breakaway, `startForward` and `startBackward`.
 
-    They are true if the contact begins to slide forward or backward at this time. A solver of
-    Modelica keeps the mode stuck and the flag true until the speed is not 0. Here the mode is the
+    A flag is true if the contact begins to slide forward or backward at this time. In Modelica, the
+    mode stays stuck and the flag stays true until the speed is not 0. Here the mode is the
     direction of motion at once, and the flag is true only at the time of the event.
     """
 
@@ -65,15 +63,13 @@ class Breakaway:
         """Return whether the sliding faces are at rest and accelerate in `direction`."""
         has = vars(self)
         v, a = next((has[v], has[a]) for v, a in _FACES if v in has)
-        # Tools for Modelica change the mode when the speed exceeds 1e-10 m/s or rad/s. At breakaway
-        # a rounding error can make an acceleration of 0 as low as -1e-6 m/s2 or rad/s2.
+        # Tools for Modelica change the mode when the speed exceeds 1e-10 m/s or rad/s. Rounding at
+        # breakaway can change an acceleration of 0 to -1e-6 m/s2 or rad/s2.
         return (jnp.abs(v) <= 1e-10) & (direction * a >= -1e-6)
 
 
 class NoBreakaway(Breakaway):
-    """Modelica's two flags of a contact with a bristle. They are never true, because such a contact
-    already moves before it slides.
-    """
+    """The flags of a contact with a bristle: always False, because it moves before it slides."""
 
     def _begins(self, direction: int) -> Flags:
         return jnp.zeros(jnp.shape(self.mode), bool)
@@ -104,9 +100,7 @@ class Flanges:
 
 
 class RotationalFlanges:
-    """The variables `phi_a` and `phi_b`: angles of the two flanges relative to the support [rad].
-    Both equal `phi`.
-    """
+    """The variables `phi_a` and `phi_b`: both flange angles equal `phi` [rad]."""
 
     phi: Values
 
@@ -125,12 +119,13 @@ _TYPES = {"number": Values, "mode": Modes, "flag": Flags}
 def _variable_class(kind: str, description: str, names: str, *bases: type, turns: bool) -> Any:
     """Return a new class with the name `kind` for the variables of a part: a dataclass and pytree.
 
-    Its fields are those of the `bases`, then `names`. Meaning and unit of each field are in the
-    table `VARIABLES`. With `turns`, each name is replaced by its name for a part that turns.
+    The fields of the class are those of the `bases`, then `names`. Meaning and unit of each field
+    are in the table `VARIABLES`. With `turns`, each name is replaced by its name for a part that
+    turns.
     """
     own = [rotational_name(name) if turns else name for name in names.split()]
     types: dict[str, Any] = {name: _TYPES[VARIABLES[name].kind] for name in own}
-    # These two fields may be None: only a brake or a clutch has a normal force, and only a mass
+    # `fn` and `stopped` may be None: only a brake or a clutch has a normal force, and only a mass
     # with stops can be at a stop.
     types |= {name: types[name] | None for name in ("fn", "stopped") if name in types}
     inherited = [name for base in bases for name in getattr(base, "__dataclass_fields__", ())]
@@ -362,7 +357,7 @@ def _friction_at(now: MachineSnapshot, c: int, kind: Any) -> Any:
         return kind(
             phi_a, phi_b, v, a, now.transmitted_torque(c), f, mode, sa, locked, loss(now, c)
         )
-    # If a contact has two laws, use the law of the direction of motion or, at rest, of the
+    # If a contact has two laws, use the law for the direction of motion or, at rest, for the
     # direction of breakaway.
     forward = jnp.where(locked, f >= 0, now.direction[c] >= 0) | part.blocks_backward
     scale = now.scale[c]

@@ -1,6 +1,4 @@
-"""Bookkeeping of a run on samples: times of its steps, log of its events, and writing of array rows
-inside a loop.
-"""
+"""Bookkeeping of a run on samples: step times, event log, and writing of array rows in a loop."""
 
 import functools
 from collections.abc import Callable
@@ -19,19 +17,18 @@ from ..options import OnSamples, room
 
 
 def at_samples(options: OnSamples, samples: int) -> Any:
-    """Return the indices, in the array of all step ends, of those that are samples."""
+    """Return the indices of the samples in the array of all step ends."""
     if options.finer:
         return np.concatenate([[0], np.cumsum(options.steps(samples))])
     return slice(0, (samples - 1) * options.substeps + 1, options.substeps)
 
 
 def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
-    """Return the times at which steps begin and end, and for each step a tolerance of time, its
-    slack [s].
+    """Return the times at which steps begin and end, and for each step its slack [s].
 
-    Two times that differ by less than the slack count as equal. The reason is that the times of a
-    drive may differ from the sampling times by a rounding error. After the last sample there is one
-    more step of zero length, for events at the end.
+    Two times that differ by less than the slack count as equal, because the times of a drive may
+    differ from the sampling times by a rounding error. After the last sample there is one more step
+    of zero length, for events at the end of the run.
     """
     times = jnp.concatenate([jnp.asarray(t0, ts.dtype)[None], jax.lax.stop_gradient(ts)[1:]])
     if options.finer:
@@ -56,14 +53,14 @@ def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
 
 
 class Retrace(eqx.Module):
-    """Data of an event that reverse mode needs in addition to the `Log`. A piece is the time from
-    one event to the next within a step.
+    """Data of an event that reverse mode needs in addition to the `Log`. A "piece" is the part of a
+    step between two successive events.
 
     - `t0`, `y0`: time and state at the start of the piece that the event ended.
-    - `found`: the time of the event before the Newton step. `end`: time at which the piece would
-      have ended without the event.
+    - `found`: the located time of the event, before the Newton step. `end`: the time at which the
+      piece ends if no event ends it earlier.
     - `y1`: the state after the event.
-    - `step`, `u`: the number of the step, and the position at which its part began, see control.py.
+    - `step`: number of the step; `u`: start position of the part of this step, see control.py.
     """
 
     t0: Values
@@ -76,9 +73,7 @@ class Retrace(eqx.Module):
 
 
 class Log(eqx.Module):
-    """The log of the events of a run: time, cause, and modes before and after each event. Reverse
-    mode also needs `retrace`.
-    """
+    """Time and cause of each event, modes before and after; `retrace` is for reverse mode."""
 
     t1: Values
     fired: Int[Array, "..."]
@@ -88,9 +83,7 @@ class Log(eqx.Module):
 
 
 def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
-    """Return an empty log with space for `max_events` events; if `keeps`, also with `Retrace`
-    rows.
-    """
+    """Return an empty log for `max_events` events; if `keeps`, with rows for `Retrace`."""
     size = room(options) + 1
     number, whole = jnp.zeros(size, y.dtype), jnp.zeros(size, jnp.int32)
     states, modes = jnp.zeros((size, *y.shape), y.dtype), jnp.zeros((size, *mode.shape), jnp.int32)
@@ -99,14 +92,14 @@ def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
 
 
 def write_row(rows: Array, j, row: Array) -> Array:
-    """Return `rows` with row j replaced by `row`. Inside a loop this works in place."""
+    """Return `rows` with row j replaced by `row`, inside a loop in place."""
     return write_rows(rows, row[None], (j,))
 
 
 @jax.custom_jvp
 def write_rows(rows: Array, part: Array, starts: tuple[Any, ...]) -> Array:
-    """Return `rows` with a block replaced by `part`. Inside a loop this works in place. `starts`:
-    first index of the block along each of the first axes.
+    """Return `rows` with a block replaced by `part`, inside a loop in place. `starts`: first index
+    of the block along each of the first axes.
     """
     return _row_writer(0)(rows, part, *starts)
 
@@ -122,10 +115,10 @@ def _write_rows_jvp(at, along) -> Any:
 
 @functools.cache
 def _row_writer(ahead: int) -> Callable:
-    """Return a function like `write_rows` that does not index the first `ahead` axes.
+    """Return a function like `write_rows` whose `starts` begin after the first `ahead` axes.
 
-    Under `jax.vmap` it becomes one slice update. JAX's own rule would make a scatter, which XLA
-    computes in a loop.
+    Under `jax.vmap` the function becomes one slice update. (JAX's own rule makes a scatter, which
+    XLA computes in a loop.)
     """
 
     def plain(rows, part, *starts):

@@ -1,8 +1,7 @@
 """Error control of a run on samples: error estimate, acceptance, and division of a step into parts.
 
-A step goes from one sample to the next. If its estimated error is above the tolerance, the step is
-divided into parts. The position and the width of a part are integers: multiples of 1/`PARTS` of the
-step.
+A step goes from one sample to the next. A step whose estimated error is above the tolerance is
+divided into parts. Position and width of a part are whole multiples of 1/`PARTS` of the step.
 """
 
 from typing import Any
@@ -33,7 +32,7 @@ class Control(eqx.Module):
       (Parts of width 1 are always accepted.)
     - `divided`: number of accepted parts in divided steps; `extra`: the same number without the
       first part of each step.
-    - `finest`: the smallest width of an accepted part.
+    - `finest`: the smallest `width` of an accepted part.
     """
 
     width: Int[Array, "..."]
@@ -52,48 +51,42 @@ class Control(eqx.Module):
         return cls(whole, nothing, nothing, nothing, count, count, whole)
 
     def accuracy(self, y: list[Array]) -> tuple[Number, Bool[Array, ""], Integer]:
-        """Return the relative error of the run, whether the run is inaccurate, and the largest
-        number of parts of a step.
-
-        The relative error is the maximum over the states of 2*errors/range.
-        """
-        # A part of the smallest length is accepted even if its error exceeds the tolerance. A run
-        # is inaccurate if the sum of these errors exceeds 1e-3 of the range of a state.
+        """Return relative error, whether the run is inaccurate, and the most parts of a step."""
+        # A part of the smallest width is accepted even if its error exceeds the tolerance. A run is
+        # inaccurate if the sum of the errors of such parts exceeds 1e-3 of the range of a state.
         unmet = relative_error(self.unmet, self.ranges, y)
         finest = PARTS // self.finest
         return relative_error(self.errors, self.ranges, y), unmet > 2e-3, finest
 
 
 class Judgement(eqx.Module):
-    """The estimated error of a part. `error`: relative to the error scales, over all states.
-    `errors`: of each state in its own unit.
+    """The estimated error of a part: `error` relative to the scales, `errors` in units of the
+    states.
     """
 
     error: Number
     errors: list[Array]
 
     def with_piece(self, piece: "Judgement", share: Any) -> "Judgement":
-        """Return this error combined with the error of a further piece. `share`: the fraction (0 to
-        1) of `piece` that was used before an event ended it.
+        """Return this error combined with the error of the next interval between events, `piece`.
+        `share`: the fraction (0 to 1) of `piece` before an event ended it.
         """
         errors = [a + share * b for a, b in zip(self.errors, piece.errors, strict=True)]
         return Judgement(jnp.maximum(self.error, share * piece.error), errors)
 
 
 def is_controlled(options: OnSamples) -> bool:
-    """Return whether `options` have error control: steps with a too large error are divided."""
+    """Return whether `options` have error control, which divides steps with a too large error."""
     return options.tolerance is not None and options.solver is None
 
 
 def judged_states(system: Reused, y: State) -> list[Array]:
-    """Return a list of those entries of `y` whose error is controlled, without derivatives."""
+    """Return the entries of `y` whose error is controlled, as constants for differentiation."""
     return entries(constant(y)[: system.judged_states()])
 
 
 def part_tolerance(options: OnSamples, dtype: Any) -> Any:
-    """Return the error tolerance of a part. It is at least 100 times the machine precision of
-    `dtype`, because a smaller tolerance cannot be met.
-    """
+    """Return the error tolerance of a part, at least 100 times the rounding unit of `dtype`."""
     least = 100.0 * float(jnp.finfo(dtype).eps)
     return jnp.maximum(jnp.asarray(options.tolerance, dtype), jnp.asarray(least, dtype))
 
@@ -103,13 +96,13 @@ def step_with_differences(
 ) -> tuple[Any, Any]:
     """Return the state (n,) after one step and the two differences that `judge_part` reads.
 
-    The first is the difference between the results of order p and of order p - 1. The second is
-    ``h (k2 - k1)``: the difference between the results of order 2 and of order 1, except for a
-    constant factor. Neither of them has a derivative.
+    The first difference is the result of order p minus the result of order p - 1. The second
+    difference, ``h (k2 - k1)``, is up to a factor the result of order 2 minus the result of order
+    1. Neither has derivatives.
     """
     if not system.is_stiff():
         y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
-        # The arithmetic uses the entries of the state as scalars, so that XLA can fuse it.
+        # The entries of the state are scalars here, so that XLA can fuse the arithmetic.
         h, rates = constant((end - t, rates))
         stages = list(zip(*map(entries, rates), strict=True))
         first = [(2 / 9 * h) * (k1 - 3 * k2 + 2 * k3) for k1, k2, k3 in stages]
@@ -129,7 +122,7 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     `inverse`: 1 over the error scale of each state.
 
     E and D are the first and the second difference, each divided by the scales and summed over the
-    states. The error estimate is ``E min(1, 3/4 E/D)``. For ``y' = a y`` it is exact to leading
+    states. The error estimate is ``E min(1, 3/4 E/D)``, which for ``y' = a y`` is exact to leading
     order. If a difference is NaN, the estimate is NaN.
     """
     if not inverse:
@@ -148,12 +141,12 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
 def judge_by_halves(
     system: Reused, y1: list[Array], halves: list[Array], inverse: Any
 ) -> Judgement:
-    """Return the `Judgement` of a piece that was computed twice: one step gives the end state `y1`,
-    and two half steps give `halves`.
+    """Return the `Judgement` of an interval that was computed twice: one step gives the end state
+    `y1`, two half steps give `halves`.
 
     For a method of order p, ``2**p / (2**p - 1)`` times the difference estimates the error of the
-    single step. Unlike `judge_part`, this estimate is also right at the start of a motion that
-    grows as a power of the time.
+    single step. Unlike `judge_part`, the difference is also right when a motion begins as a power
+    of time.
     """
     ratio = 4 / 3 if system.is_stiff() else 8 / 7
     errors = [ratio * jnp.abs(a - b) for a, b in zip(y1, halves, strict=True)]
@@ -170,8 +163,8 @@ def inverse_scales_of_part(
 ) -> Any:
     """Return 1 over the error scale of each state for a part from `y` to `y1`.
 
-    The scale of a state that was at rest so far is a distance: its motion in the whole step, if its
-    mean rate in this part continued.
+    A state that was at rest so far is scaled by the distance that it moves in a whole step at its
+    mean rate in this part.
     """
     parts = (PARTS // control.width).astype(jnp.result_type(float))
     scales = [
@@ -185,7 +178,7 @@ def update_control(
     control: Control, u: Any, accepted: Any, refused: Any, part: Judgement, tol
 ) -> Any:
     """Return the `Control` after a part that began at position `u`. `accepted`, `refused`: whether
-    the part was accepted or refused; both are False if it has not ended.
+    the part was accepted or refused; both are False if the part has not ended.
     """
     width = control.width
     missed = accepted & ~(part.error <= tol)

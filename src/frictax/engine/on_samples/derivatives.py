@@ -40,12 +40,12 @@ def _run_samples_jvp(primals, tangents) -> Any:
     model, t0, _, y0, mode0, ts, options = primals
     d_model, d_t0, _, d_y0, _, d_ts, _ = tangents
     # The Newton step that locates an event treats rates as constants, which is exact only for first
-    # derivatives. A second derivative would be wrong without a message, so it raises an error.
+    # derivatives. A second derivative raises an error, because it would be wrong.
     model_, t0_, y0_, ts_ = nondifferentiable((model, t0, y0, ts), msg=SECOND)
     moved, rest, d_moved = split_moving(model_, d_model)
     d_y0 = jnp.zeros_like(y0) if d_y0 is None else d_y0
 
-    # The step times have tangents only if the start time has one; otherwise they are constants.
+    # If the start time does not have a tangent, the step times are constants.
     at = moved, rest, t0_, y0_, mode0, ts_, options
     along = d_moved, d_y0, d_t0
     if options.adjoint is not None:
@@ -54,13 +54,13 @@ def _run_samples_jvp(primals, tangents) -> Any:
         d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
         return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
     floats, whole, record = operation.value(*at, keeps=True)
-    # JAX can transpose this operation only if every entry of the tangents is linear in an input
-    # tangent. Therefore `nought`, a zero computed from an input tangent, is added to each entry.
+    # JAX can transpose the tangents only if every entry is linear in an input tangent. Therefore
+    # `nought`, a zero computed from an input tangent, is added to each entry.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_y0, d_ts))[0])
     along = (d_moved, *[d if d is None else d + nought for d in along[1:]])
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x) + nought, floats)
-    # Forward mode repeats the whole run and does not read the recorded log. If a program needs only
-    # the derivatives, it computes only the repeated run.
+    # Forward mode repeats the whole run and does not read the recorded log. A program that needs
+    # only the derivatives computes only the repeated run.
     push = lambda along: _with_unknown_times(*operation.push_alone(*at, along))  # noqa: E731
     back = _pull(moved, rest, (t0_, ts_), record, options, d_t0 is None)
 
@@ -75,9 +75,7 @@ def _run_samples_jvp(primals, tangents) -> Any:
 
 
 def _count_known_times(times, count, result) -> Any:
-    """Return how many entries of the event times have a derivative: all entries, or the first
-    `count` if the run ended early.
-    """
+    """Return how many event times have a derivative: all, or `count` after an early end."""
     return jnp.where(result == Result.successful, times.shape[0], count)
 
 
@@ -91,8 +89,9 @@ def _with_unknown_times(d_floats, count, result) -> Any:
 
 
 def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) -> Any:
-    """Return the function from cotangents of all outputs to cotangents of the inputs. It processes
-    steps from last to first, in each step the parts, and in each part the pieces between events.
+    """Return the function from cotangents of all outputs to cotangents of the inputs. The function
+    goes backward through the steps, the parts of a step, and the intervals between events of a
+    part.
 
     If `starts_fixed`, None replaces the cotangent of the start time.
     """
@@ -105,8 +104,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
     by_start = jax.jvp(lambda t0: fine_grid(t0, ts, options)[0], (grid[0],), along)[1]
 
     def amid(mode, moved) -> tuple[Any, Any]:
-        """Return the model for use while `mode` lasts, in two parts: the entries of drives' tables
-        that are used in this mode, and the rest.
+        """Return the model for use while `mode` lasts, split in two: the entries of drives' tables
+        that are used in `mode`, and everything else.
         """
         model = eqx.combine(moved, rest)
         own = {id(leaf) for leaf in jax.tree.leaves(model)}
@@ -117,13 +116,13 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return Reused(eqx.combine(moved, rest)).tick(t, mode)
 
     def complete(mode, moved, read, t, y, end) -> Any:
-        """Return the state at the end of a part: after its last piece, which no event ends."""
+        """Return the state at the end of a part, from the last event before this end."""
         system = Reused(eqx.combine(read, amid(mode, moved)[1]))
         return take_step(system, options, mode, t, end, y)
 
     def over(e, slack, moved, t, y) -> Any:
-        """Return time and state after event e, which ends a piece. The third result is this state
-        at the fixed time of the sample, for an event that is at a sample.
+        """Return time and state after event e, which ends a piece. For an event at a sample, also
+        return the state at the fixed time of this sample.
         """
         system, mode, end = Reused(eqx.combine(moved, rest)), log.before[e], trace.end[e]
         holds = keeps_bounds(system, options, mode, t, end, y)
@@ -136,7 +135,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         )
 
     def is_in(e, j, u) -> Any:
-        """Return whether event e exists and is in the part of step j that begins at u."""
+        """Return whether event e exists and is in the part of step j that begins at position u."""
         last = jnp.clip(e, 0, log.t1.shape[0] - 1)
         return (e >= 0) & (e < count) & (trace.step[last] == j) & (trace.u[last] == u)
 
@@ -144,9 +143,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return times_of_part((grid[j], grid[j + 1], slacks[j]), u, width)
 
     def piece_from(e, j, u, width, y, mode) -> tuple[Any, Any, Any]:
-        """Return time, state and mode at the start of the last piece of a part. If event e is in
-        the part, the piece starts there; otherwise it starts where the part starts.
-        """
+        """Return time, state and mode after event e if it is in the part, or at the start."""
         begin, _, slack = times_of(j, u, width)
         here, last = is_in(e, j, u), jnp.maximum(e, 0)
         t = jnp.where(here, log.t1[last], begin)
@@ -154,16 +151,14 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return t, y, tick(t + slack, jnp.where(here, log.after[last], mode))
 
     def extent(j, p, k) -> tuple[Any, Any]:
-        """Return position and width of part k of step j. p: row of the step's first part in the
-        `PartLog`.
-        """
+        """Return position and width of part k of step j. p: row of the first part in `PartLog`."""
         ends = parts.ends.astype(jnp.int32)
         u = jnp.where(k > 0, ends[jnp.maximum(p + k - 1, 0)], 0)
         return u, jnp.where(parts.count[j] > 0, ends[p + k] - u, PARTS)
 
     def starts(j, p, e, places) -> tuple[Any, Any]:
         """Return `places` with the states and modes at the starts of all parts of step j. p: row of
-        the step's first part in the `PartLog`; e: number of the last event in the step.
+        the first part in the `PartLog`. e: number of the last event in the step.
         """
         first = jax.lax.while_loop(
             lambda e: (e >= 0) & (trace.step[jnp.maximum(e, 0)] == j), lambda e: e - 1, e
@@ -188,7 +183,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         c_all = jnp.zeros_like(ys).at[at_samples(options, c_ys.shape[0])].set(c_ys)
         nothing = jax.tree.map(jnp.zeros_like, moved)
         # A step reads only a few entries of the tables of drives. The loop collects the cotangents
-        # of these entries per step. They are added to the cotangents of the tables after the loop.
+        # of the table entries that each step reads. They are added to the cotangents of the tables
+        # after the loop.
         read = jax.eval_shape(lambda: amid(modes[0], moved)[0])
         c_read = jax.tree.map(lambda x: jnp.zeros((steps, *x.shape), x.dtype), read)
         add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
@@ -211,7 +207,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                 y0, mode0 = row_at(places[0], k), row_at(places[1], k)
                 t, y, mode = piece_from(e, j, u, width, y0, mode0)
                 at = moved, amid(mode, moved)[0], t, y
-                # If the run ended early, later states are NaN and unused. Their cotangents are 0.
+                # If the run ended early, later states are NaN and unused, with cotangents of 0.
                 if starts_fixed:
                     last_piece = functools.partial(complete, mode, end=end)
                     back = jax.vjp(last_piece, *at)[1]

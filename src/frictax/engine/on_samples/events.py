@@ -1,6 +1,6 @@
-"""Events inside a step: the search for the end of a piece, and the state after the event there.
+"""Events inside a step: the search for an event, and the state after the event.
 
-A piece is the time within a step between two events, or from an end of the step to an event.
+A "piece" of a step is the interval between two events, or between an event and a step's end.
 """
 
 import dataclasses
@@ -29,12 +29,12 @@ LOCATED = 1e-7  # [length of the searched interval] accuracy of an event time be
 
 
 class Piece(eqx.Module):
-    """A piece of a step in one mode. It begins at time `t` in state `y`, and ends at `end` or at an
-    earlier event.
+    """A piece of a step (interval between events) in one mode. The piece begins at time `t` in
+    state `y`, and ends at `end` or at an earlier event.
 
     `holds`: whether the linearly implicit step to `end` is valid; None if the system is not stiff.
-    It determines the method of all steps in the piece. With two methods in one piece, the state
-    would jump from one to the other, and an event in the jump could not be located.
+    All steps in the piece use the method that `holds` selects. With two methods the state jumps
+    where the method changes, and an event in this jump cannot be located.
     """
 
     t: Number
@@ -45,13 +45,13 @@ class Piece(eqx.Module):
 
 
 class Attempt(eqx.Module):
-    """A piece computed by one step, before events in it are searched for.
+    """A piece (interval between events) computed by one step, before the search for events in it.
 
-    - `end`, `y`: time and state at its end. `rate`: dy/dt at its start. `holds`: see `Piece`.
-    - `lowest`: the smallest event function at its start, and the smallest at its end. `is_up`:
-      whether `stays_up` finds that all event functions stay above 0. `may_be_up`: whether they are
-      above 0 at the three points that `stays_up` uses.
-    - `is_due`: whether its end is the deadline of the mode.
+    - `end`, `y`: time and state at the end. `rate`: dy/dt at the start. `holds`: see `Piece`.
+    - `lowest`: the smallest event function at the start, and the smallest one at the end. `is_up`:
+      whether `stays_up` finds that all event functions stay above 0. `may_be_up`: whether all event
+      functions are above 0 at the three points that `stays_up` uses.
+    - `is_due`: whether `end` is the deadline of the mode.
     - `error`: the estimated error of the step, a `Judgement`; None without error control.
     """
 
@@ -67,11 +67,11 @@ class Attempt(eqx.Module):
 
 
 def stays_up(start, middle, end) -> Bool[Array, ""]:
-    """Return whether event functions that are convex or monotonic stay > 0 in a piece. The
-    arguments are their values at its start, after half a step of Euler's method, and at its end.
+    """Return whether convex or monotonic event functions stay > 0 from the start to the end of a
+    step. The arguments are their values at the start, after half an Euler step, and at the end.
 
-    A convex function lies above its tangent at the start. Half a step of Euler's method gives this
-    tangent. It costs almost nothing, because it is the second stage of most solvers.
+    A convex function lies above its tangent at the start. Half a step of Euler's method gives the
+    tangent at almost no cost, because half an Euler step is the second stage of most solvers.
     """
     up = jnp.array(True)
     for a, b, m in zip(entries(start), entries(end), entries(middle), strict=True):
@@ -83,12 +83,11 @@ def stays_up(start, middle, end) -> Bool[Array, ""]:
 
 
 class _Look(eqx.Module):
-    """The state of the search for an event inside a piece.
+    """The state of the search for an event between two times, the start and the end.
 
     - `place`: index of the next point to evaluate. `values`: the smallest event function at each
-      point evaluated so far; the first point is the start of the piece, the last is its end.
-    - `fell`: whether an event function was found at or below 0. `bracket`: then the bracket around
-      its fall.
+      point evaluated so far, first at the start, last at the end.
+    - `fell`: whether an event function was found at or below 0; then `bracket` encloses its fall.
     - `at_once`: whether an event function is already negative at the start.
     """
 
@@ -107,9 +106,10 @@ def search_end(
     `END` for the end of the step.
 
     The state at the end of the `attempt` is known. An event function may fall to 0 and rise again
-    inside a piece. Unless it is known that all event functions stay above 0, they are evaluated at
-    points in between. The last point is the minimum of the parabola through the lowest three
-    values. An event function that is NaN counts as fallen. This search is not differentiated.
+    before the end. Therefore the event functions are also evaluated at points in between, unless a
+    test shows that all of them stay above 0. The last point is the minimum of the parabola through
+    the lowest three values. An event function that is NaN counts as fallen. The search has no
+    derivatives.
     """
     now, attempt = constant((now, attempt))
     system, t, stop = constant(system), now.t, now.end
@@ -129,7 +129,7 @@ def search_end(
         active & attempt.may_be_up & ~attempt.is_up, before, jnp.array(False)
     )
     expired = ~(f0 > 0) | jnp.isnan(deadline)
-    places = 8  # number of subintervals; the event functions are evaluated at their ends
+    places = 8  # number of subintervals, at whose ends the event functions are evaluated
     width = (stop - t) / places
     finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(stop)
 
@@ -183,7 +183,8 @@ def search_end(
     )
 
     def ending() -> tuple[Any, Any]:
-        # The results of the loop are used. Computing them again could change a sign by rounding.
+        # Use the results of the loop: rounding may change the sign of event functions computed
+        # again.
         at_once, fell = last.at_once, last.fell
         found = jnp.where(at_once, t, jnp.where(fell, last.bracket.end(), stop))
         return found, jnp.where(
@@ -194,18 +195,15 @@ def search_end(
 
 
 def state_at(system: Reused, options: OnSamples, now: Piece, s, rate: Any = None) -> Any:
-    """Return the state at time `s` in the piece `now`. `rate`: dy/dt at the start of the piece, if
-    it is known.
-    """
+    """Return the state at time `s` in the piece `now`. `rate`: dy/dt at its start, if known."""
     return take_step(system, options, now.mode, now.t, s, now.y, rate, holds=now.holds)
 
 
 def compute_if(needed, compute: Callable[[], Any], like) -> Any:
     """Return the result of `compute` if `needed`, else zeros with the shapes and types of `like`.
 
-    The purpose is a shorter program. XLA may duplicate a computation for every number that depends
-    on its results, but it does not duplicate the inside of a branch. Without this branch, the
-    program of an event and its compile time would be twice as long.
+    XLA may duplicate a computation for every number that depends on the results, but does not
+    duplicate a branch. The branch halves the program of an event and its compile time.
     """
     return jax.lax.cond(
         needed, compute, lambda: jax.tree.map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like)
@@ -215,16 +213,16 @@ def compute_if(needed, compute: Callable[[], Any], like) -> Any:
 def cross_inside(
     system: Reused, options: OnSamples, now: Piece, found, cause, fired, needed: Any = True
 ) -> tuple[Any, ...]:
-    """Compute time, state and mode after the event at the end of a piece: the exact time by one
-    Newton step, the state at this time, then the jump. This function is differentiated.
+    """Compute time, state and mode after the event at the end of a piece, with derivatives. One
+    Newton step gives the exact time; then follow the state at this time and the jump.
 
-    The end state, as a function of the step length, has the value and the derivative of the solver.
-    Therefore the results are the exact derivatives of the computed samples for any step size. The
-    located time `found` is so accurate that the Newton step may follow the tangent.
+    The end state is the solver's result as a function of the step length. Therefore the derivatives
+    are exact for the computed samples, for any step size. The located time `found` is so accurate
+    that one Newton step along the tangent is sufficient.
 
-    `cause` is the cause from `search_end`. It equals None if `fired` is given: the index of the
-    event function, or `DEADLINE` or `END`. Return time, state, mode, `fired`, and a status: 0, 1 if
-    no mode is consistent, or `NONFINITE`.
+    Either `cause` from `search_end` or `fired` is given, and the other is None. `fired` is the
+    index of the event function, `DEADLINE` or `END`. Return time, state, mode, `fired`, and a
+    status: 0, 1 if no mode is consistent, or `NONFINITE`.
     """
     t, last, found = now.t, now.end, constant(found)
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)
@@ -245,7 +243,7 @@ def cross_inside(
     slope, y = compute_if(needed, ends, (Slope(now.y, none, none), now.y))
     if fired is None:
         # In a very short interval the event may be at the start although all event functions are
-        # positive there. Then the first one to reach 0 is taken.
+        # positive there. Then `first_to_fall` selects the event function that reaches 0 first.
         first = first_to_fall(
             constant(slope), (found <= constant(t)) & any_of(constant(slope.g) <= 0)
         )
@@ -260,8 +258,8 @@ def cross_inside(
         step = -g / jnp.where(falling, rate, 1.0)
         # The accuracy of the root limits the value of the step, but not the derivative of the step.
         most = 1e3 * LOCATED * (last - t)
-        # An event function that jumps, as at a pole, changes its sign without a zero. Then the
-        # slopes select another event function, whose zero is far away.
+        # An event function that jumps, as at a pole, changes its sign without a zero. Then
+        # `first_to_fall` selects another event function, whose zero is far away.
         lost = falling & (found > t) & (jnp.abs(constant(step)) > 10 * (last - t))
         # If the zero lies before the start of the interval, the event is at the start.
         within = falling & (constant(step) >= jnp.where(found <= t, -most, -jnp.inf))
@@ -292,9 +290,8 @@ def cross_inside(
 
 
 def state_at_fixed_time(system: Reused, t, y, mode) -> Any:
-    """Return the state `y` as a state at the fixed time `t`. Its value is unchanged.
+    """Return the state `y` after an event at time `t`, with derivatives for a fixed `t`.
 
-    An event led to `y` and `mode`. Derivatives of the time of this event are converted to
-    derivatives of the state.
+    The derivative of the event time is converted to a derivative of the state.
     """
     return y + constant(system).flow(*constant((t, y)), mode) * (constant(t) - t)

@@ -1,7 +1,7 @@
-"""Many runs on samples at once: the same machine with different numbers. Each run is a "lane".
+"""A batch of runs on samples: the same machine with different numbers. A "lane" is one run.
 
-`march_lanes` divides the lanes into blocks. A `Block` computes steps without events for all of its
-lanes together, and a step with events for one lane at a time. `Plan` contains the array sizes.
+`march_lanes` divides the batch into blocks. A `Block` computes steps without events for all its
+runs together, and a step with events for one run at a time. `Plan` contains the array sizes.
 """
 
 import dataclasses
@@ -37,9 +37,8 @@ from .march import (
 
 
 class LaneResults(eqx.Module):
-    """The results of all lanes. The first axis of each array counts the lanes. The last axis of a
-    tangent counts the directions of differentiation ("seeds"). Results that are not requested are
-    None.
+    """The results of a batch of runs. The first axis of each array counts the runs. The last axis
+    of a tangent counts the directions of differentiation ("seeds"). None: not requested.
     """
 
     ys: Array | None
@@ -54,7 +53,7 @@ class LaneResults(eqx.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Sizes and types of a block of lanes."""
+    """Sizes and types of a block of runs."""
 
     options: OnSamples
     lanes: int  # number of runs of the batch in the block
@@ -74,7 +73,7 @@ class Plan:
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
         # A block collects up to 256 KiB of samples before it writes them to the result.
         most = min(max(2**18 // max(row, 1), 4), 64, steps)
-        # The last tile may exceed the run. Choose the tile size that wastes the fewest steps.
+        # The last tile may extend beyond the run. Choose the tile that wastes the fewest steps.
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
         return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
 
@@ -89,9 +88,7 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        """The number of rows of a lane's log. Entries that are not needed are written to the last
-        row.
-        """
+        """The number of rows in a run's log. Entries that are not needed go to the last row."""
         return room(self.options) + 1
 
     def room(self, lanes: int) -> LaneResults:
@@ -144,14 +141,13 @@ class Plan:
 
 
 class Since(eqx.Module):
-    """Errors of each lane, summed over its undivided steps since its last divided step.
+    """Errors of each run of a block, summed over its undivided steps since its last divided step.
 
     - `error`: the sum of the relative errors; `inverse`: 1 over the error scales.
-    - `farthest`: the largest distance of each error-controlled state from its start, in the whole
-      run.
+    - `farthest`: the largest distance of each error-controlled state from its start, in the run.
 
-    The sums of a lane are reset at its own divided steps, and not at those of other lanes.
-    Therefore a lane gives the same results as a single run.
+    The sums of a run are not reset at the divided steps of other runs. Therefore a run in a batch
+    gives the same results as alone.
     """
 
     error: Array
@@ -161,12 +157,13 @@ class Since(eqx.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A block of lanes.
+    """A block of runs of a batch.
 
-    - `moved`, `rest`: the differentiated part of the model, and the rest of it. Each is a pair: the
-      arrays that differ between lanes (lanes are their last axis), and those that do not.
-    - `rest_by_lane`: the rest with lanes as the first axis. The table of one lane is then
-      contiguous in memory, which is faster, because an event reads the whole table.
+    - `moved`, `rest`: the differentiated part and the constant part of the model. Each of the two
+      is a pair: the arrays that differ between runs (with the runs as last axis), and the arrays
+      that do not.
+    - `rest_by_lane`: the arrays of `rest` that differ, with the runs as first axis. An event reads
+      the whole table of one run, which is faster if the table is contiguous in memory.
     - `slacks` [s] (steps,) or (steps, lanes), see `fine_grid`.
     """
 
@@ -177,9 +174,7 @@ class Block:
     slacks: Array
 
     def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: LaneResults) -> LaneResults:
-        """Return `made` with the results of the whole run of this block. `first`: number of the
-        block's first lane.
-        """
+        """Return `made` with the results of this block. `first`: number of its first run."""
         plan, seeds = self.plan, self.plan.seeds
         begun, start = self.begin(y0, mode0)
         judged = self.judged_entries(_entries(y0))
@@ -256,7 +251,7 @@ class Block:
         return made
 
     def begin(self, y0, mode0) -> tuple[Progress, Any]:
-        """Return the `Progress` of all lanes at the start, without states, and the start states."""
+        """Return the `Progress` of all runs at the start, without states, and the start states."""
         plan = self.plan
         now = begin_run(
             self.first_system(), plan.options, plan.y, plan.mode, plan.steps, plan.keeps
@@ -270,7 +265,7 @@ class Block:
         )
 
     def first_system(self) -> Reused:
-        """Return the system of the first lane."""
+        """Return the system of the first run of the block."""
         (across, same), (_, rest) = self.moved, self.rest
         own = (
             jax.tree.map(lambda a: a[..., 0], across),
@@ -279,9 +274,7 @@ class Block:
         return _system(own, (same, rest))
 
     def judged_entries(self, y: list[Array]) -> list[Array]:
-        """Return the entries of the state whose error is controlled. `y`: list of all entries, each
-        with lanes as the first axis.
-        """
+        """Return the error-controlled entries of `y`, which have the runs as first axis."""
         count = self.first_system().judged_states()
         y = constant(y)
         if len(y) == 1 and y[0].ndim > 1:
@@ -289,9 +282,7 @@ class Block:
         return y[:count]
 
     def add(self, now: Progress, since: Since, y: list[Array], start: list[Array]) -> Progress:
-        """Return `now` with the errors of the undivided steps in `since` added. `y`: the states
-        reached; `start`: the start states.
-        """
+        """Return `now` with the errors in `since` added. `y`, `start`: present and start states."""
         error, inverse = since.error, since.inverse
         error = error if not inverse or inverse[0].ndim == 1 else error[:, None]
         return add_whole_steps(
@@ -299,7 +290,7 @@ class Block:
         )
 
     def over(self, begin, so_far: tuple[Progress, Since], start, moved, y, t1, nought, grid) -> Any:
-        """Take the steps of a tile. `begin`: number of its first step; `nought`: see `march`."""
+        """Take the steps of a tile (group of steps). `begin`: first step; `nought`: see `march`."""
         plan, options, lanes = self.plan, self.plan.options, self.plan.lanes
         whole, since = so_far
         log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
@@ -426,7 +417,7 @@ class Block:
         now = dataclasses.replace(whole, y=y, log=log)
         first = (jnp.array(0, jnp.int32), now, since, ys, modes)
         _, now, since, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
-        # Rows of the tile after the end of the run contain 0. They are left out of the ranges.
+        # Rows of the tile after the end of the run contain 0 and are left out of the ranges.
         is_run = (jnp.arange(plan.tile) < size)[:, None, None]
         away = jnp.abs(constant(ys) - stack_lanes(start, plan.y, lanes))
         farthest = self.judged_entries(_entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T))
@@ -436,17 +427,15 @@ class Block:
 
 
 def _system(own, same) -> Reused:
-    """Return the system of one lane. `own`: the parts of the model that only this lane has; `same`:
-    the parts that all lanes share. Each is the pair (moved, rest).
+    """Return the system of one run. `own`: the parts of the model that only this run has; `same`:
+    the parts that all runs share. Both are pairs (moved, rest).
     """
     moved, rest = (eqx.combine(*parts) for parts in zip(own, same, strict=True))
     return Reused(eqx.combine(moved, rest))
 
 
 def _where(these: Array, new: Any, old: Any) -> Any:
-    """Return the tree `new` in lanes whose flag in `these` is True, and `old` in other lanes. The
-    first axis of each array counts the lanes.
-    """
+    """Return `new` for runs flagged in `these`, else `old`. The first axis counts the runs."""
     broad = lambda like: jnp.reshape(these, (-1,) + (1,) * (like.ndim - 1))  # noqa: E731
     return jax.tree.map(lambda a, b: jnp.where(broad(a), a, b), new, old)
 
@@ -456,17 +445,15 @@ def _entries(x: Array) -> list[Array]:
 
 
 def stack_lanes(parts: list[Array], like: Array, lanes: int) -> Array:
-    """Return the array (n, lanes) for a list of state entries with lanes as first axis. `like`: the
-    array (n,) of one lane.
-    """
+    """Return the entries of a state of all runs as an array (n, lanes). `like`: (n,), one run."""
     if not parts:
         return jnp.zeros((0, lanes), like.dtype)
     return jnp.stack(parts) if len(parts) == like.shape[0] else parts[0].T
 
 
 def _jvp_by_seeds(function, at, along) -> Any:
-    """Return the values of `function`, its tangents, and its auxiliary results. `along`: tangents
-    of the first arguments in `at`. The first axis of all tangents counts the seeds.
+    """Return values, tangents and auxiliary results of `function`. `along`: tangents of the first
+    arguments in `at`. The first axis of all tangents counts the directions of differentiation.
     """
     going, still = at[: len(along)], at[len(along) :]
     push = lambda along: jax.jvp(  # noqa: E731
@@ -485,21 +472,19 @@ def march_lanes(
     along: Any = None,
     shows: tuple[bool, bool] = (True, True),
 ) -> Any:
-    """Return the results of `march` for many lanes. A lane is one of many runs of one machine.
+    """Return the results of `march` for a batch of runs ("lanes"), with the runs as first axis.
 
-    - `own`: the differentiated part of the model, the rest, t0, y0, mode0 and ts. An array whose
-      flag in the tree `many` is True has lanes as its first axis, see `partition_lanes`.
+    - `own`: the differentiated and the constant part of the model, t0, y0, mode0 and ts. An array
+      whose flag in the tree `many` is True has the runs as first axis, see `partition_lanes`.
     - `along`: tangents of the differentiated part, of t0 (or None) and of y0. The first axis of
-      each counts the seeds (directions). If `along` is given, the results are floats, their
+      each tangent counts the seeds (directions). If `along` is given, the results are floats, their
       tangents (seeds last), and whole numbers.
-    - `shows`: two flags: whether states and modes at the samples are returned. Otherwise they are
-      None.
+    - `shows`: whether states are returned, and whether modes; if not, None replaces them.
 
-    In the results, lanes are the first axis. All lanes of a block step from sample to sample
-    together: each number is a vector with an entry for each lane. A branch would be executed by all
-    lanes. Therefore a lane with an event takes the step of a single run alone, while the other
-    lanes wait. The samples are collected in a small tile, with lanes as last axis, and then written
-    to the result.
+    All runs of a block step from sample to sample together: each number is a vector with an entry
+    for each run. All runs would execute a branch. Therefore a run with an event takes its step
+    alone, while the other runs wait. The samples are collected in a small tile, with the runs as
+    last axis, and then written to the result.
     """
     moved, rest, t0, y0, mode0, ts = own
     is_moved, is_rest, is_t0, is_y0, is_mode0, is_ts = many
@@ -535,9 +520,7 @@ def march_lanes(
     plan = Plan.for_run(options, size, grid.shape[-1] - 1, y0, mode0, seeds, keeps, shows)
 
     def split(tree, axis: int) -> Any:
-        """Return `tree` with the lanes along `axis` divided into blocks. Copies of the last lane
-        fill the last block.
-        """
+        """Return `tree` with the runs along `axis` in blocks, the last block filled by copies."""
 
         def in_blocks(a: Array) -> Array:
             more = blocks * size - a.shape[axis]
@@ -583,9 +566,7 @@ def march_lanes(
 
 
 def partition_lanes(tree, many) -> tuple[Any, Any]:
-    """Return two trees: the arrays of `tree` that have an axis of lanes (flag True in `many`), and
-    those that do not.
-    """
+    """Return the arrays of `tree` with a batch axis (flag True in `many`), and the other arrays."""
     is_none = lambda x: x is None  # noqa: E731
     pick = lambda keep: jax.tree.map(  # noqa: E731
         lambda x, is_many: x if bool(is_many) is keep else None, tree, many, is_leaf=is_none

@@ -1,4 +1,4 @@
-"""The loop over the samples of a record, and the division of steps whose error is too large."""
+"""The loop over the samples of a run, and the division of steps whose error is too large."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-# Under jax.vmap the loops need one condition for all runs of a batch: whether any run goes on.
+# Under jax.vmap a loop has one condition for all runs of a batch: whether any run continues.
 from frictax.jax_internals import unvmap_any
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.arrays import constant, row_at
@@ -50,8 +50,8 @@ from .events import (
 class Progress(eqx.Module):
     """State of a run between two samples.
 
-    - `y`, `mode`: state and mode. For many lanes each is a list of entries.
-    - `count`: number of events so far; `log`: a `Log` of them; `result`: a `Result`.
+    - `y`, `mode`: state and mode; for a batch of runs, each is a list of entries.
+    - `count`: number of events so far; `log`: a `Log` of these events; `result`: a `Result`.
     - `control`: a `Control`; None for a run without error control. `parts`: a `PartLog` of the
       divided steps; None if reverse mode is not needed.
     """
@@ -68,22 +68,21 @@ class Progress(eqx.Module):
 def march(
     model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0, *, keeps: bool = True
 ) -> Any:
-    """Return the results of a whole run: floats that can be differentiated in forward mode, whole
-    numbers, and, if `keeps`, the record for reverse mode.
+    """Return the results of a whole run: floats with derivatives in forward mode, whole numbers,
+    and, if `keeps`, the data for reverse mode.
 
-    `nought` is 0 with some derivative. It is added to every number that will have a derivative.
-    Otherwise JAX would trace each loop several times to find these numbers.
+    `nought` is 0 with some derivative. Adding `nought` to every number that will have a derivative
+    prevents that JAX traces each loop several times to find such numbers.
 
-    All lanes (runs) of a `jax.vmap` step from sample to sample together. A step without event is a
-    short tight loop. If one lane has an event, or an error that is too large, all lanes go through
-    `divided_step`.
+    All runs of a `jax.vmap` step from sample to sample together, in a short loop for steps without
+    event. An event or a large error of one run sends all runs through `divided_step`.
     """
     system = Reused(model)
     grid, slacks = fine_grid(t0, ts, options)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
-    # Values that are not needed are written to an unused last row of each array and of the log.
-    # This is cheaper than reading a row and writing its old content back.
+    # Values that are not needed are written to an unused last row of each array and of the log. An
+    # unused row is cheaper than reading a row and writing back its old content.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
     begin = begin_run(system, options, y0, mode0, steps, keeps)
@@ -93,8 +92,8 @@ def march(
 
     def quiet(carry) -> Any:
         # The loop carries the entries of the state as scalars. XLA removes a vector that is stacked
-        # and unstacked at once, but not if arithmetic or a loop uses the vector. The loop also
-        # carries the state before the step, so that the next step does not wait for the error test.
+        # and at once unstacked, unless arithmetic or a loop uses the vector. The loop also carries
+        # the state before the step, so that the next step does not wait for the error test.
         j, here, _, _, inverse, alive, ys, modes = carry
         y_entries, mode_entries, error = here
         y1, mode1, calm, own_error = whole_step(
@@ -135,7 +134,7 @@ def march(
         (y_now, mode_now), now = jax.lax.cond(
             stop, divide, lambda now: ((now.y, now.mode), now), now
         )
-        # If `divide` was not called, the values go to the unused last rows of the arrays.
+        # If `divide` was not called, the values are written to the unused last rows of the arrays.
         here, there = (jnp.where(stop, i, steps + 1) for i in (j, j + 1))
         ys = write_row(write_row(ys, here, y_now), there, now.y)
         return jnp.where(stop, j + 1, j), now, ys, write_row(modes, here, mode_now)
@@ -191,9 +190,7 @@ def summarize_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[
 
 
 def clear_unused_rows(log: Log, count) -> Log:
-    """Return the log with default values in the rows from `count` on. Refused parts may have
-    written to these rows.
-    """
+    """Return the log with defaults from row `count` on, where refused parts may have written."""
     is_used = jnp.arange(log.t1.shape[0]) < count
     return eqx.tree_at(
         lambda log: (log.t1, log.fired, log.before, log.after),
@@ -218,8 +215,8 @@ def inverse_scales_of_run(control: Control | None, y: list[Any]) -> list[Any]:
 def add_whole_steps(now: Progress, errors, y: list[Any], start: list[Any]) -> Progress:
     """Return `now` after undivided steps to the error-controlled states `y`.
 
-    `errors`: the sum of the relative errors of these steps, and 1 over the error scales. This sum
-    is added to the error of every state, multiplied by the scale of that state.
+    `errors`: the sum of the relative errors of the steps, and 1 over the error scales. The sum,
+    multiplied by the scale of a state, is added to the error of that state.
     """
     if now.control is None:
         return now
@@ -244,9 +241,7 @@ def whole_step(
 
 
 def is_within_tolerance(options: OnSamples, error) -> Any:
-    """Return whether the relative error of a part is within the tolerance; False for NaN, and True
-    without error control.
-    """
+    """Return whether a relative error is within the tolerance. Without error control: True."""
     if not is_controlled(options):
         return jnp.array(True)
     return error <= part_tolerance(options, error.dtype)
@@ -269,7 +264,7 @@ def step_with_margins(system: Reused, options: OnSamples, mode, t, end, y) -> tu
     """Take one step in one mode. Return the state at `end`, dy/dt at the start, the differences for
     the error, and the event functions at three points.
 
-    The points are: the start, the point after half a step of Euler's method, and the end.
+    The three points are: the start, after half a step of Euler's method, and the end.
     """
     h, still = end - t, constant(system)
     rate = system.flow(t, y, mode)
@@ -289,7 +284,7 @@ def step_with_margins(system: Reused, options: OnSamples, mode, t, end, y) -> tu
 
 class Rows(NamedTuple):
     """The first row of a run in three arrays: the log of events, and `count` and `ends` of the
-    `PartLog`. They are 0 unless several runs share the arrays.
+    `PartLog`. The rows are 0 unless several runs share the arrays.
     """
 
     events: Any
@@ -298,12 +293,12 @@ class Rows(NamedTuple):
 
 
 class _Part(eqx.Module):
-    """The part of a step that is being computed: its start, and its error so far.
+    """The part of a divided step that is being computed: its start, and its error so far.
 
-    - `u`: position at which it begins, in units of 1/`PARTS` of the step; `y`, `mode`, `count`,
-      `shown`: values at its start, from which it begins again if it is refused.
-    - `error`: a `Judgement` of those pieces that an event ended; `idle`: number of successive
-      pieces of zero length up to now.
+    - `u`: start position in units of 1/`PARTS` of the step; `y`, `mode`, `count`, `shown`: values
+      at the start, from which a refused part begins again.
+    - `error`: a `Judgement` of the time up to the last event in this part; `idle`: number of
+      successive events without time between them.
     """
 
     u: Integer
@@ -316,13 +311,12 @@ class _Part(eqx.Module):
 
 
 class _InStep(eqx.Module):
-    """State of a step between two pieces of its parts.
+    """State of a divided step at the start of one of its pieces (intervals between events).
 
-    - `t`: time at which the next piece begins; `now`: the run at this time; `part`: the part that
-      contains the piece.
-    - `shown`: state and mode at the sample where the step begins, after the events there.
-    - `active`: whether the step is not finished; `has_event`: whether the next piece, which was
-      computed as `attempt`, may contain an event.
+    - `t`: start time of the piece; `now`: the run at this time; `part`: the part with the piece.
+    - `shown`: state and mode at the sample where the step begins, after events at this sample.
+    - `active`: whether the step is unfinished; `has_event`: whether the piece, computed as
+      `attempt`, may contain an event.
     """
 
     t: Number
@@ -337,13 +331,12 @@ class _InStep(eqx.Module):
 def divided_step(
     system: Reused, options: OnSamples, step, alive, origin, rows: Rows, now: Progress
 ) -> tuple[tuple[Any, Any], Progress]:
-    """Take the step from a sample to the next sample in parts, and each part in pieces between
-    events. Return (state, mode) at the first sample after the events there, and the run at the end
-    of the step.
+    """Take the step from a sample to the next sample in parts, and each part from event to event.
+    Return (state, mode) at the first sample, after events there, and the run at the step's end.
 
-    The rest of a part is always tried as one piece. If its error is above the tolerance, the part
-    begins again with half the length. If it may contain an event, the event is searched for, and
-    the piece ends at the event.
+    The remainder of a part is first computed as one step. If the error is above the tolerance, the
+    part begins again with half the width. If the remainder may contain an event, the event is
+    searched for, and the part continues after it.
 
     - `alive`: whether the run has not failed. `origin`: `nought` of `march`, and the
       error-controlled states at the start of the run.
@@ -369,8 +362,8 @@ def divided_step(
         return _Part(u, now.y, now.mode, now.count, shown, no_error, idle)
 
     def end_part(c: _InStep, y, error: Judgement, accepted, refused) -> _InStep:
-        """Return the step after its part: at the end of the part, in the state `y`, if `accepted`;
-        back at the start of the part if `refused`; unchanged otherwise.
+        """Return the step after a part. If `accepted`, it is at the end of the part with the state
+        `y`. If `refused`, it is back at the start of the part. Otherwise the step is unchanged.
         """
         part, control, parts = c.part, c.now.control, c.now.parts
         begin, stop, _ = times_of(c)
@@ -409,7 +402,7 @@ def divided_step(
         )
 
     def try_rest(c: _InStep) -> _InStep:
-        """Compute the rest of the part as one piece without event, and accept or refuse it."""
+        """Compute the remainder of the part as one step without event, and accept or refuse it."""
         now, (begin, stop, slack) = c.now, times_of(c)
         runs = c.active & ~c.has_event
 
@@ -448,7 +441,7 @@ def divided_step(
         return end_part(c, attempt.y, error, runs & good & calm, runs & ~good)
 
     def take_event(c: _InStep) -> _InStep:
-        """Search for an event in the piece that was computed, and continue after this event."""
+        """Search for an event in the computed `attempt`, and continue after this event."""
         runs, now, attempt = c.active & c.has_event, c.now, c.attempt
         (begin, _, slack), mode = times_of(c), now.mode
         size, m = room(options), mode.shape[0]
@@ -534,7 +527,7 @@ def divided_step(
     now = last.now
     # The states of a failed run are multiplied by NaN, so that values and derivatives are NaN.
     reached = jnp.where(now.result == Result.successful, 1.0, jnp.nan).astype(now.y.dtype)
-    # The last step has length 0. Its sample, the end state, is also NaN after a failed run.
+    # The last step has length 0. The sample of this step, the end state, is NaN after a failed run.
     shown = last.shown[0] * jnp.where(end > t, 1.0, reached), last.shown[1]
     control, parts = now.control, now.parts
     if is_judged:
@@ -575,7 +568,7 @@ def attempt_piece(
         holds=holds,
         error=None,
     )
-    # If the deadline is NaN, this comparison is false, and the step is searched for its event.
+    # If the deadline is NaN, this comparison is False, and `take_event` finds the failure.
     return mode, attempt, calm & (deadline >= constant(end) - slack), differences
 
 
@@ -592,7 +585,7 @@ def two_halves(system: Reused, options: OnSamples, t, y, mode, attempt: Attempt)
 
 
 def shapes_of(options: OnSamples, y0, mode0, ts, *, record: bool) -> Any:
-    """Return the shapes and types of the results of `march` without tracing it."""
+    """Return the shapes and types of the results of `march` without tracing `march`."""
 
     def blank(y0, mode0) -> Any:
         samples = ts.shape[0]

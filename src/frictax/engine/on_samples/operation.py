@@ -1,5 +1,5 @@
-"""A run on samples as one operation (primitive) of JAX, with rules for `jax.vmap`, for lowering,
-and for unused results. A "lane" is one run of a batch; a "seed" is one direction of tangents.
+"""A run on samples as one primitive of JAX, with rules for `jax.vmap`, for lowering, and for unused
+results. A "lane" is one run of a batch; a "seed" is one direction of tangents.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from .lanes import march_lanes, partition_lanes
 from .march import march, shapes_of
 
 # Positions in the flat list of results of a run. The states are entry 0. The modes are entry 2, or
-# entry 4 if the run has tangents. The other positions are those of a run with tangents.
+# entry 4 if the run has tangents. The two slices apply to a run with tangents.
 _STATES, _MODES = 0, (2, 4)
 _TANGENTS = slice(2, 4)
 _COUNT_AND_RESULT = slice(8, 10)
@@ -27,12 +27,11 @@ _COUNT_AND_RESULT = slice(8, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """The static part of the operation.
+    """The static part of a run as a primitive of JAX.
 
-    - `structure`, `rest`, `rest_structure`: data to combine the flat arrays and the static values
-      to the arguments.
-    - `kinds`: the kind of each array: "own" may differ between lanes, "options" may not, and
-      "along" is a tangent.
+    - `structure`, `rest`, `rest_structure`: the data that turn flat arrays back into arguments.
+    - `kinds`: the kind of each array: "own" may differ between runs, "options" may not, "along" is
+      a tangent.
     - `pushes`: whether tangents are computed. `keeps`: whether the steps are stored for
       reverse-mode differentiation.
     - `asked`: for each result whether it is returned; None for all results.
@@ -63,7 +62,7 @@ class Run:
 
 
 def value(moved, rest, t0, y0, mode0, ts, options: OnSamples, *, keeps: bool) -> Any:
-    """Return the results of `march`: floats, whole numbers, and the record for reverse mode."""
+    """Return the results of `march`: floats, whole numbers, and the data for reverse mode."""
     return _bind_run((moved, rest, t0, y0, mode0, ts), options, None, keeps)
 
 
@@ -116,10 +115,9 @@ def _compute(*flat, run: Run, together: bool, **how: Any) -> list[Any]:
 def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
     """Return all results for the number of `lanes` (None: one run) and `seeds` (None: one tangent).
 
-    The axes of an argument are: seeds if its flag in `seeded` is True, lanes if its flag in `many`
-    is True, then its own axes. The axes of a result are: lanes, its own axes, and for tangents the
-    seeds. `together`: compute 8 or more lanes by `march_lanes`, and fewer one by one. Otherwise use
-    `jax.vmap`.
+    The axes of an argument are: seeds if flagged in `seeded`, lanes if flagged in `many`, its own
+    axes. The axes of a result are: lanes, its own axes, and for tangents the seeds. `together`:
+    compute 8 or more lanes by `march_lanes`, and fewer one by one. If False, use `jax.vmap`.
     """
     one_by_one = together
     own, options, along = run.arguments(flat)
@@ -127,7 +125,7 @@ def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) ->
     of_lanes, _, along_of_lanes = put(many)
     in_seeds = put(seeded)[2]
     count = 0 if lanes is None else lanes
-    together = together and count >= 8  # Fewer than 8 runs are faster one after another.
+    together = together and count >= 8  # Fewer than 8 lanes are faster one by one.
     if not run.pushes:
         if together:
             *values, record = march_lanes(
@@ -190,9 +188,7 @@ def _leaves_with_none(tree) -> list[Any]:
 def _march_apart(
     own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, keeps: bool
 ) -> Any:
-    """Return the results of `march` for one run (`lanes` = None), or for many lanes: one by one,
-    or by `jax.vmap`.
-    """
+    """Return the results of `march` for one run, or for many one by one or by `jax.vmap`."""
 
     def one(own) -> Any:
         moved, rest, t0, y0, mode0, ts = own
@@ -207,8 +203,8 @@ def _march_apart(
 
 
 def _broadcast_lanes(lanes: int, values, tangents, many, along_many, seeded) -> Any:
-    """Return values, tangents, and for each pair a flag: whether it has an axis of lanes. If a
-    value or its tangent has this axis, both get it.
+    """Return values, tangents, and for each pair a flag whether it has an axis of lanes. If a value
+    or its tangent has this axis, both get the axis.
     """
 
     def both(x, d, is_many, is_along, has_seeds) -> Any:
@@ -264,9 +260,7 @@ def _eager(*flat, **how) -> list[Any]:
 
 @run_p.def_batching
 def _add_axis(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
-    """Apply `jax.vmap`: the new axis becomes lanes if the runs differ, and seeds if only their
-    tangents differ.
-    """
+    """Apply `jax.vmap`: the new axis counts lanes, or seeds if only tangents differ."""
     hit = [dim is not None for dim in dims]
     size = next(x.shape[dim] for x, dim in zip(flat, dims, strict=True) if dim is not None)
     how: dict[str, Any] = {"run": run, "lanes": lanes, "seeds": seeds}
@@ -301,9 +295,7 @@ def _add_axis(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
 
 
 def _bind_one_by_one(flat, dims, how: dict[str, Any]) -> Any:
-    """Compute runs with different options one after another. `dims`: the batch axis of each array
-    in `flat`, or None.
-    """
+    """Compute runs with different options one by one. `dims`: batch axis of each array, or None."""
     moving = [jnp.moveaxis(x, d, 0) for x, d in zip(flat, dims, strict=True) if d is not None]
 
     def one(moving) -> Any:
@@ -335,9 +327,7 @@ def _join_axes(x, dim, place: int, flag: bool, size: int, before: int | None) ->
 
 @run_p.def_dead_code
 def _drop_unused_results(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Return the operation without its unused results, so that they need not be written for many
-    lanes.
-    """
+    """Return the operation without its unused results, which it then does not write."""
     if not any(used):
         return [False] * len(eqn.invars), None
     if not all(used):
