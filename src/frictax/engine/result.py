@@ -29,6 +29,7 @@ class Result(eqx.Enumeration):
     ...         return y, mode + 1, jnp.array(0)
     >>> start, ts = (jnp.zeros(1), jnp.array([0])), jnp.array([0.0, 4.5])
     >>> path = fx.walk(Clock(), *start, ts, options=fx.Adaptive(max_events=3))
+
     >>> path.result == fx.Result.successful
     Array(False, dtype=bool)
     >>> print(fx.Result[path.result])

@@ -96,6 +96,7 @@ def joint_friction(
 
     >>> import frictax as fx
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
+
     >>> print(joint_friction(fx.fit(fx.Coulomb, sweep)).urdf())
     <!-- friction in N, damping in N per m/s, found by frictax up to 4 m/s. -->
     <dynamics friction="6.1" damping="0.96"/>

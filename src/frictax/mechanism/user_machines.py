@@ -287,6 +287,7 @@ class AbstractLinkage(AbstractOwnMotion):
     ...         return ("s", "v")
     >>> rubber = fx.SupportFriction("sledge", f_pos=fx.Coulomb(F_Coulomb=1.0))
     >>> sledges = Sledges((rubber, rubber))
+
     >>> path = fx.walk(sledges, *sledges.begin(0.0, [0.0, 0.0]), jnp.array([0.0, 1.0]))
     >>> round(float(path.ys[-1, 1]), 6), path.modes[-1].tolist()
     (2.0, [1, 1])

@@ -270,6 +270,7 @@ def draw_starts(found: FitResult[Any], *, width: float = 5.5) -> Figure:
 
     >>> import frictax as fx
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
+
     >>> found = fx.fit(fx.Coulomb(F_Coulomb=1.0, F_prop=1.0), sweep, starts=4)
     >>> draw_starts(found).axes[0].get_ylabel()
     'misfit over the least'

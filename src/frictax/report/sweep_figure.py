@@ -39,6 +39,7 @@ def draw_sweep(
 
     >>> import frictax as fx
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
+
     >>> figure = draw_sweep(fx.fit(fx.Coulomb, sweep))
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['force [N]', 'residual [N]']

@@ -141,6 +141,7 @@ def profile_of(
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
     >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
+
     >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
     >>> found = fx.fit(fx.Coulomb, sweep)
     >>> print(found.profile("F_Coulomb"))

@@ -204,6 +204,7 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 4.0, 801)
     >>> u = 2.0 * np.sin(2 * np.pi * t)
+
     >>> block = fx.Mechanism(
     ...     mass=fx.Mass(m=1.0),
     ...     friction=fx.SupportFriction(

@@ -44,8 +44,10 @@ class Structure:
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 8.0, 801)
     >>> v = np.sin(1.3 * t) + np.sin(3.1 * t)
+
     >>> a = 1.3 * np.cos(1.3 * t) + 3.1 * np.cos(3.1 * t)
     >>> force = a + np.where(v > 0, 2.0, -1.5) + 0.1 * np.random.default_rng(0).standard_normal(801)
+
     >>> record = fx.Record(t, {"drive": force}, {"mass.v": v}, name="run")
     >>> law = fx.Coulomb(F_Coulomb=1.0)
     >>> def sledge(f_neg):

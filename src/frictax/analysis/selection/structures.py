@@ -107,6 +107,7 @@ def compare_structures(
     ...     )
     >>> t = np.linspace(0.0, 6.0, 301)
     >>> push = 3.0 * np.sin(3.0 * t) + np.sin(1.3 * t)
+
     >>> truth = slide(fx.Sampled(t, push), f_pos=fx.Coulomb(0.5, 1.0), f_neg=fx.Coulomb(0.8, 1.0))
     >>> s = fx.simulate(truth, t)["mass"].s + 1e-4 * np.sin(40.0 * t)
     >>> record = fx.Record(t, {"drive": push}, {"mass.s": s}, name="push")

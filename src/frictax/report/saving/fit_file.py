@@ -82,6 +82,7 @@ def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGE
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
     >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
+
     >>> found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
     >>> print(found.save("bench.fit"))
     bench.fit
