@@ -459,8 +459,8 @@ def _either_side(now: MachineSnapshot, b: int) -> bool:
 
 
 def _unbend(now: MachineSnapshot, parted: list[Any], y: Array) -> Array:
-    """Return the state `y` with force 0 in each bristle whose flag in `parted` is True. If the flag
-    is None, the force of the bristle does not change.
+    """Return the state `y` with force 0 in each bristle whose flag in `parted` is True. Without a
+    flag (None), the force of the bristle does not change.
     """
     first = now.layout.first_bristle
     for n, p in zip(now.layout.elements, parted, strict=True):

@@ -63,7 +63,7 @@ class MechanicalSystem(AbstractHybridSystem):
 
     @property
     def structure_only(self) -> "MechanicalSystem":
-        """The same equations for the machine with neutral part names ("part0", "part1", ...)."""
+        """Return the same machine with neutral names of its parts ("part0", "part1", ...)."""
         return MechanicalSystem(structure_only(self.mechanism), self.energy)
 
     # The engine calls the following methods.

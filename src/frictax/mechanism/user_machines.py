@@ -444,7 +444,7 @@ class AbstractLinkage(AbstractOwnMotion):
 
     @property
     def is_by_joint(self) -> bool:
-        """Whether contact c moves with coordinate c: the class does not define `jacobian`."""
+        """True if contact c moves with coordinate c, because the class defines no `jacobian`."""
         return type(self).jacobian is AbstractLinkage.jacobian
 
 

@@ -167,7 +167,7 @@ def reproduction_section(
 def derived_rows(
     found: FitResult, derived: Iterable[Estimate] | None, by: Any = None
 ) -> list[tuple[str, ...]]:
-    """Return the table rows of `derived`, or of the common quantities if `derived` is None."""
+    """Return the table rows of `derived`, or by default of the common quantities."""
     return [e.cells for e in (common_estimates(found, by) if derived is None else derived)]
 
 

@@ -92,7 +92,7 @@ class SimulationCode:
     def _system(self, p: Any, u: Any) -> Any:
         return driven(self._with_signals(self._setup(p), u).machine, u[:2], {}, False)
 
-    def _reused(self, system: Any) -> Reused:
+    def _reuse(self, system: Any) -> Reused:
         is_mechanism = isinstance(system, MechanicalSystem)
         return Reused(model_of(system.structure_only if is_mechanism else system, None))
 
@@ -109,13 +109,13 @@ class SimulationCode:
         """Return the inputs that act on the machine `since` [s] after the start, without delays."""
         setup = self._setup(p)
         named = enumerate(self.channels.inputs)
-        return [_recorded(setup.inputs.at(n), since, read[i]) for i, n in named]
+        return [_read_by_sensor(setup.inputs.at(n), since, read[i]) for i, n in named]
 
     def shown(self, p: Any, since: Any, read: Any) -> list[Any]:
         """Return the sensor readings of the outputs `since` [s] after the start, without delays."""
         setup = self._setup(p)
         named = enumerate(self.channels.outputs)
-        return [_recorded(setup.outputs.at(n), since, read[i]) for i, n in named]
+        return [_read_by_sensor(setup.outputs.at(n), since, read[i]) for i, n in named]
 
     def begin(self, p: Any, u: Any, t: Any, since: Any, read: Any) -> tuple[Any, ...]:
         """Return state, mode and error control at the initial time `t` of a simulation or window.
@@ -135,7 +135,7 @@ class SimulationCode:
         if start and not isinstance(system, MechanicalSystem):
             states = enumerate(system.states())
             y, mode = system.begin(t, jnp.stack([start.get(name, y[i]) for i, name in states]))
-        reused = self._reused(system)
+        reused = self._reuse(system)
         y, mode = jnp.asarray(y, float), jnp.asarray(mode, jnp.int32)
         y, mode = reused.prepare_start(t, y, mode)
         width, start, ranges, inverse = begin_control(reused, self.engine, y)
@@ -143,7 +143,7 @@ class SimulationCode:
 
     def step(self, p: Any, u: Any, step: Any, y: Any, mode: Any, control: Any) -> Any:
         """Return the results of one step, and the new state of the error control."""
-        reused = self._reused(self._system(p, u))
+        reused = self._reuse(self._system(p, u))
         taken, after = take_controlled_step(reused, self.engine, step, y, mode, control)
         return *taken, after.width, after.ranges, after.inverse
 
@@ -221,6 +221,6 @@ class SimulationCode:
         return f"(function(){{'use strict';\n{text}\nreturn{{{','.join(members)}}}}})()"
 
 
-def _recorded(instrument: Any, since: Any, read: Any) -> Any:
+def _read_by_sensor(instrument: Any, since: Any, read: Any) -> Any:
     """Apply an instrument without its delay to one value, `since` [s] after the start."""
     return instrument(since[None], read[None], 0.0, delayed=False)[0]

@@ -306,8 +306,8 @@ def welch_test(
 ) -> float:
     """Return the p value of Welch's test that k values with these variances are equal.
 
-    F = sum w (x - m)**2 / (k - 1) / (1 + 2 (k - 2)/(k**2 - 1) L) with w = 1/variance and the
-    weighted mean m. L = sum (1 - w/sum w)**2 / dof, where `dof` are the degrees of freedom of each
+    F = sum w*(x - m)**2/(k - 1)/(1 + 2*(k - 2)/(k**2 - 1)*L) with w = 1/variance and the
+    weighted mean m. L = sum (1 - w/sum w)**2/dof, where `dof` are the degrees of freedom of each
     variance. F has k - 1 and (k**2 - 1)/(3 L) degrees of freedom.
 
     **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951).

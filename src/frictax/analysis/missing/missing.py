@@ -231,7 +231,7 @@ class Trials:
             _, self.point, _ = self.refit_from(None, self.point)
 
     def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
-        """Refit like `refit` from the point `at`, without a candidate if `which` is None."""
+        """Refit like `refit` from the point `at`. With None for `which`, add no candidate."""
         inside = [*self.accepted, *([] if which is None else [which])]
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)

@@ -181,7 +181,7 @@ def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) ->
 
 
 def _leaves_with_none(tree) -> list[Any]:
-    """Return the leaves of a tree, where None also counts as a leaf."""
+    """Flatten a tree to its leaves. None also counts as a leaf."""
     return jax.tree.leaves(tree, is_leaf=lambda x: x is None)
 
 

@@ -38,8 +38,8 @@ class Cells:
 
     - `kind`: "numbers", "dates" (dates, times of day or durations: `values` are timedelta64 since
       the first cell), "codes" (0x1F) or "words" (`values` are NaN).
-    - `values`: NaN or NaT in cells without a value; `wrong`: True for those of these cells that
-      are neither empty nor a usual text for a missing number, such as "ERR timeout".
+    - `values`: NaN or NaT in cells without a value; `wrong`: True for such a cell with an
+      unexpected text, for example "ERR timeout". Empty cells and usual marks are not wrong.
     - `unit`: the unit after each number, or None.
     - `note`: end of a sentence on how the column was read, "" for plain numbers.
     """
