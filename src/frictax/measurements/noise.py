@@ -189,8 +189,8 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     >>> ticks = find_ticks(times, 0.5 * n)
     >>> ticks.step, ticks.speed[[0, 100]].round(2)
     (0.5, array([ 5., 10.]))
-    >>> find_ticks(0.1 * n, 0.5 * n) is None
-    True
+    >>> print(find_ticks(0.1 * n, 0.5 * n))
+    None
     """
     if t.size < 20:  # smallest number of ticks that determines the noise of their times
         return None

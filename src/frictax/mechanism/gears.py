@@ -156,7 +156,7 @@ class LossyGear(AbstractContact, AbstractPairGear):
     tau_a is the torque that enters at a. The torque at b is ratio*(tau_a - tauLoss). While a turns
     forward, tauLoss is the greater of two values:
 
-        tauLoss = (1 - eta_mf1)*tau_a + tau_bf1     while the power flows from a to b
+        tauLoss = (1 - eta_mf1)*tau_a + tau_bf1     while the power flows from a to b;
         tauLoss = (1 - 1/eta_mf2)*tau_a + tau_bf2   while the power flows from b to a
 
     While a turns backward, tauLoss is the lesser of (1 - eta_mf1)*tau_a - tau_bf1 and

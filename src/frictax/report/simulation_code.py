@@ -111,7 +111,7 @@ class SimulationCode:
         named = enumerate(self.channels.inputs)
         return [_read_by_sensor(setup.inputs.at(n), since, read[i]) for i, n in named]
 
-    def shown(self, p: Any, since: Any, read: Any) -> list[Any]:
+    def sensor_readings(self, p: Any, since: Any, read: Any) -> list[Any]:
         """Return the sensor readings of the outputs `since` [s] after the start, without delays."""
         setup = self._setup(p)
         named = enumerate(self.channels.outputs)
@@ -188,7 +188,11 @@ class SimulationCode:
             ),
             "step": (take, step, ["p", "given"]),
             "outputs": (self.outputs, {**here, "y": y, "mode": mode}, ["p", "given"]),
-            "shown": (self.shown, {"p": p, "since": t, "read": read["outputs"]}, ["p", "read"]),
+            "shown": (
+                self.sensor_readings,
+                {"p": p, "since": t, "read": read["outputs"]},
+                ["p", "read"],
+            ),
         }
         for name, (function, arguments, arrays) in functions.items():
             program.trace(f"fx_{name}", function, arguments, arrays, copied)

@@ -299,7 +299,7 @@ class DerivedValues:
             elif sd >= 1e4 * (abs(value) or 1.0):
                 known = Knowledge.UNKNOWN
             ends = float(value - half[i]), float(value + half[i])
-            shown = found.declared(unit, "", None, value) if unit else None
+            shown = found.in_declared_unit(unit, "", None, value) if unit else None
             estimates.append(
                 Estimate(name, name, value, sd, *ends, unit, known, float(dof[i]), shown)
             )
@@ -373,7 +373,7 @@ def tied_estimates(
             names = [f"{tie.path}{'' if plain else f'[{i}]'}{label}" for i in range(count)]
             for e in made.with_names(found, names, [unit] * count, plain).estimates:
                 lower, upper = domain.interval(e.value, e.upper - e.value)
-                shown = found.declared(unit, tie.path, record, e.value)
+                shown = found.in_declared_unit(unit, tie.path, record, e.value)
                 path = tie.path + label
                 out.append(
                     dataclasses.replace(
@@ -412,7 +412,7 @@ def derive_from_draws(
     for i, (title, si) in enumerate(zip(names, units, strict=True)):
         number, sd, *ends = (float(a[i]) for a in (middle, error, low, high))
         known = Knowledge.KNOWN if sd > EXACT * abs(number) else Knowledge.FIXED
-        shown = found.declared(si, "", record, number) if si else None
+        shown = found.in_declared_unit(si, "", record, number) if si else None
         estimates.append(
             Estimate(title, title, number, sd, ends[0], ends[1], si, known, np.nan, shown)
         )

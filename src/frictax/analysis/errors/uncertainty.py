@@ -226,6 +226,6 @@ def uncertainty(found: FitResult, by: Checked[NoiseModel] | None = None) -> Unce
             low, high = (b if x[i] == b else np.nan for b in (lower[i], upper[i]))
         value, sd, low, high, freedom = map(float, (x[i], error[i], low, high, dof[i]))
         unit = found.unit_of(u)
-        declared = found.declared(unit, u.path, u.record, value)
+        declared = found.in_declared_unit(unit, u.path, u.record, value)
         estimates.append(Estimate(n, path, value, sd, low, high, unit, known, freedom, declared))
     return Uncertainty(found, Guarded() if by is None else by, spread, tuple(estimates))

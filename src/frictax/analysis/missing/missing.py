@@ -59,6 +59,7 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 8.0, 801)
     >>> v = np.sin(1.3 * t) + np.sin(3.1 * t)
+
     >>> a = 1.3 * np.cos(1.3 * t) + 3.1 * np.cos(3.1 * t)
     >>> noise = 0.05 * np.random.default_rng(0).standard_normal(801)
     >>> record = fx.Record(

@@ -81,14 +81,14 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     if float(np.sum(r**2)) <= 1e-18 * sum(map(float, weighted)):
         return ()
 
-    def moved(changed: Problem, by: float) -> Float[np.ndarray, " n"]:
+    def derivative_for(changed: Problem, by: float) -> Float[np.ndarray, " n"]:
         """Return the derivative of the residuals by the change, of size `by`, in `changed`."""
         begin = begun(changed, found.z)
         end = advance_search(changed, found.method, begin, 1, found.noise_scale, found.dof)
         return (np.asarray(end.residuals)[: found.n] - r) / by
 
     fitted = found.full_jacobian[: found.n, found.shown]
-    seen = Sensitivities(r, fitted, np.zeros((found.n, 0)), *_starts(found, moved))
+    seen = Sensitivities(r, fitted, np.zeros((found.n, 0)), *_starts(found, derivative_for))
     test = ScoreTest(found, has_windows)
     tests = test.at(seen)
     is_white = tests.is_white
@@ -99,7 +99,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     # Time steps that are too long have their own notice. Their error is not a missing term.
     if long_steps(found):
         return ()
-    share, tried = tests.correlated_share(), _forces_to_try(found, moved)
+    share, tried = tests.correlated_share(), _forces_to_try(found, derivative_for)
     if tried:
         columns = np.column_stack(list(tried.values()))
         tests = test.at(dataclasses.replace(seen, tried=columns))
@@ -126,7 +126,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     return (Notice("remembers", "", {"percent": 100 * share, "allowed": allowed}),)
 
 
-def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray, " n"]]:
+def _forces_to_try(found: FitResult, derivative_for: Moved) -> dict[str, Float[np.ndarray, " n"]]:
     """Return a dict: name of a force -> derivative of the residuals by this force."""
     problem, machine, x = found.problem, found.problem.setup.machine, np.asarray(found.x)
     # Drives are the inputs that are forces or torques and that all records contain.
@@ -137,7 +137,7 @@ def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray
         drives = [n for n in drives if isinstance(kinds[n], Force | Torque)]
     elif not bodies_of(machine):
         drives = []
-    tried = dict(pair for drive in drives for pair in _force_columns(found, drive, moved))
+    tried = dict(pair for drive in drives for pair in _force_columns(found, drive, derivative_for))
     # Without a drive, each candidate term is added to the model and simulated.
     all_terms = () if drives else catalogue(found)
     terms = tuple(one for one in all_terms if one.kind in ("law", "force"))
@@ -149,12 +149,12 @@ def _forces_to_try(found: FitResult, moved: Moved) -> dict[str, Float[np.ndarray
             way[at : at + one.size] = 1.0
             tried[one.name] = directional_sensitivity(problem, terms, x, way, ranges)
     if found.bends is not None:
-        tried[SMOOTH] = moved(with_smooth_inputs(found.problem, found.records), 1.0)
+        tried[SMOOTH] = derivative_for(with_smooth_inputs(found.problem, found.records), 1.0)
     return {name: column for name, column in tried.items() if np.all(np.isfinite(column))}
 
 
 def _force_columns(
-    found: FitResult, drive: str, moved: Moved
+    found: FitResult, drive: str, derivative_for: Moved
 ) -> Iterator[tuple[str, Float[np.ndarray, " n"]]]:
     """Yield each force tried at the input `drive`: its name, and derivatives of the residuals."""
     u = [np.asarray(p.inputs[drive]) for p in _records(found.problem)]
@@ -164,14 +164,14 @@ def _force_columns(
             by = _STEP * float(usual / size)
             more = [a + by * b for a, b in zip(u, forces, strict=True)]
             at = lambda q: [p.inputs[drive] for p in q.prepared]  # noqa: E731
-            yield name, moved(eqx.tree_at(at, found.problem, more), by)
+            yield name, derivative_for(eqx.tree_at(at, found.problem, more), by)
 
 
 def _records(problem: Problem) -> list[PreparedRecord]:
     return [p for p in problem.prepared if isinstance(p, PreparedRecord)]
 
 
-def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
+def _starts(found: FitResult, derivative_for: Moved) -> tuple[np.ndarray, np.ndarray]:
     """Return for each residual the derivatives by its window's start, and its window (-1: none)."""
     problem, objective = found.problem, found.problem.objective
     shapes = [np.shape(p.weight) for p in problem.prepared]
@@ -192,7 +192,7 @@ def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
             known = [np.asarray(p.known[name]) for p in _records(problem)]
             by = _STEP * max(float(np.std(np.concatenate(known))), 1e-12)
             at = lambda q, name=name: [p.known[name] for p in q.prepared]  # noqa: E731
-            columns.append(moved(eqx.tree_at(at, problem, [x + by for x in known]), by))
+            columns.append(derivative_for(eqx.tree_at(at, problem, [x + by for x in known]), by))
     return np.nan_to_num(np.column_stack(columns)), np.concatenate(window)
 
 

@@ -69,10 +69,12 @@ def structures(table: Missing) -> dict[str, Structure]:
     >>> import jax.numpy as jnp, numpy as np, frictax as fx
     >>> t = np.linspace(0.0, 4.0, 401)
     >>> force = 2.5 * np.sin(4.0 * t) + np.sin(9.0 * t)
+
     >>> def block(law, f=0.0):
     ...     friction = fx.SupportFriction("mass", f_pos=law)
     ...     return fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=fx.Force("mass", f))
     >>> truth = block(fx.Coulomb(F_Coulomb=1.0, F_prop=0.2), fx.Sampled(t, force + 0.05))
+
     >>> v = np.asarray(fx.simulate(truth, jnp.asarray(t), fx.OnSamples())["mass"].v)
     >>> v = v + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
     >>> record = fx.Record(t, {"drive": force}, {"mass.v": v}, name="run")

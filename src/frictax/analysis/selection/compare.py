@@ -177,6 +177,7 @@ def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | S
     >>> import frictax as fx, numpy as np
     >>> v = np.linspace(0.1, 4.0, 40)
     >>> f = 5.0 + 0.5 * v + 2.0 * np.exp(-3.0 * v)
+
     >>> f += 0.05 * np.random.default_rng(0).standard_normal(40)
     >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
     >>> laws = {

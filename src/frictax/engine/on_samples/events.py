@@ -220,9 +220,9 @@ def cross_inside(
     are exact for the computed samples, for any step size. The located time `found` is so accurate
     that one Newton step along the tangent is sufficient.
 
-    Either `cause` from `search_end` or `fired` is given, and the other has the value None. `fired` is the
-    index of the event function, `DEADLINE` or `END`. Return time, state, mode, `fired`, and a
-    status: 0, 1 if no mode is consistent, or `NONFINITE`.
+    One of `cause` (from `search_end`) and `fired` has the value None. `fired` is the index of the
+    event function, `DEADLINE` or `END`. Return time, state, mode, `fired`, and a status:
+    0, 1 if no mode is consistent, or `NONFINITE`.
     """
     t, last, found = now.t, now.end, constant(found)
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)

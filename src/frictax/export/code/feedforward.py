@@ -71,7 +71,7 @@ def to_feedforward(
     tree = NumberTree(contact)
     values = np.array([number.value for number in tree.numbers] + [still, rate])
 
-    def feed(p: Any, command: Any, speed: Any, last: Any, dt: Any) -> Any:
+    def friction_step(p: Any, command: Any, speed: Any, last: Any, dt: Any) -> Any:
         now: Any = tree.with_numbers(p)
         direction = jnp.where(command < 0, -1, 1)
         moving = law_value(now, direction, jnp.abs(command), None)
@@ -82,7 +82,7 @@ def to_feedforward(
 
     program, zero = Program(), jnp.asarray(0.0)
     given = {"p": jnp.asarray(values)} | dict.fromkeys(ARGUMENTS, zero)
-    program.trace("friction_step", feed, given, ["p"])
+    program.trace("friction_step", friction_step, given, ["p"])
     comment = _comment(contact, tree.numbers, (still, rate), intervals)
     write = {"c": _c, "st": _st, "javascript": _javascript}
     return write[language](program, values, comment)

@@ -119,7 +119,7 @@ class Break(Statement):
 
 
 class Call(Statement):
-    """A call of a function. `results` has None for each result that nothing reads."""
+    """A call of a function. `results` contains None for a result that nothing reads."""
 
     def __init__(self, function: "Function", arguments: list[Any], results: list[Any]) -> None:
         super().__init__(arguments, results)

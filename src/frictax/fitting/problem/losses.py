@@ -83,6 +83,7 @@ class Huber(AbstractLoss):
     >>> import frictax as fx, numpy as np
     >>> v = np.linspace(0.5, 8.0, 16)
     >>> f = 6.0 + 0.2 * v + 0.02 * np.cos(9.0 * v)
+
     >>> f[2] += 3.0
     >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
     >>> for loss in (fx.Squares(), fx.Huber()):

@@ -61,6 +61,7 @@ class Smooth(AbstractPrior):
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 6.0, 601)
     >>> v = np.sin(1.3 * t) + np.sin(3.1 * t)
+
     >>> a = 1.3 * np.cos(1.3 * t) + 3.1 * np.cos(3.1 * t)
     >>> noise = 0.5 * np.random.default_rng(0).standard_normal(601)
     >>> record = fx.Record(t, {"drive": a + np.sign(v) * (1.0 + 0.2 * v**2) + noise}, {"mass.v": v})

@@ -270,7 +270,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         """Function that returns the unit of a parameter."""
         return unit_of(self.records, self.problem.setup.machine)
 
-    def declared(
+    def in_declared_unit(
         self, unit: str, path: str, record: int | None, value: float
     ) -> tuple[str, float] | None:
         """Return the unit in which tables show a parameter, and the SI value of this unit. The data
@@ -409,7 +409,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
             names = Unknown(p.path, None, "", p.declaration, value.shape, 0).names
             unit = self.unit_of(p)
             for name, x in zip(names, np.ravel(value).tolist(), strict=True):
-                declared = self.declared(unit, p.path, None, x)
+                declared = self.in_declared_unit(unit, p.path, None, x)
                 known = Knowledge.FIXED
                 out.append(Estimate(name, p.path, x, nan, nan, nan, unit, known, nan, declared))
         return tuple(out)

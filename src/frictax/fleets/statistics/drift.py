@@ -217,8 +217,8 @@ def drift(
     rate: float = 0.05,
     level: float = 0.95,
 ) -> Drift:
-    """Find machines that change over time. For each machine, x = a + b (t - t0) + c (T - T0) is
-    fitted to each parameter x over the date t and the temperature T.
+    """Find machines that change over time. For each machine and each parameter x, it
+    fits x = a + b*(t - t0) + c*(T - T0) over the date t and the temperature T.
 
     The lines are fitted by weighted least squares. The weights contain the errors of the fits and
     an additional scatter between records. The variance of the scatter is common to the fleet and is

@@ -44,8 +44,8 @@ def find_wrap(
     >>> find_wrap(angle % 360).range, find_wrap(angle // 1 % 256).range, find_wrap(angle)
     (360.0, 256.0, None)
 
-    >>> find_wrap(np.sign(np.sin(angle))) is None
-    True
+    >>> print(find_wrap(np.sign(np.sin(angle))))
+    None
     """
     values = np.asarray(values, dtype=float)
     there = np.flatnonzero(np.isfinite(values))
