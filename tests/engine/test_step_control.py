@@ -265,7 +265,7 @@ def test_rounding_of_forces_on_a_machine_at_rest_divides_no_step(force, recwarn)
     assert not recwarn.list
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-10, 2e-9])
 def test_a_motion_of_less_than_a_nanometre_is_right_or_said_to_be_inaccurate(unit):
     block = fx.Mechanism(

@@ -72,6 +72,7 @@ def test_rounds_find_a_machine_that_stands_still_from_the_start(run, found) -> N
         assert away.values[path] == pytest.approx(value, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_two_runs_of_a_fit_are_equal_bit_for_bit(run, found) -> None:
     again = fx.fit(block(**AWAY_LAW), run, free=LAW)
     assert again.values == found.values
