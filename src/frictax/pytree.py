@@ -1,4 +1,6 @@
-"""Dataclasses that are pytrees, without the checks of equinox; texts that describe pytrees."""
+"""Dataclasses that are pytrees, without the checks of fields by equinox. `readable` prints a pytree
+as text.
+"""
 
 import dataclasses
 from typing import Any, TypeVar, dataclass_transform

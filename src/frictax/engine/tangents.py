@@ -149,8 +149,8 @@ def constant_if_known(ys: Array, values: Array) -> Array:
 @constant_if_known.defjvp
 def _constant_if_known_jvp(at, along) -> Any:
     (ys, values), (d_ys, _) = at, along
-    # All entries of an unknown row are unknown, so the first entry is sufficient. In forward mode
-    # the tangent of an unknown row is already NaN, so `push` does not need `ys`.
+    # If one entry of a row is NaN, all its entries are NaN. Therefore the first entry is tested. In
+    # forward mode the tangent of such a row is already NaN, so `push` does not need `ys`.
     first, d_first = ys[:, :1], d_ys[:, :1]
 
     def push(d_first) -> Any:

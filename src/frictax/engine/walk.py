@@ -22,7 +22,7 @@ class Path(eqx.Module):
     - `times`, `fired`, `before`, `after`: for each phase (time between two events) its end [s], the
       cause, and the modes before and after this end. Rows from `count` on are not used; their times
       are inf.
-    - `result`: a `Result`; `steps`: number of solver steps.
+    - `result`: how the run ended (a `Result`); `steps`: number of solver steps.
     - `error`: an upper estimate of the sum of the errors of all steps, relative to the range of the
       state; the maximum over all states. The growth of errors during the motion is not included.
       NaN for steps without error control.

@@ -136,7 +136,9 @@ class Design(Summarised, DesignVerbs):
         return float(np.max(relative[self.problem.wanted]))
 
     def worst_of_drawn(self, says: str | None = None) -> Float[np.ndarray, " k"]:
-        """Return `worst` for each of the machines `drawn` (k,); infinite after a failed run."""
+        """Return the largest relative error of a wanted parameter for each of the k machines that
+        were drawn at random. It is infinite after a failed run.
+        """
         others = {rival.description: rival.drawn_runs for rival in self.rivals}
         runs = self.drawn_runs if says is None else others[says]
         wanted = self.problem.wanted

@@ -135,7 +135,7 @@ def build_gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:
 
 
 def moving_body(mechanism: Any, i: int, name: str) -> int:
-    """Return the number of body `name`, for part number i. Raise `ValueError` for a `Fixed`."""
+    """Return the number of body `name`, which part i names. Raise `ValueError` for a `Fixed`."""
     body = find_flange(mechanism, i, name, 0).body
     if body is None:
         raise mechanism_error(

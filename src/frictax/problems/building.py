@@ -109,7 +109,7 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
 
 
 def _has_truth(value: Any) -> bool:
-    """Return True if a value is a bool, or contains one that Python would use as a number."""
+    """Return True if a value is a bool, or a list with a bool. Python would use it as 0 or 1."""
     return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 

@@ -512,7 +512,9 @@ def _column(entry: AnyColumn, place: Place) -> Any:
 
 
 def template_of(problem: Problem) -> str:
-    """Return the label of the first fitted record, whose columns a fleet reads from its files."""
+    """Return the label of the first fitted record. A fleet reads the columns of this record from
+    its files.
+    """
     if not isinstance(problem.data, dict) or not problem.fitted_records:
         raise problem.place.error(
             "has no record to go by: a fleet reads its files as the first record that is fitted."

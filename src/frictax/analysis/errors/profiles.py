@@ -392,7 +392,8 @@ def interval_end(
                 continue
         else:
             outside = (x, root)
-        # The root can jump at a kink of the misfit. Therefore the next point avoids both limits.
+        # At a kink of the misfit, the root of its ratio can jump. Therefore the next point keeps a
+        # distance from both ends of the bracket.
         share = 0.5
         if np.isfinite(outside[1]):
             share = (aim - inside[1]) / max(outside[1] - inside[1], 1e-300)

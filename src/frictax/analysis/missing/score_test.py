@@ -194,7 +194,8 @@ class ScoreTest:
     def __init__(self, found: FitResult, has_windows: bool) -> None:
         linear = linearize(found)
         self.has_windows, self.counted = has_windows, linear.counted
-        self.limit = 1.0 if has_windows else 0.001 / SURE  # 0.1 % without windows, 1 % with windows
+        # A significance level of 1 % with windows and of 0.1 % without windows, divided by `SURE`
+        self.limit = 1.0 if has_windows else 0.001 / SURE
         self.noise = _sensor_noise(found)
         self._found = found
         self.stretches: Stretches = [stretches for _, _, stretches in linear.series]

@@ -62,8 +62,8 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     a force passes the tests, `missing` is called, which tries more terms, and refits. If `missing`
     names no term, the notice is `residuals-unexplained`.
 
-    To first order, a force computed from the motion of the fitted machine has the same effect as a
-    force that depends on the motion. Therefore each force is added to the input of the record, and
+    A force that depends on the motion has, to first order in its size, the same effect as a given
+    force over time with its values along the fitted motion. Therefore each force is added to the input of the record, and
     simulated by the compiled program of the fit, in about 15 simulations. If the machine does not
     have a driving force, each term is added to the model and simulated.
     """

@@ -56,7 +56,7 @@ class Plan:
     """Sizes and types of a block of runs."""
 
     options: OnSamples
-    lanes: int  # number of runs of the batch in the block
+    lanes: int  # number of runs in this block, which is a part of the batch
     steps: int
     tile: int  # number of steps whose samples are written to the result together
     y: Array  # the state of one run

@@ -358,7 +358,8 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def _criteria(self) -> tuple[float, float]:
-        """AICc and BIC from the normal likelihood, or from a robust loss at its noise scale.
+        """AICc and BIC from the normal likelihood. With a robust loss, the likelihood is that of
+        the loss, for the noise scale of the fit.
 
         **Source:** N. Sugiura (1978); C. M. Hurvich, C.-L. Tsai, Biometrika 76 (1989); E.
         Ronchetti, Statistics & Probability Letters 3 (1985) for other losses.

@@ -106,7 +106,9 @@ class Drift(Summarised):
         most = 20_000  # largest number of records of a machine that is tried
 
         def enough(n: int, step: float, error: float) -> bool:
-            """Return True if n records at equal steps with this error detect the slope."""
+            """Return True if n records of a machine, taken every `step` years, each with standard
+            error `error`, suffice to detect the slope.
+            """
             t = step * (np.arange(n) - (n - 1) / 2)
             lines = Lines(t, np.zeros(n), np.full(n, error), None, np.array([0]), np.array([False]))
             fitted = solve_lines(lines, fit.white, fit.slow, fit.memory)
