@@ -379,8 +379,8 @@ def modes_by_torque(
             turns = jnp.where(still, modes * (borne - f) < -little, turns)
         wished = jnp.where(in_rest, jnp.where(modes == 0, away, jnp.where(turns, 0, modes)), modes)
         # Friction that depends on a torque is the greater of two linear functions of the torque in
-        # forward motion, and the lesser one in backward motion. A stuck contact gets the function of
-        # the direction in which it would break away.
+        # forward motion, and the lesser one in backward motion. A stuck contact gets the function
+        # of the direction in which it would break away.
         towards = jnp.where(wished == 0, jnp.where(f >= 0, 1, -1), wished)
         values = towards * along + lines.offset
         size = jnp.max(jnp.abs(lines.slope), axis=0) * (

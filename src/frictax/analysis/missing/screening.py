@@ -62,10 +62,10 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     a force passes the tests, `missing` is called, which tries more terms, and refits. If `missing`
     names no term, the notice is `residuals-unexplained`.
 
-    A force that depends on the motion has, to first order in its size, the same effect as a given
-    force over time with its values along the fitted motion. Therefore each force is added to the input of the record, and
-    simulated by the compiled program of the fit, in about 15 simulations. If the machine does not
-    have a driving force, each term is added to the model and simulated.
+    To first order in its size, a force that depends on the motion acts like a given force over time
+    with its values along the fitted motion. Therefore each force is added to the input of the
+    record. The compiled program of the fit then takes about 15 simulations. For a
+    machine without a driving force, each term is added to the model and simulated.
     """
     problem, has_windows = found.problem, isinstance(found.problem.objective, Windows)
     if (
