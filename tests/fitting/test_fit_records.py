@@ -378,7 +378,7 @@ def test_records_that_are_alike_are_predicted_by_one_program(
     records = [record(block(v=v)) for v in (0.0, 0.3, -0.2)]
     runs = {f"run {k}": one for k, one in enumerate(records)}
     found = fx.fit(block(), runs, free=LAW, own=["mass.v"])
-    x, directly = np.asarray(found.x), eqx.filter_jit(lambda p, x, i: p.predicted(x, i))
+    x, directly = np.asarray(found.x), eqx.filter_jit(lambda p, x, i: p.predict(x, i))
     predictions(found.problem, x, 0)
     monkeypatch.setattr(executables, "_lower", lambda *_: pytest.fail("compiled"))
     for i in range(3):
