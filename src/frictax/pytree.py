@@ -61,8 +61,8 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 
 class Pickled:
     """A dataclass whose printed text is the same after `pickle` as before. Printing omits a field
-    whose value *is* the default object. `pickle` makes another, equal object. Therefore a field
-    with its default object is not pickled, and gets the default again.
+    whose value *is* the default object. A default after `pickle` would be equal to this object, but
+    not identical. Therefore a field with its default is not pickled, and gets the default again.
     """
 
     def __getstate__(self) -> dict[str, Any]:
