@@ -172,7 +172,7 @@ def _refine_run(
         other = dataclasses.replace(engine, tolerance=tolerance * factor)
         return simulate_once(mechanism, ts, other, energy)
 
-    def change(before: Trajectory, after: Trajectory) -> float:
+    def change(before: Trajectory, after: Trajectory, share: float = 1.0) -> float:
         if int(before.steps) == int(after.steps):  # With equal time steps the runs are equal.
             return float(after.error)
         x, y = (np.asarray(constant(one.ys))[:, :judged] for one in (before, after))
@@ -180,7 +180,7 @@ def _refine_run(
         # A state at rest changes by rounding only, which differs between runs.
         by_rounding = is_rounding(ranges) | is_at_rest(ranges) & (difference > 0.3 * ranges)
         scales = np.where(by_rounding, scale_at_rest(ranges), ranges)
-        return float(np.max(difference / scales, initial=0.0))
+        return share * float(np.max(difference / scales, initial=0.0))
 
     first = run
     for k in range(1, runs + 1):
@@ -194,8 +194,7 @@ def _refine_run(
     if run is first:
         coarser = with_tolerance(1 / refinement)
         if _is(coarser, Result.successful):
-            same = int(coarser.steps) == int(run.steps)
-            moved = float(run.error) if same else change(coarser, run) / 8
+            moved = change(coarser, run, 1 / 8)  # An eighth of the difference is the error of `run`.
     if moved is None:
         return run, Notice("run-unchecked", "", {"error": float(run.error)})
     return run, Notice("run-inaccurate", "", {"error": moved}) if moved > large else None

@@ -42,7 +42,7 @@ _STEP = 1e-4  # [drive, or standard deviation of a state] step of the finite dif
 _LONG = 1 / 60  # [duration of the run] errors of sensors rarely have a longer correlation time
 
 # Function: (changed problem, size of the change) -> derivatives of the residuals by the change.
-Moved = Callable[[Problem, float], Float[np.ndarray, " n"]]
+Derivative = Callable[[Problem, float], Float[np.ndarray, " n"]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -126,7 +126,9 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     return (Notice("remembers", "", {"percent": 100 * share, "allowed": allowed}),)
 
 
-def _forces_to_try(found: FitResult, derivative_for: Moved) -> dict[str, Float[np.ndarray, " n"]]:
+def _forces_to_try(
+    found: FitResult, derivative_for: Derivative
+) -> dict[str, Float[np.ndarray, " n"]]:
     """Return a dict: name of a force -> derivative of the residuals by this force."""
     problem, machine, x = found.problem, found.problem.setup.machine, np.asarray(found.x)
     # Drives are the inputs that are forces or torques and that all records contain.
@@ -154,7 +156,7 @@ def _forces_to_try(found: FitResult, derivative_for: Moved) -> dict[str, Float[n
 
 
 def _force_columns(
-    found: FitResult, drive: str, derivative_for: Moved
+    found: FitResult, drive: str, derivative_for: Derivative
 ) -> Iterator[tuple[str, Float[np.ndarray, " n"]]]:
     """Yield each force tried at the input `drive`: its name, and derivatives of the residuals."""
     u = [np.asarray(p.inputs[drive]) for p in _records(found.problem)]
@@ -171,7 +173,7 @@ def _records(problem: Problem) -> list[PreparedRecord]:
     return [p for p in problem.prepared if isinstance(p, PreparedRecord)]
 
 
-def _starts(found: FitResult, derivative_for: Moved) -> tuple[np.ndarray, np.ndarray]:
+def _starts(found: FitResult, derivative_for: Derivative) -> tuple[np.ndarray, np.ndarray]:
     """Return for each residual the derivatives by its window's start, and its window (-1: none)."""
     problem, objective = found.problem, found.problem.objective
     shapes = [np.shape(p.weight) for p in problem.prepared]
