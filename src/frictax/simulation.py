@@ -194,7 +194,8 @@ def _refine_run(
     if run is first:
         coarser = with_tolerance(1 / refinement)
         if _is(coarser, Result.successful):
-            moved = change(coarser, run, 1 / 8)  # An eighth of the difference is the error of `run`.
+            # The error of `run` is an eighth of its difference from the coarser run.
+            moved = change(coarser, run, 1 / 8)
     if moved is None:
         return run, Notice("run-unchecked", "", {"error": float(run.error)})
     return run, Notice("run-inaccurate", "", {"error": moved}) if moved > large else None
