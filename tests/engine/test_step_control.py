@@ -266,6 +266,19 @@ def test_rounding_of_forces_on_a_machine_at_rest_divides_no_step(force, recwarn)
 
 
 @pytest.mark.slow
+def test_a_run_that_is_inaccurate_because_of_its_32_bits_says_so():
+    with jax.enable_x64(False):
+        ts = np.linspace(0.0, 10.0, 200)
+        block = fx.Mechanism(
+            mass=fx.Mass(m=1.0),
+            friction=fx.SupportFriction("mass", f_pos=fx.Stribeck(1.0, 0.2, 0.3, 5.0)),
+            drive=fx.Force("mass", fx.Sampled(ts, 2.0 * np.sin(0.6 * np.pi * ts))),
+        )
+        with pytest.warns(UserWarning, match="This run has numbers of 32 bits"):
+            fx.simulate(block, ts)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-10, 2e-9])
 def test_a_motion_of_less_than_a_nanometre_is_right_or_said_to_be_inaccurate(unit):
     block = fx.Mechanism(
