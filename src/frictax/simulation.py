@@ -198,8 +198,8 @@ def _refine_run(
             moved = change(coarser, run, 1 / 8)
     if moved is None:
         return run, Notice("run-unchecked", "", {"error": float(run.error)})
-    code = "run-inaccurate" if run.ys.dtype == np.float64 else "run-32-bit"
-    return run, Notice(code, "", {"error": moved}) if moved > large else None
+    cause = "run-inaccurate" if run.ys.dtype == np.float64 else "run-single-precision"
+    return run, Notice(cause, "", {"error": moved}) if moved > large else None
 
 
 def _table_ended(run: Trajectory) -> str:
