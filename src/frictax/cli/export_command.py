@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from .options import OUT, argument, option, overwrite_option, with_options
-from .working import plain_errors, progress, show
+from .working import plain_errors, progress, refuse_existing, show
 
 
 class Target(enum.StrEnum):
@@ -74,7 +74,17 @@ def export(options: Export) -> None:
         import frictax as fx
         from frictax.files.replacing import check_target, write_whole
 
-        saved = _saved_fit(options.problem)
+        saved = options.problem
+        if saved.suffix != ".fit":
+            from frictax.problems.problem import find
+
+            problem = find(saved)
+            saved = problem.with_name("result.fit")
+            if not saved.exists():
+                raise FileNotFoundError(
+                    f"{problem.parent} has no result.fit, so there is no fit to export. Run"
+                    f" `frictax identify {options.problem}` first."
+                )
         found = fx.load_fit(saved)
         law = found.of_sweep or friction is not None
         if law and to is Target.FMU:
@@ -84,10 +94,7 @@ def export(options: Export) -> None:
         stem = "friction" if law else "machine"
         target = options.out or saved.with_name(stem + SUFFIXES[to])
         check_target(target, "the export")
-        if target.exists() and not options.overwrite:
-            raise FileExistsError(
-                f"{target} exists. Give --overwrite to replace it, or another file with --out."
-            )
+        refuse_existing(target, options.overwrite)
         doing("Exporting")
         how = {"inputs": inputs, "outputs": options.outputs}
         if to is Target.FMU:
@@ -100,19 +107,3 @@ def export(options: Export) -> None:
                 text = write.get(to, fx.to_structured_text)(found, **how)
             write_whole(target, text, replace=options.overwrite)
     show(f"Written: {target}")
-
-
-def _saved_fit(path: Path) -> Path:
-    """Return the file of a fit: `path`, or `result.fit` in a folder or next to a problem file."""
-    if path.suffix == ".fit":
-        return path
-    from frictax.problems.problem import find
-
-    problem = find(path)
-    saved = problem.with_name("result.fit")
-    if not saved.exists():
-        raise FileNotFoundError(
-            f"{problem.parent} has no result.fit, so there is no fit to export. Run `frictax"
-            f" identify {path}` first."
-        )
-    return saved

@@ -30,6 +30,7 @@ from .working import (
     end,
     plain_errors,
     progress,
+    refuse_existing,
     say,
     show,
 )
@@ -89,7 +90,7 @@ def identify(options: Identify) -> None:
             asked = read(problem, **how)
             check_problem(asked)
             doing("Computing the expected accuracy")
-            said = [*_outline(asked), _outlook(asked)]
+            said = _expectation(asked)
         else:
             with contextlib.ExitStack() as held:
                 if out is not None:
@@ -104,17 +105,14 @@ def identify(options: Identify) -> None:
                     )
                 except KeyboardInterrupt:
                     end("Interrupted: nothing was written.", INTERRUPTED)
-            said = [*_result_texts(made), "\n".join(map(_written, targets.values()))]
+            more = {"result.fit": " (the fit itself: fx.load_fit, frictax report)"}
+            files = [f"Written: {path}{more.get(name, '')}" for name, path in targets.items()]
+            said = [*_result_texts(made), "\n".join(files)]
     show(*said)
     if not options.check and not made.found.converged:
         end(
             "The fit did not converge: its numbers are not the answer. See the report.", DATA_FAILED
         )
-
-
-def _written(path: Path) -> str:
-    more = " (the fit itself: fx.load_fit, frictax report)" if path.suffix == ".fit" else ""
-    return f"Written: {path}{more}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,47 +141,32 @@ def estimates_table(options: Table) -> None:
             say(overview(options.folder))
 
 
-def _outline(problem: Any) -> list[str]:
-    """Return a summary of a problem."""
+def _expectation(problem: Any) -> list[str]:
+    """Return a summary of a problem, and the expected accuracy of its free parameters."""
     import frictax as fx
 
     content = problem.content
     if isinstance(problem.data, fx.Sweep):
-        return [
-            f"{content.title}\n{problem.data.n} rows of a sweep,"
-            f" {content.law.f_pos if content.law else 'laws compared'}"
-        ]
+        from frictax.problems.identification import forward_law
+
+        laws = content.law.f_pos if content.law else "laws compared"
+        outline = f"{content.title}\n{problem.data.n} rows of a sweep, {laws}"
+        return [outline, str(fx.outlook(forward_law(problem), problem.data))]
     lines = [content.title]
     for label, record in problem.data.items():
         lines.append(f"{'fit' if label in problem.fitted_records else 'not fitted'}  {record!r}")
-    lines += [
-        f"! {notice.of_record(label)}"
-        for label, record in problem.data.items()
-        for notice in record.notices
-    ]
+    for label, record in problem.data.items():
+        lines += [f"! {notice.of_record(label)}" for notice in record.notices]
     lines.append(f"free: {', '.join(content.fit.free or ['all that can be'])}")
     if problem.structures:
         lines.append(f"structures: as given, {', '.join(problem.structures)}")
-    return ["\n".join(lines)]
-
-
-def _outlook(problem: Any) -> str:
-    """Return the expected accuracy of the free parameters, before any fit."""
-    import frictax as fx
-
-    if isinstance(problem.data, fx.Sweep):
-        from frictax.problems.identification import forward_law
-
-        return str(fx.outlook(forward_law(problem), problem.data))
-    asked, settings = (
-        ("free", "own", "tied", "priors", "instruments", "objective"),
-        problem.settings(),
-    )
-    settings = {key: settings[key] for key in asked}
+    asked, settings = "free own tied priors instruments objective".split(), problem.settings()
     try:
-        return str(fx.outlook(problem.machine, problem.fitted_records, **settings))
+        given = {key: settings[key] for key in asked}
+        accuracy = str(fx.outlook(problem.machine, problem.fitted_records, **given))
     except ValueError as why:
-        return f"! {why}"
+        accuracy = f"! {why}"
+    return ["\n".join(lines), accuracy]
 
 
 def _derived_table(made: Any) -> list[str]:
@@ -239,10 +222,7 @@ def simulate(options: Simulate) -> None:
 
         problem, overwrite = options.problem, options.overwrite
         target = options.out or find(problem).parent / "simulation.html"
-        if target.exists() and not overwrite:
-            raise FileExistsError(
-                f"{target} exists. Give --overwrite to replace it, or another file with --out."
-            )
+        refuse_existing(target, overwrite)
         page = check_report(target)
         asked = read(problem, allow_code=options.allow_code, tolerance=options.tolerance)
         doing("Simulating")
@@ -291,10 +271,7 @@ def design(options: DesignRun) -> None:
         from frictax.report import check_report
 
         target = check_target(out, "the table")
-        if target.exists() and not overwrite:
-            raise FileExistsError(
-                f"{out} exists. Give --overwrite to replace it, or another file with --out."
-            )
+        refuse_existing(out, overwrite)
         if report is not None:
             check_report(report, overwrite=overwrite)
         asked = read(options.problem, allow_code=options.allow_code)
@@ -343,10 +320,7 @@ def report(options: Report) -> None:
         is_fleet = fit.suffix.lower() == ".parquet"
         found = Fleet.read(fit) if is_fleet else load_fit(fit)
         target = options.out or fit.with_suffix(".html")
-        if target.exists() and not overwrite:
-            raise FileExistsError(
-                f"{target} exists. Give --overwrite to replace it, or another file with --out."
-            )
+        refuse_existing(target, overwrite)
         check_report(target)
         doing("Studying, simulating, writing")
         if isinstance(found, Fleet):

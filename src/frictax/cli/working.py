@@ -136,6 +136,14 @@ def conditions(texts: list[str]) -> dict[str, str]:
     return where
 
 
+def refuse_existing(path: Path, overwrite: bool) -> None:
+    """Raise `FileExistsError` for a file that exists, unless `overwrite`."""
+    if path.exists() and not overwrite:
+        raise FileExistsError(
+            f"{path} exists. Give --overwrite to replace it, or another file with --out."
+        )
+
+
 def is_stdout(path: Path | None) -> bool:
     """Return whether the path is "-", which means the standard output."""
     return path is not None and str(path) == "-"

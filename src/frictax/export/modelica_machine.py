@@ -337,22 +337,14 @@ def _fitted_machine(
 ) -> tuple[Any, TextOptions]:
     """Return the fitted machine with a record's inputs; add its times and a comment to options."""
     fitted = FittedMachine.of(found, label)
-    settings: dict[str, Any] = {"comment": _comment(found, fitted.label)}
-    if fitted.ts is not None:
-        settings |= {"start_time": float(fitted.ts[0]), "stop_time": float(fitted.ts[-1])}
-    settings = {k: value for k, value in settings.items() if getattr(options, k) is None}
-    return fitted.machine, dataclasses.replace(options, **settings)
-
-
-def _comment(found: FitResult, label: str) -> list[str]:
-    record = found.records[label]
+    record = found.records[fitted.label]
     citation = " ".join(str(getattr(record, "citation", "")).split())
     records, kind = ", ".join(found.records), type(found.problem.objective).__name__
     lines = [
         f"Identified by frictax {frictax.__version__} from {records} by {kind}.",
-        f"Driven here as in {label}{': ' + citation if citation else ''}.",
+        f"Driven here as in {fitted.label}{': ' + citation if citation else ''}.",
     ]
-    return [
+    comment = [
         *(" ".join(line.split()) for line in lines),
         f"Fitted, with the standard error and the {100 * found.level:g} % interval for white"
         " residuals:",
@@ -363,3 +355,8 @@ def _comment(found: FitResult, label: str) -> list[str]:
         ),
         *(f"! {w}" for w in found.warnings),
     ]
+    settings: dict[str, Any] = {"comment": comment}
+    if fitted.ts is not None:
+        settings |= {"start_time": float(fitted.ts[0]), "stop_time": float(fitted.ts[-1])}
+    settings = {k: value for k, value in settings.items() if getattr(options, k) is None}
+    return fitted.machine, dataclasses.replace(options, **settings)

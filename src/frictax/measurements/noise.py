@@ -120,11 +120,16 @@ def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
     stretches = x[indices]
     # Subtract the first sample of each window, because a large offset causes rounding errors.
     left = (stretches - stretches[:, :1]) @ beyond_cubic
-    squares = np.sort(np.einsum("ij,ij->i", left, left))
-    half = squares.size // 2
-    freedom = width - 4
-    # The median of chi-square is computed by the formula of Wilson and Hilferty.
+    return _deviation_from_median(np.einsum("ij,ij->i", left, left), width - 4)
+
+
+def _deviation_from_median(squares: Float[np.ndarray, " k"], freedom: int) -> float:
+    """Return the standard deviation of a noise from the median of sums of its squares, which have
+    `freedom` degrees of freedom.
+    """
+    squares, half = np.sort(squares), squares.size // 2
     middle = (squares[half] + squares[-half - 1]) / 2
+    # The median of chi-square is computed by the formula of Wilson and Hilferty.
     return float(np.sqrt(middle / (freedom * (1.0 - 2.0 / (9.0 * freedom)) ** 3)))
 
 
@@ -221,13 +226,11 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     count, time = _windows(n, t, beside)
     basis = np.linalg.qr((count / np.ptp(count, axis=1)[:, None])[..., None] ** np.arange(4))[0]
     left = time - np.einsum("kwi,kvi,kv->kw", basis, basis, time)
-    freedom = beside - 4
-    # The median of chi-square is computed by the formula of Wilson and Hilferty.
-    middle = np.median(np.sum(left**2, axis=1)) / (freedom * (1 - 2 / (9 * freedom)) ** 3)
+    deviation = _deviation_from_median(np.sum(left**2, axis=1), beside - 4)
     clock = quantum(np.diff(t))  # timer period, if the times are multiples of such a period
     beats = np.diff(t) / clock if clock else np.full(1, 0.5)
     is_counted = np.abs(beats - np.rint(beats)).max() < equal
-    noise = max(float(np.sqrt(middle)), is_counted * clock / np.sqrt(12.0))
+    noise = max(deviation, is_counted * clock / np.sqrt(12.0))
     period = float(np.quantile(took / counts, 0.1))
     # A slope over `width` ticks has the standard error noise * (12 / width**3)**0.5. Choose `width`
     # so that the relative error of the speed is at most `accuracy`.

@@ -375,12 +375,7 @@ class Record(RecordVerbs):
 
     def __str__(self) -> str:
         """Return the headline, a line for each channel in its declared unit, and the warnings."""
-        between = "held between samples" if self.hold else "interpolated linearly"
-        rows = [("input", name, u, between) for name, u in self.inputs.items()]
-        rows += [
-            ("output", name, y, deviation(self.sd[name], self.units[name]))
-            for name, y in self.outputs.items()
-        ]
+        rows = channel_rows(self)
         spans = [span(values, self.units[name]) for _, name, values, _ in rows]
         names, width = max(len(name) for _, name, _, _ in rows), max(map(len, spans))
         lines = [
@@ -392,6 +387,15 @@ class Record(RecordVerbs):
     def __repr__(self) -> str:
         inputs = f"; inputs {', '.join(self.inputs)}" if self.inputs else ""
         return f"Record({headline(self)}{inputs}; outputs {', '.join(self.outputs)})"
+
+
+def channel_rows(record: Record) -> list[tuple[str, str, np.ndarray, str]]:
+    """Return "input" or "output", name, values and a remark for each channel."""
+    between = "held between samples" if record.hold else "interpolated linearly"
+    return [("input", name, u, between) for name, u in record.inputs.items()] + [
+        ("output", name, y, deviation(record.sd[name], record.units[name]))
+        for name, y in record.outputs.items()
+    ]
 
 
 def replace_fields(record: Record, **fields: Any) -> Record:

@@ -121,10 +121,6 @@ def _of_record(record: Any, name: str, place: Any) -> float:
     return float(getattr(record, name))
 
 
-# Stage of a long identification -> its relative duration, for the progress line.
-_WEIGHTS = {"fit": 6.0, "errors": 1.0, "profile": 1.0, "rest": 4.0}
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Score:
     """The errors of the fitted machine on a record that was not fitted.
@@ -203,11 +199,11 @@ def identify(
 def _of_records(problem: Problem, work: Work) -> Identification:
     content, records = problem.content, problem.fitted_records
     asked = content.uncertainty.profiles
-    names = {"fit": "Comparing structures" if problem.structures else "Fitting"}
-    names |= {"errors": " errors", "rest": " rest"}
-    weights = {names[key]: _WEIGHTS[key] for key in names}
-    parts = work.parts(weights | {f"Profile of {name}": _WEIGHTS["profile"] for name in asked})
-    fitting = parts[names["fit"]]
+    # relative duration of each stage, for the progress line
+    fit_stage = "Comparing structures" if problem.structures else "Fitting"
+    weights = {fit_stage: 6.0, " errors": 1.0, " rest": 4.0}
+    parts = work.parts(weights | {f"Profile of {name}": 1.0 for name in asked})
+    fitting = parts[fit_stage]
     fitting("compiling", 0.0)
     if problem.structures:
         structures = {content.compare.given: shared_settings(problem)[1], **problem.structures}
@@ -217,13 +213,9 @@ def _of_records(problem: Problem, work: Work) -> Identification:
         )
         found = comparison.best.found
     else:
-        settings = problem.settings()
-        comparison, found = (
-            None,
-            call_checked(
-                lambda: fx.fit(problem.machine, records, **settings, progress=fitting),
-                problem.place,
-            ),
+        settings, comparison = problem.settings(), None
+        found = call_checked(
+            lambda: fx.fit(problem.machine, records, **settings, progress=fitting), problem.place
         )
     fitting.end()
     parts[" errors"]("Finding errors", 0.0)
@@ -242,17 +234,12 @@ def _of_records(problem: Problem, work: Work) -> Identification:
         tell("done", 1.0)
     rest = parts[" rest"]
     rest("Studying, validating, simulating", 0.0)
-    scored = [
-        (label, objective) for label in content.validation.records for objective in problem.scores()
-    ]
+    labels = content.validation.records
+    scored = [(label, objective) for label in labels for objective in problem.scores()]
+    scored += [(label, None) for label in labels if content.validation.own_start]
     with Workers() as pool:
         # Start the longest calculations first.
         judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in scored]
-        if content.validation.own_start:
-            judged += [
-                pool.submit(_own_start, problem, found, label)
-                for label in content.validation.records
-            ]
         seen = examine_fit(found, pool, rest)
         scores = tuple(results_of(judged))
     return Identification(
@@ -272,9 +259,14 @@ def _of_records(problem: Problem, work: Work) -> Identification:
 
 
 def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:
+    """Return the errors on record `label`; without an `objective`, fit its initial state first."""
     assert isinstance(problem.data, Mapping)
     record = problem.data[label]
     place = problem.place.below("validation")
+    if objective is None:
+        named = replace_fields(record, name=label)
+        made = call_checked(lambda: found.validate(named), place)
+        return Score(label, fx.FreeRun(), made.rms, made.units, made)
     if isinstance(objective, fx.FreeRun):
         drawn = problem.content.uncertainty.model_dump(include={"draws", "seed"})
         given = {"errors": uncertainty, "objective": objective, **drawn}
@@ -283,14 +275,6 @@ def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective
     rms = call_checked(lambda: found.score(record, objective), place)
     units = {name: channel_unit(found.model, record, name) for name in rms}
     return Score(label, objective, rms, units, None)
-
-
-def _own_start(problem: Problem, found: Any, label: str) -> Score:
-    assert isinstance(problem.data, Mapping)
-    record = replace_fields(problem.data[label], name=label)
-    place = problem.place.below("validation")
-    made = call_checked(lambda: found.validate(record), place)
-    return Score(label, fx.FreeRun(), made.rms, made.units, made)
 
 
 def forward_law(problem: Problem) -> Any:

@@ -26,7 +26,7 @@ from frictax.fitting import FitResult
 from frictax.fitting.result.text import quality
 from frictax.fitting.result.units import unit_of
 from frictax.measurements import Record, Sweep
-from frictax.measurements.record import deviation, headline, span
+from frictax.measurements.record import channel_rows, headline, span
 from frictax.mechanism import AbstractHybridSystem
 from frictax.parameters import parameters
 from frictax.summary import Summarised, Summary
@@ -80,15 +80,9 @@ def record_html(record: Record) -> str:
     """Show a record: each channel with its range and its curve."""
     after = record.gaps + 1
     t = np.insert(record.t, after, record.t[after - 1])
-    between = "held between samples" if record.hold else "interpolated linearly"
-    channels = [("input", name, u, between) for name, u in record.inputs.items()]
-    channels += [
-        ("output", name, y, deviation(record.sd[name], record.units[name]))
-        for name, y in record.outputs.items()
-    ]
     rows = [
         (kind, name, span(x, record.units[name]), more, _curve(t, np.insert(x, after, np.nan)))
-        for kind, name, x, more in channels
+        for kind, name, x, more in channel_rows(record)
     ]
     head = ("", "channel", "range", "", f"over {record.duration:.4g} s")
     return card(Summary(headline(record), (head, rows), "lllll", notices=record.warnings))

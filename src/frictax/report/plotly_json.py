@@ -4,7 +4,7 @@ import base64
 import gzip
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -41,15 +41,18 @@ def as_json(figure: Mapping[str, Any]) -> str:
 
 def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
     """Keep the lowest and the highest sample in each of `bins` sections; a plot looks the same."""
-    if x.size <= 2 * bins:
-        return x, y
-    rows = np.array_split(np.arange(x.size), bins)
-    y = np.where(np.isfinite(y), y, np.nan)
-    kept = [r[np.isfinite(y[r])] for r in rows]
-    picked = np.unique(
-        [i for r in kept if r.size for i in (r[np.argmin(y[r])], r[np.argmax(y[r])])]
-    )
-    return x[picked], y[picked]
+    rows = slice(None) if x.size <= 2 * bins else extreme_rows([y], bins)
+    return x[rows], y[rows]
+
+
+def extreme_rows(curves: Iterable[np.ndarray], bins: int) -> np.ndarray:
+    """Return the rows with the lowest or the highest value of a curve in one of `bins` sections."""
+    picked = set[int]()
+    for y in curves:
+        for rows in np.array_split(np.arange(y.size), bins):
+            if (good := rows[np.isfinite(y[rows])]).size:
+                picked |= {int(good[np.argmin(y[good])]), int(good[np.argmax(y[good])])}
+    return np.array(sorted(picked), int)
 
 
 def plot_panels(

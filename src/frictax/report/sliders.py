@@ -292,13 +292,8 @@ def _plot(
         rows = np.arange(channel.x.size)
         if rows.size > 6 * bins:
             # The lowest and the highest value of each curve in each bin suffice for the plot.
-            kept = [np.array([0, rows.size - 1])]
-            for r in np.array_split(rows, bins):
-                for y in (channel.measured, channel.fitted, channel.residual):
-                    good = r[np.isfinite(y[r])]
-                    if good.size:
-                        kept.append(good[[np.argmin(y[good]), np.argmax(y[good])]])
-            rows = np.unique(np.concatenate(kept))
+            curves = channel.measured, channel.fitted, channel.residual
+            rows = np.union1d([0, rows.size - 1], plotly.extreme_rows(curves, bins))
         rows = with_gaps(rows, channel)  # -1 separates windows
         if motion and moving is None:
             pair, one, below = fit_panels(channel, rows, plotly.escape_name(channel.name))

@@ -21,7 +21,7 @@ from frictax.trajectory import Trajectory
 
 from .mechanism_figure import draw_mechanism
 from .page import Section, page, pictures, write_page
-from .plotly_json import escape_name, plot_panels
+from .plotly_json import escape_name, extreme_rows, plot_panels
 from .simulation import check_steps, packed_numbers, simulation_script
 from .simulation_code import Channels, SimulationCode
 from .sliders import Sliders
@@ -151,10 +151,7 @@ def what_if_text(
         raise ValueError(f"A page cannot simulate this machine: {reason}") from None
     moves, changes, panels = list[dict[str, Any]](), list[dict[str, Any]](), list[Panel]()
     # The page draws the lowest and the highest sample of each curve in each of 400 bins.
-    kept = [np.array([0, ts.size - 1])]
-    for rows in np.array_split(np.arange(ts.size), 400):
-        kept += [rows[[np.argmin(y[rows]), np.argmax(y[rows])]] for y in seen[:, own] if rows.size]
-    shown = np.unique(np.concatenate(kept))
+    shown = np.union1d([0, ts.size - 1], extreme_rows(seen[:, own], 400))
     absent = np.flatnonzero(np.isnan(seen[0])).tolist() if outputs else []
     for c, (name, y) in enumerate(zip(outputs, seen[:, own], strict=True)):
         unit, size = prefix_unit(output_unit(machine, name), y)
@@ -208,12 +205,6 @@ def what_if_text(
     return page(title or "What if", text, sections, notes=[], plots=plots, moving=moving)
 
 
-def _entries(p: Parameter) -> list[str]:
-    """Return a name for each entry of a parameter."""
-    indices = np.ndindex(np.shape(p.value))
-    return [p.path + (f"[{', '.join(map(str, i))}]" if i else "") for i in indices]
-
-
 def _rows(
     chosen: Sequence[Parameter], unit_for: Any
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -221,7 +212,8 @@ def _rows(
     rows, sliders = list[dict[str, Any]](), list[dict[str, Any]]()
     for p in chosen:
         domain, unit = p.declaration.domain, unit_for(p).removeprefix("1")
-        for name, value in zip(_entries(p), np.ravel(p.value).tolist(), strict=True):
+        for i, value in np.ndenumerate(np.asarray(p.value).astype(object)):
+            name = p.path + (f"[{', '.join(map(str, i))}]" if i else "")
             size, low, high = abs(value) or 1.0, domain.bound(), domain.upper()
             # A slider ends a little before a bound, where many machines cannot be simulated.
             lower = max(-size, 0.98 * (low - value))

@@ -104,7 +104,8 @@ def take_controlled_step(
                 ranges=stack_entries(now.control.ranges, control.ranges),
                 inverse=stack_entries(inverse, control.inverse),
             )
-        return Step(y_at, mode_at, now.y, now.mode, now.count, _number(now.result)), control
+        failure = jnp.asarray(now.result._value, jnp.int32)
+        return Step(y_at, mode_at, now.y, now.mode, now.count, failure), control
 
     with_events = jax.jit(step_with_events)
     return jax.lax.cond(
@@ -112,7 +113,3 @@ def take_controlled_step(
         lambda: (Step(y, mode1, y1, mode1, nought, nought), control),
         lambda: with_events(step, y, mode, control),
     )
-
-
-def _number(result: Any) -> Integer:
-    return jnp.asarray(result._value, jnp.int32)

@@ -9,6 +9,7 @@ import numpy as np
 
 from frictax.files.unpacked import check_mat, check_parquet
 
+from ..checks import row
 from .cells import Cells, is_date, is_missing, read_cells
 from .columns import existing_file, missing_column, read_columns, twice
 
@@ -310,7 +311,7 @@ def mat_table(path: str | Path) -> Table:
         path.name,
         list(values),
         lambda j: np.atleast_1d(np.asarray(values[list(values)[j]])),
-        _row,
+        row,
     )
 
 
@@ -368,7 +369,7 @@ def pandas_table(frame: Any, source: str) -> Table:
             return series.to_numpy(dtype=float, na_value=np.nan)
         return series.to_numpy()
 
-    return Table(source, columns + index, read, _row)
+    return Table(source, columns + index, read, row)
 
 
 def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -393,7 +394,3 @@ def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield (f"{name}(:,{i})" if down else f"{name}({i},:)"), column
         else:
             yield name, value
-
-
-def _row(i: int) -> str:
-    return f"row {i} (counted from 0)"

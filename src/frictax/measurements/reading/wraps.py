@@ -74,24 +74,19 @@ def find_wrap(
     exact = abs(best - float(np.median(sizes))) <= max(0.004 * best, 2.0 * usual / jumps.size**0.5)
     if best < (2.0 if rising else 5.0) * usual or np.mean(near) < 0.8 or not exact:
         return None
-    if not any(_is_between(x, jumps, low, best, usual) for low in (0.0, -0.5 * best)):
+    # For one of two lower ends `low` of the range, all numbers are in the range, and most jumps go
+    # from one end to the other.
+    low, room, little = np.array([0.0, -0.5 * best]), max(3.0 * usual, 0.02 * best), 5e-3 * best
+    high = low + best
+    ends = np.sort([x[jumps], x[jumps + 1]], axis=0)[..., None]
+    crosses = np.mean((ends[1] >= high - room) & (ends[0] <= low + room), axis=0) >= 0.8
+    if not np.any((x.min() >= low - little) & (x.max() <= high + little) & crosses):
         return None
     if not rising:  # Before a jump down the signal must rise, and before a jump up it must fall.
         towards = -np.sign(step[jumps]) * _motion_at(step, jumps, 10)
         if not np.sum(towards) > 0.5 * np.sum(np.abs(towards)):
             return None
     return Wrap(best, there[jumps + 1])
-
-
-def _is_between(x: np.ndarray, jumps: np.ndarray, low: float, range_: float, usual: float) -> bool:
-    """Return whether all numbers are between `low` and `low + range_`, and most jumps go from one
-    of these bounds to the other.
-    """
-    room, little = max(3.0 * usual, 0.02 * range_), 5e-3 * range_
-    if x.min() < low - little or x.max() > low + range_ + little:
-        return False
-    top, bottom = np.maximum(x[jumps], x[jumps + 1]), np.minimum(x[jumps], x[jumps + 1])
-    return bool(np.mean((top >= low + range_ - room) & (bottom <= low + room)) >= 0.8)
 
 
 def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarray:

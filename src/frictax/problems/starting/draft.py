@@ -182,7 +182,11 @@ class Draft:
         if machine in DRIVEN and machine != "pendulum" and self.drive is None:
             return self._no_column("current" if self.turns else "force")
         if machine != "sweep" and "time" not in have and self.rate is None:
-            return Missing("--rate HZ", f"{self._no_times()} {self._list_columns()}")
+            return Missing(
+                "--rate HZ",
+                f"No time column was recognised in {self.file.name}. Give --rate HZ, or --time"
+                f" COLUMN. {self._list_columns()}",
+            )
         checks = (
             check(column)
             for column in self.used_columns
@@ -199,12 +203,6 @@ class Draft:
             f"--{role} COLUMN",
             f"{with_article(self.machine).capitalize()} needs a column of its {role}, and none was"
             f" recognised. Give --{role} COLUMN. {self._list_columns()}",
-        )
-
-    def _no_times(self) -> str:
-        """Return the sentence for a file without a recognised column of times."""
-        return (
-            f"No time column was recognised in {self.file.name}. Give --rate HZ, or --time COLUMN."
         )
 
     def _still(self, column: Chosen) -> Missing | None:

@@ -1,7 +1,5 @@
 """Test guesses about columns with their numbers: derivatives, plausible units, coasting."""
 
-import dataclasses
-
 import numpy as np
 from jaxtyping import Float
 
@@ -23,30 +21,19 @@ _DURATIONS = (0.1, 1e4)  # [s] shortest and longest duration of a record
 _COASTING = 0.05  # [range of the speed] largest increase of the speed of a coasting machine
 
 
-@dataclasses.dataclass(frozen=True)
-class Fit:
-    """The units with which the numbers of a column are plausible, the most likely one first."""
-
-    units: tuple[str, ...]
-
-    @property
-    def is_clear(self) -> bool:
-        return len(self.units) == 1
-
-
-def time_units(values: Samples) -> Fit:
+def time_units(values: Samples) -> tuple[str, ...]:
     """Return the units in which `values` are plausible times of a record, by sampling rate and
-    duration.
+    duration. The most likely unit is first.
 
     >>> import numpy as np
-    >>> time_units(np.arange(4001) * 1e-3).units, time_units(np.arange(4001.0)).units
+    >>> time_units(np.arange(4001) * 1e-3), time_units(np.arange(4001.0))
     (('s',), ('ms',))
     """
     x = values[np.isfinite(values)]
     steps = np.diff(x)
     steps = steps[steps > 0]
     if not steps.size:
-        return Fit(("s",))
+        return ("s",)
     step = float(np.mean(steps))
     found = [
         unit
@@ -57,10 +44,12 @@ def time_units(values: Samples) -> Fit:
     first = "s" if step < 0.2 else "ms" if step <= 100 else "us"
     if found and first not in found:
         first = found[0]
-    return Fit((first, *(unit for unit in found if unit != first)) if found else tuple(_TIMES))
+    return (first, *(unit for unit in found if unit != first)) if found else tuple(_TIMES)
 
 
-def position_units(t: Samples | None, x: Samples, turns: bool, angle: bool = False) -> Fit:
+def position_units(
+    t: Samples | None, x: Samples, turns: bool, angle: bool = False
+) -> tuple[str, ...]:
     """Return the units in which `x` is a plausible position, the most likely one first. `t`: times
     [s], or None; `turns`: True for a rotation; `angle`: True if the column's name means an angle,
     whose unit cannot be rev.
@@ -78,7 +67,7 @@ def position_units(t: Samples | None, x: Samples, turns: bool, angle: bool = Fal
     first = ("deg" if wide > 60 else "rad") if turns else ("mm" if wide > 5 else "m")
     if found and first not in found:
         first = found[0]
-    return Fit((first, *(unit for unit in found if unit != first)))
+    return (first, *(unit for unit in found if unit != first))
 
 
 def top_speed(t: Samples, x: Samples) -> float:

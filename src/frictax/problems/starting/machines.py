@@ -280,11 +280,6 @@ class Template:
     files: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-def template(draft: Draft, found: Sizes) -> Template:
-    """Return the template of the draft's machine with the start values in `found`."""
-    return _TEMPLATES[draft.machine](draft, found)
-
-
 def _windows(found: Sizes, first: bool = True) -> str:
     """Return the TOML lines for the objective `Windows`. `first`: True for start values by inverse
     dynamics, which needs the motion of each body.
@@ -313,21 +308,20 @@ def _variable(draft: Draft, body: str) -> str:
     return f"{body}.{('phi' if moves else 'w') if draft.turns else ('s' if moves else 'v')}"
 
 
-def _bearing(body: str, found: Sizes) -> str:
+def _bearing(found: Sizes) -> str:
     return f"""\
 [machine.bearing] # its friction: dry and viscous, the same in both directions
 kind = "BearingFriction"
-body = "{body}"
+body = "rotor"
 tau_pos = {_law(found)} # N.m, N.m.s/rad
 peak = 1.0 # breakaway over sliding friction; free it where the record breaks away often
 """
 
 
-def _torque(body: str) -> str:
-    return f"""\
+_TORQUE = """\
 [machine.drive]
 kind = "Torque"
-body = "{body}"
+body = "rotor"
 tau = 0.0 # the record's input takes its place
 """
 
@@ -338,8 +332,8 @@ def _rotor(draft: Draft, found: Sizes) -> Template:
 kind = "Inertia"
 J = {found.inertia!r} # kg.m2
 
-{_bearing("rotor", found)}
-{_torque("rotor")}
+{_bearing(found)}
+{_TORQUE}
 [fit]
 free = ["rotor.J", "bearing.tau_pos"]
 {_windows(found)}"""
@@ -392,8 +386,8 @@ a = "rotor"
 b = "load"
 ratio = {ratio!r}
 
-{_bearing("rotor", found).replace("its friction", "all friction, as the motor feels it")}
-{_torque("rotor")}
+{_bearing(found).replace("its friction", "all friction, as the motor feels it")}
+{_TORQUE}
 [fit]
 free = ["load.J", "bearing.tau_pos"]
 {_windows(found, False)}"""
@@ -485,7 +479,7 @@ machine.slope = {{ kind = "Force", body = "{body}", f = 0.0 }} # N
     note = "" if turns else ", and of a slope, which only a record of the other direction separates"
     text = f"""\
 {part}
-{_bearing("rotor", found) if turns else _support(found)}
+{_bearing(found) if turns else _support(found)}
 [fit]
 free = ["{contact}.{law}"]
 own = [{own}] # the start, which is measured with noise
@@ -582,7 +576,8 @@ def pendulum(
     return Pendulum(friction=friction, J=J, mgl=mgl, phi_offset=phi_offset)
 '''
 
-_TEMPLATES: dict[str, Callable[[Draft, Sizes], Template]] = {
+# Machine -> function that returns its template with the given start values.
+TEMPLATES: dict[str, Callable[[Draft, Sizes], Template]] = {
     "rotor": _rotor,
     "axis": _axis,
     "gear": _gear,

@@ -247,13 +247,13 @@ def clocks_of(shape: Shape) -> list[int]:
         clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
     # Otherwise take a column of times that repeat, or that decrease in a few rows.
     if not clocks:
-        clocks = [j for j in columns if said[j] == "time" and _mostly_rises(shape.values[:, j])][:1]
-    if not clocks:
-        clocks = [
-            j
-            for j in columns
-            if said[j] is None and _is_clock(shape.values[:, j]) and not _is_counter(shape, j)
-        ][:1]
+        clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j], True)][:1]
+    # Otherwise take a column that increases in steps that are mostly equal.
+    for j in () if clocks else columns:
+        if said[j] is None and _rises(shape.values[:, j]) and not _is_counter(shape, j):
+            step = np.diff(_finite(shape.values[:, j]))
+            if np.mean(np.abs(step - np.median(step)) < 0.2 * np.median(step)) > 0.8:
+                return [j]
     return clocks
 
 
@@ -456,11 +456,7 @@ def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
     unit, name = shape.units[j], shape.names[j].strip()
     words = set(_tokens(name))
     if role == "time":
-        if (
-            named_in(name) is None
-            and unit == "s"
-            and "s" not in time_units(shape.values[:, j]).units
-        ):
+        if named_in(name) is None and unit == "s" and "s" not in time_units(shape.values[:, j]):
             # The size of the numbers suggests seconds since 1970, but their steps do not.
             unit = None
         if unit is None and normalize_unit(name) in TIME and name != "t":
@@ -495,12 +491,12 @@ def _likely_units(
     wide = float(np.ptp(x)) if x.size else 0.0
     size = float(np.max(np.abs(x), initial=0.0))
     if role == "time":
-        return time_units(values).units
+        return time_units(values)
     if role in ("position", "reference"):
         if role == "position" and np.all(x == np.round(x)) and wide > (20 if turns else 5000):
             return ("counts",) if turns else ("um", "counts")
         known = None if t is None else t[np.isfinite(values)]
-        return position_units(known, x, turns, bool(words & _ANGLES)).units
+        return position_units(known, x, turns, bool(words & _ANGLES))
     if role == "velocity" and turns:
         is_rpm = wide > 1000 or "drehzahl" in words
         return ("rpm", "rad/s") if is_rpm else ("rad/s", "rpm", "deg/s")
@@ -583,24 +579,14 @@ def _finite(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values)]
 
 
-def _rises(values: np.ndarray) -> bool:
-    x = _finite(values)
-    return x.size > 3 and bool(np.all(np.diff(x) > 0))
-
-
-def _mostly_rises(values: np.ndarray) -> bool:
-    """Return True if times increase or repeat, except in at most 1 % of the rows."""
-    x = _finite(values)
-    steps = np.diff(x)
-    return x.size > 3 and bool(np.mean(steps >= 0) > 0.99 and np.mean(steps > 0) > 0.1)
-
-
-def _is_clock(values: np.ndarray) -> bool:
-    """Return True if a column increases in steps that are mostly equal."""
-    if not _rises(values):
-        return False
-    step = np.diff(_finite(values))
-    return bool(np.mean(np.abs(step - np.median(step)) < 0.2 * np.median(step)) > 0.8)
+def _rises(values: np.ndarray, mostly: bool = False) -> bool:
+    """Return True if the numbers increase. With `mostly`, some numbers may repeat, and at most 1 %
+    of the numbers may decrease.
+    """
+    steps = np.diff(_finite(values))
+    if mostly and steps.size > 2:
+        return bool(np.mean(steps >= 0) > 0.99 and np.mean(steps > 0) > 0.1)
+    return steps.size > 2 and bool(np.all(steps > 0))
 
 
 def _is_counter(shape: Shape, j: int) -> bool:

@@ -3,6 +3,7 @@
 import collections
 import csv
 import dataclasses
+import io
 import re
 from pathlib import Path
 
@@ -131,13 +132,12 @@ def shape_of(path: str | Path) -> Shape:
 
 def _first_lines(raw: bytes) -> list[str]:
     """Return the first lines of a text, up to 400 non-empty ones, to determine the layout."""
-    lines, at, written = list[str](), 0, 0
-    while at < len(raw) and written < 400:
-        end = raw.find(b"\n", at)
-        end = len(raw) if end < 0 else end
-        lines.append(raw[at:end].decode("utf-8").rstrip("\r"))
+    lines, written = list[str](), 0
+    for line in io.BytesIO(raw):
+        lines.append(line.decode("utf-8").rstrip("\r\n"))
         written += bool(lines[-1].strip())
-        at = end + 1
+        if written == 400:
+            break
     return lines
 
 
@@ -158,26 +158,19 @@ def _times_from_first(
 
 
 def _nanosecond_columns(names: tuple[str, ...]) -> dict[int, int]:
-    """Return column of whole seconds -> column of nanoseconds, according to the names."""
-    found = {}
-    for j, name in enumerate(names):
-        before, word = _last_word(name)
-        if word not in _NANOSECONDS:
-            continue
-        for i, other in enumerate(names):
-            if i != j and _last_word(other) in [(before, w) for w in _SECONDS]:
-                found[i] = j
-    return found
-
-
-def _last_word(name: str) -> tuple[str, str]:
-    """Return the part of a name before its last word, and the last word, both in lower case."""
-    plain = name.strip().lower()
-    for sign in "._/ ":
-        before, found, last = plain.rpartition(sign)
-        if found:
-            return before, last
-    return "", plain
+    """Return column of whole seconds -> column of nanoseconds, according to the last word of each
+    name. The text before this word is the same for both columns.
+    """
+    plain = [name.strip().lower() for name in names]
+    signs = [next((sign for sign in "._/ " if sign in name), " ") for name in plain]
+    parts = [name.rpartition(sign)[::2] for name, sign in zip(plain, signs, strict=True)]
+    return {
+        i: j
+        for j, (before, word) in enumerate(parts)
+        if word in _NANOSECONDS
+        for i, (other, last) in enumerate(parts)
+        if other == before and last in _SECONDS
+    }
 
 
 def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, str, int, int]:

@@ -11,7 +11,7 @@ from frictax.problems.problem import NAME, read
 from frictax.text import suggestion
 
 from .draft import Draft
-from .machines import sizes, template
+from .machines import TEMPLATES, sizes
 from .roles import PRESSING, Chosen
 
 
@@ -61,7 +61,7 @@ f_pos = "compare" # the data choose among Coulomb, Stribeck and a table
 {'f_neg = "compare" # each direction has a law of its own' + chr(10) if both else ""}"""
         }
     found = sizes(draft)
-    made = template(draft, found)
+    made = TEMPLATES[draft.machine](draft, found)
     thin = ""
     if found.decimate > 1:
         thin = f"decimate = {found.decimate} # {found.rate:.4g} Hz is far above the motion\n"
