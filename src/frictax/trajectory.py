@@ -266,15 +266,9 @@ def _law_use(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tu
     seen = jax.vmap(at)(ts, ys, modes)
     size, speed, value = seen[..., 0], seen[..., 1], seen[..., 2]
     lowest = jnp.argmin(value, axis=0)
-    found = jnp.stack(
-        [
-            jnp.min(size, axis=0),
-            jnp.max(speed, axis=0),
-            jnp.min(value, axis=0),
-            jnp.take_along_axis(speed, lowest[None], axis=0)[0],
-        ],
-        axis=-1,
-    )
+    ends = jnp.min(size, axis=0), jnp.max(speed, axis=0), jnp.min(value, axis=0)
+    speed_there = jnp.take_along_axis(speed, lowest[None], axis=0)[0]
+    found = jnp.stack([*ends, speed_there], axis=-1)
     return (jnp.concatenate([jnp.zeros_like(found[:, :1]), found], axis=1),)
 
 
@@ -314,13 +308,8 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
     times = jnp.broadcast_to(times[:, None], before.shape)
     # If the run ended early, the time of the next event is unknown and has no derivative.
     unknown = constant_if_known(path.ys[-1:], jnp.full(1, jnp.inf, times.dtype))[0]
-    return (
-        rows(times, unknown),
-        rows(parts, -1),
-        rows(before, UNKNOWN),
-        rows(after, UNKNOWN),
-        jnp.sum(changed),
-    )
+    seen = rows(times, unknown), rows(parts, -1), rows(before, UNKNOWN), rows(after, UNKNOWN)
+    return *seen, jnp.sum(changed)
 
 
 @cached_primitive(SECOND, jax.tree.structure((0,) * 9))

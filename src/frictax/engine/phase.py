@@ -172,14 +172,8 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         # If dy/dt is not finite, the controller rejects every step length, down to 0.
         result = diffrax.RESULTS.where(~keep & (next_t1 <= next_t0), _REFUSED, result)
         if watch is None:
-            return (
-                keep,
-                next_t0,
-                next_t1,
-                jumped,
-                _Walked(after, select(keep, (t1, y1), reached), None, sums),
-                result,
-            )
+            after = _Walked(after, select(keep, (t1, y1), reached), None, sums)
+            return keep, next_t0, next_t1, jumped, after, result
         before, tries = watch
         here = self.slope(t1, y1)
         share, dips = _find_dip(before, here, t1 - t0)
@@ -191,14 +185,8 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         reached, before = select(moves, ((t1, y1), here), (reached, before))
         if sums is not None:
             sums = select(moves, sums.after(y1, error), sums)
-        return (
-            moves,
-            next_t0,
-            next_t1,
-            jumped,
-            _Walked(after, reached, (before, jnp.where(again, tries + 1, 0)), sums),
-            result,
-        )
+        after = _Walked(after, reached, (before, jnp.where(again, tries + 1, 0)), sums)
+        return moves, next_t0, next_t1, jumped, after, result
 
 
 class _SameSteps(diffrax.AbstractStepSizeController):
@@ -305,17 +293,10 @@ def _solve(
     if with_speed:
         flow, y0 = _with_speed(system, start)
     implicit = options.solver is None and system.is_stiff() and not system.swings()
+    solver = Rodas4() if implicit else options.walker()
+    how: dict[str, Any] = {"args": system, "stepsize_controller": controller, "throw": False}
     return diffrax.diffeqsolve(
-        diffrax.ODETerm(flow),
-        Rodas4() if implicit else options.walker(),
-        start.t,
-        t1,
-        None,
-        y0,
-        args=system,
-        stepsize_controller=controller,
-        throw=False,
-        **kwargs,
+        diffrax.ODETerm(flow), solver, start.t, t1, None, y0, **how, **kwargs
     )
 
 
@@ -400,14 +381,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
     taken, accepted = solution.stats["num_steps"], solution.stats["num_accepted_steps"]
     accepted = jnp.where(solution.result == _REFUSED, 0, accepted)
-    return (
-        stop,
-        y,
-        slope,
-        _read_samples(solution, start, ts, t, slope.speed),
-        (taken, accepted),
-        sums,
-    )
+    samples = _read_samples(solution, start, ts, t, slope.speed)
+    return stop, y, slope, samples, (taken, accepted), sums
 
 
 def cross(

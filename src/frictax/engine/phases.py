@@ -221,32 +221,12 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     # The counters count recorded phases, phases that an event ended, solver steps, accepted steps
     # since the last recorded phase, and successive phases of length 0.
     counters = (zero, zero, zero, zero, zero)
-    carry = (
-        begin,
-        begin,
-        (starts, stops),
-        ends,
-        samples_at,
-        owner,
-        counters,
-        jnp.array(True),
-        Result.successful,
-        Sums.start(y0),
-    )
+    records, status = (starts, stops), (jnp.array(True), Result.successful)
+    carry = begin, begin, records, ends, (samples_at, owner), counters, status, Sums.start(y0)
 
     def body(carry) -> Any:
-        (
-            start,
-            origin,
-            (starts, stops),
-            (times, after),
-            ys,
-            owner,
-            (k, events, steps, parts, idle),
-            _,
-            _,
-            sums,
-        ) = carry
+        start, origin, (starts, stops), (times, after), (ys, owner), counters, _, sums = carry
+        k, events, steps, parts, idle = counters
         stop, y, slope, window, (taken, accepted), sums = locate(
             system, options, start, t1, samples, span, sums
         )
@@ -299,22 +279,12 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         goes_on = (stop.fired == CUT) & (parts < STEPS) & (samples is None)
         origin = select(goes_on, origin, following)
         counters = (jnp.where(goes_on, k, k + 1), events, steps, jnp.where(goes_on, parts, 0), idle)
-        return (
-            following,
-            origin,
-            (starts, stops),
-            ends,
-            ys,
-            owner,
-            counters,
-            running,
-            result,
-            sums,
-        )
+        records, status = (starts, stops), (running, result)
+        return following, origin, records, ends, (ys, owner), counters, status, sums
 
-    end, _, (starts, stops), (times, after), ys, owner, (count, _, steps, _, _), _, result, sums = (
-        jax.lax.while_loop(lambda c: c[7], body, carry)
-    )
+    carry = jax.lax.while_loop(lambda c: c[6][0], body, carry)
+    end, _, (starts, stops), (times, after), (ys, owner), counters, (_, result), sums = carry
+    count, _, steps, _, _ = counters
     last = jnp.where(result == Result.successful, end.y, jnp.nan)
     if samples is None:
         ys = jnp.stack([y0, last][: ts.shape[0]])
@@ -326,17 +296,8 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         modes = jnp.concatenate([starts.mode[owner[:size]], end.mode[None]])
     judged = slice(system.judged_states())
     error = relative_error(*(entries(x[judged]) for x in (sums.errors, sums.ranges, end.y)))
-    whole = (
-        modes,
-        stops.fired,
-        starts.mode,
-        after,
-        count,
-        result,
-        steps,
-        error.astype(dtype),
-        jnp.ones_like(count),
-    )
+    accuracy = error.astype(dtype), jnp.ones_like(count)
+    whole = modes, stops.fired, starts.mode, after, count, result, steps, *accuracy
     return (ys, times), whole, _Record(starts, stops, count)
 
 

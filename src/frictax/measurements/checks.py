@@ -23,7 +23,7 @@ def row(i: int) -> str:
     return f"row {i} (counted from 0)"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class RecordArguments:
     """The arguments of a `Record`, not yet checked.
 

@@ -92,18 +92,13 @@ def _saturation(
     """Yield a notice if the signal stays at its extreme and arrived or left at full speed."""
     for extreme, word in ((x.max(), "largest"), (x.min(), "smallest")):
         at = np.concatenate([[False], x == extreme, [False]])
-        begin, end = (
-            np.flatnonzero(~at[:-1] & at[1:]).tolist(),
-            np.flatnonzero(at[:-1] & ~at[1:]).tolist(),
-        )
-        cut = [
-            k for k in range(len(begin)) if end[k] - begin[k] >= 5 and _arrives(x, begin[k], end[k])
-        ]
+        runs = np.flatnonzero(np.diff(at.astype(int))).reshape(-1, 2).tolist()
+        cut = [(a, b) for a, b in runs if b - a >= 5 and _arrives(x, a, b)]
         if cut:
-            most = max(cut, key=lambda k: end[k] - begin[k])
+            begin, end = max(cut, key=lambda run: run[1] - run[0])
             numbers = {"kind": kind, "extreme": word, "value": extreme / unit.si, "then": then}
-            numbers |= {"unit": unit.name, "samples": end[most] - begin[most]}
-            yield Notice("record-saturated", name, numbers | {"time": t[begin[most]]})
+            numbers |= {"unit": unit.name, "samples": end - begin}
+            yield Notice("record-saturated", name, numbers | {"time": t[begin]})
 
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:

@@ -119,16 +119,7 @@ class Record(RecordVerbs):
         name: str = "record",
         citation: str = "",
     ) -> None:
-        given = checks.RecordArguments(
-            t=t,
-            inputs=inputs,
-            outputs=outputs,
-            sd=sd,
-            declared=units,
-            hold=hold,
-            name=name,
-            citation=citation,
-        )
+        given = checks.RecordArguments(t, inputs, outputs, sd, units, hold, name, citation)
         _set(self, checks.record_fields(given))
 
     @classmethod
@@ -360,16 +351,10 @@ class Record(RecordVerbs):
                 f" {self.n} for n = {n}. Give n <= {most}."
             )
         thin = held_means if self.hold else nearest_line
-        return (
-            self
-            if n == 1
-            else _part(
-                self,
-                kept,
-                self.t[kept],
-                {name: thin(self.t, u, kept) for name, u in self.inputs.items()},
-            )
-        )
+        if n == 1:
+            return self
+        inputs = {name: thin(self.t, u, kept) for name, u in self.inputs.items()}
+        return _part(self, kept, self.t[kept], inputs)
 
     _repr_html_ = Verb("frictax.report.cards:record_html")
 

@@ -281,14 +281,8 @@ class MachineSnapshot(Snapshot):
     @cached_property
     def bristle_rate(self) -> list[Array]:
         """The rate of the force in each bristle [N/s]."""
-        at = zip(
-            self.bristle_elements,
-            self.bristle_v,
-            self.bristle_force,
-            self._bristle_laws,
-            self.element_modes,
-            strict=True,
-        )
+        motion = self.bristle_elements, self.bristle_v, self.bristle_force
+        at: Any = zip(*motion, self._bristle_laws, self.element_modes, strict=True)
         rates = [
             part.bristle.rate(v, f, g, least)
             if modes is None
@@ -318,15 +312,9 @@ class MachineSnapshot(Snapshot):
         if self.imposed is not None:
             return self.imposed[0]
         found = []
-        for part, v, f, rate, (_, viscous, _), borne in zip(
-            self.bristle_elements,
-            self.bristle_v,
-            self.bristle_force,
-            self.bristle_rate,
-            self._bristle_laws,
-            self.element_force,
-            strict=True,
-        ):
+        motion = self.bristle_elements, self.bristle_v, self.bristle_force, self.bristle_rate
+        at: Any = zip(*motion, self._bristle_laws, self.element_force, strict=True)
+        for part, v, f, rate, (_, viscous, _), borne in at:
             if borne is not None:
                 found.append(jnp.sum(borne) + viscous * v)
                 continue

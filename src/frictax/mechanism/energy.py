@@ -42,7 +42,20 @@ def powers(now: MachineSnapshot) -> list[Array]:
     losses = sum((bristle_loss(now, b) for b in range(len(now.layout.bristles))), losses)
     for k in range(len(now.layout.compliants)):
         dampers = dampers + damper_loss(now, k)
-    return [drives + _motion_power(now) + pressing_power(now), losses, dampers, zero]
+    # The driving force of a prescribed motion balances inertia, loads and friction of its bodies.
+    motions = zero
+    if now.layout.motions:
+        speeds = dict(enumerate(now.u))
+        own = [
+            v - (zero if (by := dot(form, speeds)) is None else by)
+            for v, form in zip(now.v, now.body_rows, strict=True)
+        ]
+        inertial = zip(now.inertias, now.accelerations, now.load, own, strict=True)
+        motions = sum(((m * a - load) * v for m, a, load, v in inertial), zero)
+        for contact, f in zip(now.layout.contacts, now.friction, strict=True):
+            for body, sign in contact.ends:
+                motions = motions + sign * f * own[body]
+    return [drives + motions + pressing_power(now), losses, dampers, zero]
 
 
 def pressing_power(now: MachineSnapshot) -> Array:
@@ -67,25 +80,6 @@ def pressing_power(now: MachineSnapshot) -> Array:
         total = total + side * part.scale(part.normal(rate)) * part.bristle.energy(
             now.bristle_force[b]
         )
-    return total
-
-
-def _motion_power(now: MachineSnapshot) -> Array:
-    """Return the power [W] of the prescribed motions: the sum of driving force times prescribed
-    velocity. The driving force of a body balances inertia, loads and friction.
-    """
-    zero, speeds = now.zero, dict(enumerate(now.u))
-    if not now.layout.motions:
-        return zero
-    own = [
-        v - (zero if (by := dot(form, speeds)) is None else by)
-        for v, form in zip(now.v, now.body_rows, strict=True)
-    ]
-    inertial = zip(now.inertias, now.accelerations, now.load, own, strict=True)
-    total = sum(((m * a - load) * v for m, a, load, v in inertial), zero)
-    for contact, f in zip(now.layout.contacts, now.friction, strict=True):
-        for body, sign in contact.ends:
-            total = total + sign * f * own[body]
     return total
 
 

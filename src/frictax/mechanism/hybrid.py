@@ -375,16 +375,10 @@ class MechanicalSystem(AbstractHybridSystem):
                 change = {i: b - a for i, (a, b) in enumerate(zip(now.u, u, strict=True))}
                 lost = 0.5 * sum(x * dot(now.mass_matrix[i], change) for i, x in change.items())
                 # The change of energy that is not a loss is the work of the prescribed motions.
-                y = (
-                    y.at[-1]
-                    .add(lost)
-                    .at[-4]
-                    .add(
-                        sum(stored_energy(after)) - sum(stored_energy(now)) + lost
-                        if self.layout.motions
-                        else 0.0
-                    )
-                )
+                y, work = y.at[-1].add(lost), 0.0
+                if self.layout.motions:
+                    work = sum(stored_energy(after)) - sum(stored_energy(now)) + lost
+                y = y.at[-4].add(work)
             now = after
         return y
 

@@ -489,14 +489,8 @@ def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
             and len(component) == 1
             and next(iter(row.values())) == 1.0
         )
-        contacts.append(
-            dataclasses.replace(
-                c,
-                group=group,
-                alone=alone,
-                redundant=bool(np.linalg.matrix_rank(matrix) < len(group)),
-            )
-        )
+        redundant = bool(np.linalg.matrix_rank(matrix) < len(group))
+        contacts.append(dataclasses.replace(c, group=group, alone=alone, redundant=redundant))
     return tuple(contacts)
 
 

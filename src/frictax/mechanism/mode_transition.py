@@ -108,13 +108,9 @@ def inelastic_impact(now: Snapshot, which: dict[int, Array]) -> list[Array]:
             continue
         if now.contact(group[0]).alone:
             (i,) = now.contact_jacobian[group[0]]
-            u[i] = jnp.where(
-                here[0],
-                now.u[i] - now.v_rel[group[0]]
-                if now.given_acceleration(group[0]) is not None
-                else 0.0,
-                u[i],
-            )
+            is_given = now.given_acceleration(group[0]) is not None
+            stopped = now.u[i] - now.v_rel[group[0]] if is_given else 0.0
+            u[i] = jnp.where(here[0], stopped, u[i])
             continue
         zeros = [now.zero] * len(group)
         impulses = now.contact_forces(group, here, [now.v_rel[c] for c in group], zeros)
@@ -487,13 +483,8 @@ def _is_off_now(now: Snapshot, c: int) -> Array:
     signal = now.contact(c).signal
     if signal is None:
         return now.normal[c] <= 0
-    return is_unpressed(
-        now.mechanism,
-        now.layout,
-        now.t,
-        now.contact(c),
-        now.mode[now.layout.first_signal + signal],
-    )
+    k = now.mode[now.layout.first_signal + signal]
+    return is_unpressed(now.mechanism, now.layout, now.t, now.contact(c), k)
 
 
 def _is_frictionless(part) -> Array:

@@ -170,14 +170,8 @@ def modes_at_rest(
         pivoted = modes.at[first].set(jnp.where(sliding[first], 0, side[first]))
         fallen = jnp.where(sliding, least, limits)
         fit, falls = ~jnp.any(wrong), jnp.any(fallen != limits)
-        return (
-            jnp.where(fit, modes, pivoted),
-            jnp.where(fit, fallen, limits),
-            rounds + (fit & falls),
-            looks + 1,
-            wish,
-            fit & ~falls,
-        )
+        following = jnp.where(fit, modes, pivoted), jnp.where(fit, fallen, limits)
+        return *following, rounds + (fit & falls), looks + 1, wish, fit & ~falls
 
     k, one = b.shape[0], jnp.ones((), jnp.int32)
     start = jnp.zeros(k, jnp.int32), most, one, 0 * one, jnp.zeros_like(b), jnp.array(False)
@@ -397,21 +391,12 @@ def modes_by_torque(
         fit = ~jnp.any(wrong)
         fallen = jnp.where((modes != 0) & in_rest, least, limits)
         falls = jnp.any(fallen != limits)
-        return (
-            jnp.where(fit, modes, modes.at[first].set(wished[first])),
-            jnp.where(fit, better, line.at[first].set(better[first])),
-            jnp.where(fit, fallen, limits),
-            looks + 1,
-            fit & ~falls,
-        )
+        modes = jnp.where(fit, modes, modes.at[first].set(wished[first]))
+        line = jnp.where(fit, better, line.at[first].set(better[first]))
+        return modes, line, jnp.where(fit, fallen, limits), looks + 1, fit & ~falls
 
-    start = (
-        jnp.where(in_rest, 0, own_modes).astype(jnp.int32),
-        jnp.zeros(k, jnp.int32),
-        most,
-        jnp.zeros((), jnp.int32),
-        jnp.array(False),
-    )
+    modes, looks = jnp.where(in_rest, 0, own_modes).astype(jnp.int32), jnp.zeros((), jnp.int32)
+    start = modes, jnp.zeros(k, jnp.int32), most, looks, jnp.array(False)
     modes, line, limits, looks, settled = jax.lax.while_loop(
         lambda s: ~s[-1] & (s[3] < _MOST_SOLUTIONS * k), look, start
     )

@@ -655,14 +655,7 @@ class Driven(AbstractHybridSystem):
         try:
             fits = size in (None, got) and got >= len(self.signals)
             if fits and size is None:
-                jax.eval_shape(
-                    lambda t, y, mode: self.system.guard(
-                        t, y, self._own(mode), self._values(t, mode)
-                    ),
-                    t,
-                    y,
-                    mode,
-                )
+                jax.eval_shape(lambda t, y, mode: self.guard(t, y, mode, None), t, y, mode)
         except IndexError:
             fits = False
         if not fits:

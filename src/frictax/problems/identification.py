@@ -242,20 +242,9 @@ def _of_records(problem: Problem, work: Work) -> Identification:
         judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in scored]
         seen = examine_fit(found, pool, rest)
         scores = tuple(results_of(judged))
-    return Identification(
-        problem,
-        found,
-        comparison,
-        uncertainty,
-        profiles,
-        seen.study,
-        scores,
-        seen.motions,
-        seen.notices,
-        seen.outlook,
-        seen.missing,
-        derive(content.derived, found, uncertainty, problem.place.below("derived")),
-    )
+    derived = derive(content.derived, found, uncertainty, problem.place.below("derived"))
+    fitted = problem, found, comparison, uncertainty, profiles
+    return Identification(*fitted, scores=scores, derived=derived, **vars(seen))
 
 
 def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:
@@ -315,15 +304,10 @@ def _of_sweep(problem: Problem, work: Work) -> Identification:
     for way, data in parts.items():
         if laws[way] == "compare":
             work("Comparing laws")
-            comparisons.append(
-                call_checked(
-                    lambda data=data: fx.compare(
-                        data, offset=laws["offset"], loss=settings["loss"]
-                    ),
-                    place,
-                )
-            )
-            chosen[way] = comparisons[-1].best.found.law
+            how = {"offset": laws["offset"], "loss": settings["loss"]}
+            made = call_checked(lambda data=data, how=how: fx.compare(data, **how), place)
+            comparisons.append(made)
+            chosen[way] = made.best.found.law
         else:
             chosen[way] = _law(problem, way, data)
     work("Fitting")

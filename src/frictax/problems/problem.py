@@ -399,16 +399,10 @@ class Reader:
                 )
         else:
             assert entry.file is not None
-            named: dict[str, Any] = {
-                "time": entry.time and _column(entry.time, place.below("time")),
-                "rate": entry.rate,
-                "hold": entry.hold,
-                "drop_missing": entry.drop_missing,
-                "where": entry.where,
-                "part": entry.part,
-                "name": label,
-                "citation": self.content.citation,
-            }
+            same = "rate hold drop_missing where part".split()
+            named: dict[str, Any] = {key: getattr(entry, key) for key in same}
+            named["time"] = entry.time and _column(entry.time, place.below("time"))
+            named |= {"name": label, "citation": self.content.citation}
             for kind in ("inputs", "outputs"):
                 columns = getattr(entry, kind).items()
                 named[kind] = {k: _column(c, place.below(kind, k)) for k, c in columns}

@@ -234,26 +234,13 @@ def report(made: Identification, command: str | None) -> str:
     if isinstance(made.problem.data, fx.Sweep):
         from frictax.report.sweep_report import sweep_report_text
 
-        notes = [*content.notes, *content.learnt]
-        return sweep_report_text(
-            made.found,
-            made.comparison,
-            title=content.title,
-            notes=notes,
-            command=command,
-            derived=made.derived,
-        )
+        texts = {"title": content.title, "notes": [*content.notes, *content.learnt]}
+        how = {"command": command, "derived": made.derived}
+        return sweep_report_text(made.found, made.comparison, **texts, **how)
     from frictax.report.machine_report import About, machine_report_text
 
-    about = About(
-        content.title,
-        content.notes,
-        content.learnt,
-        content.citation,
-        made.problem.sources,
-        content.fit.seed,
-        command,
-    )
+    texts = content.title, content.notes, content.learnt, content.citation
+    about = About(*texts, made.problem.sources, content.fit.seed, command)
     return machine_report_text(
         made.found,
         made,

@@ -134,13 +134,8 @@ def correlation_section(found: FitResult) -> list[Section]:
         return []
     lead = "Near 1 or −1, the data fix a combination of two parameters better than each alone."
     cells = correlation_cells(found.correlation, found.names)
-    return [
-        Section(
-            "correlation",
-            "Correlation of the estimates",
-            [("lead", lead), ("correlation", cells)],
-        )
-    ]
+    blocks = [("lead", lead), ("correlation", cells)]
+    return [Section("correlation", "Correlation of the estimates", blocks)]
 
 
 def reproduction_section(

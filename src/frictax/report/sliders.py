@@ -222,14 +222,8 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
         # The page computes each rms from a sum of squares over all samples, not only those shown.
         unit, size = prefix_unit(c.unit, np.array([c.rms(c.residual)]))
         left = c.residual[c.counts] / size
-        sums.append(
-            {
-                "says": f"{c.label}: {c.name}",
-                "unit": unit,
-                "n": int(c.counts.sum()),
-                "squares": float(left @ left),
-            }
-        )
+        sums.append({"says": f"{c.label}: {c.name}", "unit": unit, "n": int(c.counts.sum())})
+        sums[-1] |= {"squares": float(left @ left)}
         if code:
             names = found.problem.prepared[found.number(c.label)].names
             sums[-1] |= {"record": found.number(c.label), "column": names.index(c.name)}
@@ -295,26 +289,21 @@ def _plot(
             curves = channel.measured, channel.fitted, channel.residual
             rows = np.union1d([0, rows.size - 1], plotly.extreme_rows(curves, bins))
         rows = with_gaps(rows, channel)  # -1 separates windows
-        if motion and moving is None:
-            pair, one, below = fit_panels(channel, rows, plotly.escape_name(channel.name))
-            moves.append(
-                {
-                    "column": c,
-                    "rows": [-1 if r < 0 or not channel.counts[r] else int(r) for r in rows],
-                    "curves": [[3 * c + 1, one], [3 * c + 2, below]],
-                }
-            )
-        elif motion:
-            pair, one, below = fit_panels(channel, rows, plotly.escape_name(channel.name))
+        if not motion:
             assert moving is not None
+            panels += _sweep_panels(found, label, channel, rows, moving, moves)
+            continue
+        pair, one, below = fit_panels(channel, rows, plotly.escape_name(channel.name))
+        panels += pair
+        if moving is None:
+            counted = [-1 if r < 0 or not channel.counts[r] else int(r) for r in rows]
+            curves = [[3 * c + 1, one], [3 * c + 2, below]]
+            moves.append({"column": c, "rows": counted, "curves": curves})
+        else:
             fitted, residual = pair[0].curves[1].y, pair[1].curves[0].y
             slopes = _scale(channel.slopes, moving)[rows] / one
             both = [(3 * c + 1, fitted, 1.0), (3 * c + 2, residual, -one / below)]
             moves.append(_move(both, slopes))
-        else:
-            assert moving is not None
-            pair = _sweep_panels(found, label, channel, rows, moving, moves)
-        panels += pair
     kind = "the fit" if found.of_sweep else type(found.problem.objective).__name__
     windows = f", {mine[0].windows} windows" if mine[0].windows > 1 else ""
     known = "given" if found.problem.noise_known else "found from the misfit"

@@ -174,16 +174,9 @@ def legend_above(axes: Axes, columns: int, **more: Any) -> None:
     """Put a legend over the upper right corner of a panel; equal labels become one entry."""
     handles, labels = axes.get_legend_handles_labels()
     names = dict(zip(labels, handles, strict=True))
-    axes.legend(
-        list(names.values()),
-        list(names),
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=columns,
-        borderaxespad=0.0,
-        handlelength=1.6,
-        **more,
-    )
+    place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": columns}
+    place |= {"borderaxespad": 0.0, "handlelength": 1.6}
+    axes.legend([*names.values()], [*names], **place, **more)
 
 
 def zero_line(axes: Axes) -> None:

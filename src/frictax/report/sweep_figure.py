@@ -68,11 +68,8 @@ def draw_sweep(
             zero_line(lower)
             _bars(lower, side, side.rows, found.residuals, side.marker, None)
             if len(sides) > 1:
-                upper.set_title(
-                    "backward, v < 0" if side.way < 0 else "forward, v > 0",
-                    fontsize=10,
-                    color=side.colour,
-                )
+                says = "backward, v < 0" if side.way < 0 else "forward, v > 0"
+                upper.set_title(says, fontsize=10, color=side.colour)
         # The points, their bars and the fitted curve set the scale. A band may exceed the panel.
         noise, unit = noise_of_rows(found), found.shown_force.si
         f = sweep.force * sweep.direction
@@ -98,17 +95,10 @@ def draw_sweep(
             for axes in grid[0]
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
-        legend = figure.legend(
-            list(entries.values()),
-            list(entries),
-            loc="outside upper left",
-            ncols=3 if width > 5 else 2,
-            handlelength=2.2,
-            columnspacing=1.4,
-            alignment="left",
-            title=textwrap.fill(f"Bars: {bars_in_words(found)}.", int(13 * width)),
-            title_fontsize=8.5,
-        )
+        looks: dict[str, Any] = {"loc": "outside upper left", "ncols": 3 if width > 5 else 2}
+        looks |= {"handlelength": 2.2, "columnspacing": 1.4, "alignment": "left"}
+        looks["title"] = textwrap.fill(f"Bars: {bars_in_words(found)}.", int(13 * width))
+        legend = figure.legend([*entries.values()], [*entries], title_fontsize=8.5, **looks)
         legend.get_title().set_color(INK)
     return figure
 
@@ -161,21 +151,11 @@ class _Side:
 def _bars(
     axes: Axes, side: _Side, rows: np.ndarray, force: np.ndarray, marker: str, label: str | None
 ) -> None:
-    axes.errorbar(
-        side.x(side.found.sweep.velocity[rows]),
-        side.y(force[rows]),
-        yerr=noise_of_rows(side.found)[rows] / side.found.shown_force.si,
-        fmt=marker,
-        ms=4,
-        mfc="white",
-        mec=INK,
-        mew=1.0,
-        ecolor=INK,
-        elinewidth=0.9,
-        capsize=2,
-        label=label,
-        zorder=3,
-    )
+    x, y = side.x(side.found.sweep.velocity[rows]), side.y(force[rows])
+    error = noise_of_rows(side.found)[rows] / side.found.shown_force.si
+    looks: dict[str, Any] = {"ms": 4, "mfc": "white", "mec": INK, "mew": 1.0, "zorder": 3}
+    looks |= {"ecolor": INK, "elinewidth": 0.9, "capsize": 2}
+    axes.errorbar(x, y, yerr=error, fmt=marker, label=label, **looks)
 
 
 def _draw_side(axes: Axes, side: _Side, comparison: Any) -> None:

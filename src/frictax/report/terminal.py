@@ -1,5 +1,7 @@
 """Results as tables on a terminal. Names come from files, so no text is interpreted as markup."""
 
+from typing import Any
+
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -51,11 +53,6 @@ def warning(sentence: str) -> Text:
 
 
 def _table(title: str) -> Table:
-    return Table(
-        title=Text(title, style="bold"),
-        title_justify="left",
-        box=None,
-        padding=(0, 2, 0, 0),
-        header_style="dim",
-        pad_edge=False,
-    )
+    looks: dict[str, Any] = {"box": None, "padding": (0, 2, 0, 0), "header_style": "dim"}
+    title_text = Text(title, style="bold")
+    return Table(title=title_text, title_justify="left", pad_edge=False, **looks)

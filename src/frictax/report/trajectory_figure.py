@@ -154,14 +154,8 @@ def _draw_motion(
             if np.nanmin(y) - 0.5 * reach <= stop <= np.nanmax(y) + 0.5 * reach:
                 axes.axhline(stop / size, color=colour, lw=0.9, ls=(0, (1, 1.5)))
     for name, s_ref in references.items():
-        axes.plot(
-            t,
-            np.asarray(s_ref) / size,
-            color=FAINT,
-            lw=1.0,
-            ls="--",
-            label=literal_text(f"{name}.s_ref"),
-        )
+        looks: dict[str, Any] = {"color": FAINT, "lw": 1.0, "ls": "--"}
+        axes.plot(t, np.asarray(s_ref) / size, label=literal_text(f"{name}.s_ref"), **looks)
     axes.set_ylabel(f"{label} [{unit}]")
     if len(values) + len(references) > 1 and variable == "s":
         legend_above(axes, 6, columnspacing=1.2)
@@ -210,14 +204,8 @@ def _draw_modes(axes: Axes, run: Trajectory, contacts: list[str]) -> None:
         for mode, begin, end in mode_spans(run, name):
             seen.add(mode)
             _, colour, hatch = MODES[mode]
-            axes.broken_barh(
-                [(begin, end - begin)],
-                (row - 0.42, 0.84),
-                facecolor=colour,
-                edgecolor=FAINT,
-                lw=0.0,
-                hatch=hatch,
-            )
+            looks: dict[str, Any] = {"facecolor": colour, "edgecolor": FAINT, "lw": 0.0}
+            axes.broken_barh([(begin, end - begin)], (row - 0.42, 0.84), hatch=hatch, **looks)
     axes.set_ylim(len(contacts) - 0.5, -0.5)
     axes.set_yticks(range(len(contacts)), [literal_text(name) for name in contacts])
     axes.tick_params(axis="y", length=0)

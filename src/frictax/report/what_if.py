@@ -167,13 +167,8 @@ def what_if_text(
         says = {"says": name, "word": "rms difference from this run", "unit": unit, "size": size}
         changes.append({**place, **says, "n": ts.size, "squares": 0.0, "absent": absent})
     rows, sliders = _rows(chosen, unit_of({}, machine))
-    data = {
-        "steps": Sliders.steps,
-        "sliders": sliders,
-        "moves": moves,
-        "rms": changes,
-        "x": start.tolist(),
-    }
+    data: dict[str, Any] = {"steps": Sliders.steps, "sliders": sliders, "moves": moves}
+    data |= {"rms": changes, "x": start.tolist()}
     lead = (
         "Each slider changes one parameter. Then this page simulates the machine again, with error"
         " control and all events. Grey: the run from which this page was written. The screen shows"

@@ -549,16 +549,8 @@ def march_lanes(
         d_times = d_grid if d_clock is None else d_clock
         slack = _pad_steps(plan.beyond, slack, 0)
         now = Block(plan, (moved, same_moved), (rest, same_rest), rest_by_lane, slack)
-        return now.run(
-            y0,
-            d_y0,
-            mode0,
-            _pad_steps(plan.beyond, times, 0),
-            _pad_steps(plan.beyond, d_times, 1),
-            (d_moved, d_same),
-            b * size,
-            made,
-        )
+        times, d_times = _pad_steps(plan.beyond, times, 0), _pad_steps(plan.beyond, d_times, 1)
+        return now.run(y0, d_y0, mode0, times, d_times, (d_moved, d_same), b * size, made)
 
     made = plan.room(blocks * size)
     made = block(jnp.int32(0), made) if blocks == 1 else jax.lax.fori_loop(0, blocks, block, made)

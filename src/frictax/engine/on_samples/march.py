@@ -514,15 +514,8 @@ def divided_step(
     holds = no if system.is_stiff() and options.solver is None else None
     error = no_error if is_judged else None
     nothing = Attempt(here, y, constant(y), (here, here), no, no, no, holds, error)
-    first = _InStep(
-        t + nought,
-        now,
-        part_from(jnp.array(0, jnp.int32), now, shown),
-        shown,
-        alive,
-        jnp.zeros_like(alive),
-        nothing,
-    )
+    part = part_from(jnp.array(0, jnp.int32), now, shown)
+    first = _InStep(t + nought, now, part, shown, alive, jnp.zeros_like(alive), nothing)
     last = jax.lax.while_loop(lambda c: unvmap_any(c.active), next_pieces, first)
     now = last.now
     # The states of a failed run are multiplied by NaN, so that values and derivatives are NaN.
