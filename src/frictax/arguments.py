@@ -59,14 +59,10 @@ def lists_options(options: type, defaults: Mapping[str, Any]) -> Callable[[_Func
     def decorate(function: _Function) -> _Function:
         signature, kinds = inspect.signature(function), get_type_hints(options)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        by_name = inspect.Parameter.KEYWORD_ONLY
         listed = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=defaults[name],
-                annotation=kinds[name],
-            )
-            for name in defaults
+            inspect.Parameter(name, by_name, default=default, annotation=kinds[name])
+            for name, default in defaults.items()
             if name in kinds
         ]
         function.__dict__["__signature__"] = signature.replace(parameters=[*own, *listed])

@@ -30,15 +30,9 @@ class Summary:
     def text(self) -> str:
         """Return the summary as lines; each notice begins with an exclamation mark."""
         head, rows = self.table
-        return "\n".join(
-            [
-                *([self.title] if self.title else []),
-                *self.above,
-                *(align_columns(tuple(head), [tuple(row) for row in rows]) if head else []),
-                *self.sentences,
-                *(f"! {notice}" for notice in self.notices),
-            ]
-        )
+        lines = [*([self.title] if self.title else []), *self.above]
+        lines += align_columns(tuple(head), [tuple(row) for row in rows]) if head else []
+        return "\n".join([*lines, *self.sentences, *(f"! {notice}" for notice in self.notices)])
 
 
 class Summarised:

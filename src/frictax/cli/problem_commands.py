@@ -284,13 +284,8 @@ def design(options: DesignRun) -> None:
         write_whole(target, made.csv_text(), replace=overwrite)
         said = [str(made), *([] if tried is None else [str(tried)]), f"Written: {out}"]
         if report is not None:
-            made.report(
-                report,
-                title=f"{asked.content.title}: an experiment",
-                command=command_line.get(),
-                check=tried,
-                overwrite=overwrite,
-            )
+            title, command = f"{asked.content.title}: an experiment", command_line.get()
+            made.report(report, title=title, command=command, check=tried, overwrite=overwrite)
             said.append(f"Written: {report}")
     show("\n".join(said))
 

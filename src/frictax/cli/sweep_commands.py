@@ -121,14 +121,8 @@ def fit_sweep_file(data: SweepFile, laws: Laws, choice: FitChoice, outputs: Outp
         if outputs.report is not None:
             from frictax.report import write_sweep_report
 
-            write_sweep_report(
-                found,
-                outputs.report,
-                made,
-                title=outputs.title,
-                command=command_line.get(),
-                overwrite=outputs.overwrite,
-            )
+            how: Any = {"command": command_line.get(), "overwrite": outputs.overwrite}
+            write_sweep_report(found, outputs.report, made, title=outputs.title, **how)
         if outputs.json is not None and text is not None:
             write_json(outputs.json, text, outputs.overwrite)
     if not is_stdout(outputs.json):

@@ -233,13 +233,9 @@ def _find_dip(before, after, dt) -> tuple[Any, Any]:
     # The minimum of g = g0 + r0*x + b*x^2 + a*x^3 is at the larger root of its derivative.
     a, b = r0 + r1 - 2 * (g1 - g0), 3 * (g1 - g0) - 2 * r0 - r1
     root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))
-    x = jnp.clip(
-        jnp.where(
-            b > 0, -r0 / jnp.where(b > 0, b + root, 1.0), (root - b) / jnp.where(a == 0, 1.0, 3 * a)
-        ),
-        0.01,
-        0.99,
-    )
+    by_sum = -r0 / jnp.where(b > 0, b + root, 1.0)
+    x = jnp.where(b > 0, by_sum, (root - b) / jnp.where(a == 0, 1.0, 3 * a))
+    x = jnp.clip(x, 0.01, 0.99)
     least = g0 + x * (r0 + x * (b + x * a))
     turns = whole & (r0 < -1e-6 * (jnp.abs(g0) + jnp.abs(g1))) & (r1 > 0) & (g0 > 0) & (g1 > 0)
     dips = turns & (least < 0.5 * jnp.minimum(g0, g1))

@@ -161,13 +161,9 @@ def _pull(phase, moved, t1, record: _Record, like) -> Any:
             c_window = None
             if window is not None:
                 own = start.sample + jnp.arange(WINDOW) < following
-                c_window = jnp.where(
-                    own[:, None],
-                    jax.lax.dynamic_slice(
-                        inside, (start.sample, jnp.zeros_like(start.sample)), window.shape
-                    ),
-                    0.0,
-                )
+                place = start.sample, jnp.zeros_like(start.sample)
+                seen = jax.lax.dynamic_slice(inside, place, window.shape)
+                c_window = jnp.where(own[:, None], seen, 0.0)
             given = c_t + c_times[k], c_y, c_window
             d_moved, c_t, d_t1, c_y = zero_if_unused(given, back(given))
             add = jax.tree.map(jnp.add, (c_moved, c_t1), (d_moved, d_t1))

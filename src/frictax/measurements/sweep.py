@@ -331,19 +331,11 @@ class Sweep(SweepVerbs):
                 f" of {len(runs)}. {notes[0] if notes else ''} Record longer, give the runs time to"
                 " `settle`, or keep_unsteady=True."
             )
-        size = v_unit.si, f_unit.si
-        errors = np.array([r.error for r in kept])
-        return cls(
-            np.array([r.velocity for r in kept]) / size[0],
-            np.array([r.force for r in kept]) / size[1],
-            errors / size[1] if np.all(errors > 0) else None,
-            velocity_unit=v_unit.name,
-            force_unit=f_unit.name,
-            sign=sign,
-            name=name,
-            citation=citation,
-            notes=notes,
-        )
+        v, f, errors = np.array([(r.velocity, r.force, r.error) for r in kept]).T
+        sigma = errors / f_unit.si if np.all(errors > 0) else None
+        about: Any = {"velocity_unit": v_unit.name, "force_unit": f_unit.name, "sign": sign}
+        about |= {"name": name, "citation": citation, "notes": notes}
+        return cls(v / v_unit.si, f / f_unit.si, sigma, **about)
 
     def select(self, direction: Checked[Direction]) -> "Sweep":
         """Return the sweep of the rows of one direction, or of all rows."""

@@ -557,12 +557,8 @@ class Driven(AbstractHybridSystem):
         """Return `y` and the mode vector at the start of a run: the mode of the system, followed by
         the segment number of each signal at time `t`.
         """
-        return y, jnp.concatenate(
-            [
-                jnp.asarray(mode, jnp.int32),
-                jnp.stack([s.piece(t) for s in self.signals]).astype(jnp.int32),
-            ]
-        )
+        pieces = jnp.stack([s.piece(t) for s in self.signals]).astype(jnp.int32)
+        return y, jnp.concatenate([jnp.asarray(mode, jnp.int32), pieces])
 
     def prepare_start(
         self, t: Number, y: State, mode: Modes, args: PyTree

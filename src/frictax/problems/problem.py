@@ -157,14 +157,8 @@ def check_names(problem: Problem) -> None:
     here = place.below("fit", "objective")
     model = call_checked(lambda: settings["objective"].machine(problem.machine), here, values=True)
     known = paths_of(model, problem.fitted_records)
-    for key, paths in (
-        ("free", content.fit.free or []),
-        ("own", list(content.fit.own)),
-        ("bounds", list(content.fit.bounds)),
-        ("tied", list(content.fit.tied)),
-        ("log_scale", content.fit.log_scale),
-    ):
-        for path in paths:
+    for key in ("free", "own", "bounds", "tied", "log_scale"):
+        for path in getattr(content.fit, key) or ():
             if not any(is_below(p, path) for p in known):
                 raise place.below("fit", key).error(
                     f"names {path!r}, which the machine does not have.{suggestion(path, known)}"
@@ -428,13 +422,8 @@ class Reader:
         place = self.place.below("sweep")
         path = self._path(entry.public, entry.file, place)
         given = entry.model_dump(exclude={"public", "file"})
-        return call_checked(
-            lambda: fx.Sweep.from_csv(
-                path, **given, name=self.content.title, citation=self.content.citation
-            ),
-            place,
-            values=True,
-        )
+        given |= {"name": self.content.title, "citation": self.content.citation}
+        return call_checked(lambda: fx.Sweep.from_csv(path, **given), place, values=True)
 
     def _path(self, public: str | None, file: str, place: Place) -> Path:
         """Return the path of a file, and store its checksum in `sources`."""

@@ -241,16 +241,9 @@ def report(made: Identification, command: str | None) -> str:
 
     texts = content.title, content.notes, content.learnt, content.citation
     about = About(*texts, made.problem.sources, content.fit.seed, command)
-    return machine_report_text(
-        made.found,
-        made,
-        about,
-        uncertainty=made.uncertainty,
-        comparison=made.comparison,
-        profiles=made.profiles.values(),
-        scores=made.scores,
-        derived=made.derived,
-    )
+    same = ("uncertainty", "comparison", "scores", "derived")
+    how: dict[str, Any] = {name: getattr(made, name) for name in same}
+    return machine_report_text(made.found, made, about, profiles=made.profiles.values(), **how)
 
 
 def _number(x: float) -> str:

@@ -173,15 +173,9 @@ def write_machine_report(
     def text() -> str:
         with Workers() as pool:
             seen = examine_fit(found, pool)
-        return machine_report_text(
-            found,
-            seen,
-            about,
-            uncertainty=options.get("uncertainty") or found.uncertainty(),
-            comparison=comparison,
-            profiles=options.get("profiles", ()),
-            scores=options.get("scores", ()),
-        )
+        how: dict[str, Any] = {name: options.get(name, ()) for name in ("profiles", "scores")}
+        how["uncertainty"] = options.get("uncertainty") or found.uncertainty()
+        return machine_report_text(found, seen, about, comparison=comparison, **how)
 
     return write_page(path, text, overwrite=options.get("overwrite", True))
 

@@ -108,13 +108,9 @@ def _motion_plot(
     layout = {**hidden, "ticks": "", "range": [0, len(motion.modes)], "fixedrange": True}
     panels.append(Panel("mode", [], height=0.16 * max(len(motion.modes), 1), layout=layout))
     heights = sum(panel.height for panel in panels)
-    plot = plotly.plot_panels(
-        panels,
-        "time [s]",
-        int(165 * heights) + 130,
-        gap=0.12,
-        xaxis={"range": [float(t[0]), float(t[-1])], "zeroline": False},
-    )
+    time = {"range": [float(t[0]), float(t[-1])], "zeroline": False}
+    high = int(165 * heights) + 130
+    plot = plotly.plot_panels(panels, "time [s]", high, gap=0.12, xaxis=time)
     plot["layout"]["legend"] |= {"y": 1.02}
     _add_modes(plot, motion, rows, plotly.axis_name("y", len(panels)), 4 * bins)
     return plot

@@ -24,13 +24,8 @@ def found_table(found: FitResult) -> Group:
     for row, estimate in zip(found_rows(found), shown_estimates(found), strict=True):
         doubtful = estimate.knowledge in (Knowledge.UNKNOWN, Knowledge.AT_BOUND, Knowledge.WEAK)
         table.add_row(*(Text(cell, style="yellow" if doubtful else "") for cell in row))
-    return Group(
-        table,
-        Text(),
-        *map(Text, sweep_text.formulas(found)),
-        Text(sweep_text.describe_quality(found)),
-        *map(warning, found.warnings),
-    )
+    lines = [*sweep_text.formulas(found), sweep_text.describe_quality(found)]
+    return Group(table, Text(), *map(Text, lines), *map(warning, found.warnings))
 
 
 def comparison_table(comparison: Comparison) -> Group:

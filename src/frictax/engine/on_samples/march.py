@@ -156,15 +156,9 @@ def begin_run(system: Reused, options: OnSamples, y0, mode0, steps: int, keeps: 
     """Return the `Progress` of a run at its start."""
     judged = judged_states(system, y0)
     control = Control.start(judged) if is_controlled(options) else None
-    return Progress(
-        y0,
-        mode0,
-        jnp.array(0, jnp.int32),
-        Result.successful,
-        control,
-        empty_log(options, y0, mode0, keeps),
-        PartLog.empty(options, steps) if keeps else None,
-    )
+    count, log = jnp.array(0, jnp.int32), empty_log(options, y0, mode0, keeps)
+    parts = PartLog.empty(options, steps) if keeps else None
+    return Progress(y0, mode0, count, Result.successful, control, log, parts)
 
 
 def extend_ranges(now: Progress, farthest: list[Any]) -> Progress:
@@ -192,16 +186,10 @@ def summarize_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[
 def clear_unused_rows(log: Log, count) -> Log:
     """Return the log with defaults from row `count` on, where refused parts may have written."""
     is_used = jnp.arange(log.t1.shape[0]) < count
-    return eqx.tree_at(
-        lambda log: (log.t1, log.fired, log.before, log.after),
-        log,
-        (
-            jnp.where(is_used, log.t1, jnp.inf),
-            jnp.where(is_used, log.fired, 0),
-            jnp.where(is_used[:, None], log.before, 0),
-            jnp.where(is_used[:, None], log.after, 0),
-        ),
-    )
+    rows = is_used[:, None]
+    t1, fired = jnp.where(is_used, log.t1, jnp.inf), jnp.where(is_used, log.fired, 0)
+    before, after = jnp.where(rows, log.before, 0), jnp.where(rows, log.after, 0)
+    return dataclasses.replace(log, t1=t1, fired=fired, before=before, after=after)
 
 
 def inverse_scales_of_run(control: Control | None, y: list[Any]) -> list[Any]:
@@ -274,12 +262,8 @@ def step_with_margins(system: Reused, options: OnSamples, mode, t, end, y) -> tu
         y1 = take_step(system, options, mode, t, end, y, rate, holds=True)
         differences = None
     guard = lambda *at: still.guard(*constant(at), mode)  # noqa: E731
-    return (
-        y1,
-        rate,
-        differences,
-        (guard(t, y), guard(t + 0.5 * h, y + 0.5 * h * rate), guard(end, y1)),
-    )
+    margins = guard(t, y), guard(t + 0.5 * h, y + 0.5 * h * rate), guard(end, y1)
+    return y1, rate, differences, margins
 
 
 class Rows(NamedTuple):

@@ -379,20 +379,17 @@ def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> 
 
 
 def _cells(path: Path, line: str, number: int, delimiter: str) -> list[str]:
+    spaces = delimiter == " "
+    lines = [line.replace("\t", " ") if spaces else line]
     try:
-        rows = csv.reader(
-            [line.replace("\t", " ") if delimiter == " " else line],
-            delimiter=delimiter,
-            strict=True,
-            skipinitialspace=delimiter == " ",
-        )
+        rows = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=spaces)
         cells = [cell.strip() for cell in next(rows)]
     except (csv.Error, StopIteration) as error:
         raise ValueError(
             f"{path.name}, line {number} cannot be split into cells ({error}). Look for a quotation"
             " mark without its partner."
         ) from None
-    return [cell for cell in cells if cell] if delimiter == " " else cells
+    return [cell for cell in cells if cell] if spaces else cells
 
 
 def _check_names(

@@ -307,12 +307,8 @@ def mat_table(path: str | Path) -> Table:
     values = dict(_flat({k: v for k, v in content.items() if not k.startswith("__")}))
     if not values:
         raise ValueError(f"{path.name} holds no variables. Check how it was saved.")
-    return Table(
-        path.name,
-        list(values),
-        lambda j: np.atleast_1d(np.asarray(values[list(values)[j]])),
-        row,
-    )
+    columns = list(values.values())
+    return Table(path.name, list(values), lambda j: np.atleast_1d(np.asarray(columns[j])), row)
 
 
 def parquet_table(path: str | Path) -> Table:
@@ -381,12 +377,8 @@ def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         elif isinstance(value, np.ndarray) and value.dtype == object:
             struct = all(hasattr(item, "_fieldnames") for item in value.flat)
             left, right = "()" if struct and value.size else "{}"
-            yield from _flat(
-                {
-                    f"{name}{left}{','.join(str(i + 1) for i in at)}{right}": item
-                    for at, item in np.ndenumerate(value)
-                }
-            )
+            for at, item in np.ndenumerate(value):
+                yield from _flat({f"{name}{left}{','.join(str(i + 1) for i in at)}{right}": item})
         # A matrix with at most 100 channels is read as a table, with time along its longer side.
         elif isinstance(value, np.ndarray) and value.ndim == 2 and min(value.shape) <= 100:
             down = value.shape[0] >= value.shape[1]

@@ -297,14 +297,11 @@ class Draft:
         """Return the questions about guessed or unknown properties, in the order asked."""
         out = list[Missing]()
         if not self.sure:
-            out.append(
-                Missing(
-                    f"--machine {self.machine}",
-                    f"{self.file.name} does not state its machine, which looks like"
-                    f" {with_article(self.machine)}. Give --machine {'|'.join(MACHINES)}.",
-                    doubtful=True,
-                )
+            says = (
+                f"{self.file.name} does not state its machine, which looks like"
+                f" {with_article(self.machine)}. Give --machine {'|'.join(MACHINES)}."
             )
+            out.append(Missing(f"--machine {self.machine}", says, doubtful=True))
         lack = self.lacking()
         if lack is not None:
             return [*out, lack]
@@ -332,12 +329,8 @@ class Draft:
         for name in self.asked_constants():
             if name not in self.constants:
                 flag, what = CONSTANTS[name][0], self.question(name)
-                out.append(
-                    Missing(
-                        f"{flag} NUMBER",
-                        f"No record contains this number: {what}. Give {flag} NUMBER.",
-                    )
-                )
+                says = f"No record contains this number: {what}. Give {flag} NUMBER."
+                out.append(Missing(f"{flag} NUMBER", says))
         return out
 
     def unused_option(self, roles: list[str]) -> str | None:
