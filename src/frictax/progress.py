@@ -190,19 +190,12 @@ def _bar(title: str) -> Iterator[Progress]:
     from rich.progress import BarColumn, Progress as Bars, TextColumn
     from rich.table import Column
 
-    bars = Bars(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=16),
-        TextColumn(
-            "{task.fields[line]}",
-            markup=False,
-            table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
-        ),
-        console=Console(stderr=True),
-        transient=True,
-        expand=True,
-        redirect_stdout=sys.stdout.isatty(),
-    )
+    rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    line = TextColumn("{task.fields[line]}", markup=False, table_column=rest)
+    columns = TextColumn("{task.description}", markup=False), BarColumn(bar_width=16), line
+    looks: dict[str, Any] = {"transient": True, "expand": True}
+    looks["redirect_stdout"] = sys.stdout.isatty()
+    bars = Bars(*columns, console=Console(stderr=True), **looks)
     task = bars.add_task(title, total=None, line="...")
     with bars:
         yield lambda line: bars.update(

@@ -612,10 +612,7 @@ class _Reader:
     def _add_loss_table(self, above: str, one: _Modifier) -> None:
         rows = np.asarray(one.value)
         if rows.ndim != 2 or rows.shape[1] != 5:
-            raise ValueError(
-                f"Modelica, line {one.line}: lossTable must have five columns, got"
-                f" {brief(one.value)}."
-            )
+            raise _error_at(one, f"lossTable must have five columns, got {brief(one.value)}")
         for k, field in enumerate(("w", "eta_mf1", "eta_mf2", "tau_bf1", "tau_bf2")):
             self.values[above + field] = rows[:, k]
 
@@ -730,8 +727,8 @@ def _tokenize(text: str) -> Iterator[_Token]:
         at = found.end()
 
 
-def _error_at(token: _Token, sentence: str) -> ValueError:
-    return ValueError(f"Modelica, line {token.line}: {sentence}.")
+def _error_at(place: _Token | _Modifier, sentence: str) -> ValueError:
+    return ValueError(f"Modelica, line {place.line}: {sentence}.")
 
 
 def _evaluate(token: _Token, a: Any, b: Any, negative: bool = False) -> Any:
@@ -764,10 +761,8 @@ def _numbers(token: _Token, entries: Any) -> np.ndarray:
 def _number(one: _Modifier, value: Any) -> float:
     value = _check_value(one.name, value, one.line)
     if not isinstance(value, float):
-        raise ValueError(
-            f"Modelica, line {one.line}: {one.name!r} must be a number, got {brief(value)}. Write"
-            " one value."
-        )
+        says = f"{one.name!r} must be a number, got {brief(value)}. Write one value"
+        raise _error_at(one, says)
     return value
 
 
@@ -782,10 +777,8 @@ def _value_in_si(one: _Modifier, declaration: Declaration | None = None) -> Any:
                 f" unit={unit!r}. Look whether it is another parameter."
             )
     if unit is not None and unit != "%" and not _is_of_si(str(unit)):
-        raise ValueError(
-            f"Modelica, line {one.line}: {one.name!r} must be in SI units, got unit={unit!r}."
-            " Convert its value."
-        )
+        says = f"{one.name!r} must be in SI units, got unit={unit!r}. Convert its value"
+        raise _error_at(one, says)
     start = one.attribute("start")
     return start if one.value is None else one.value
 

@@ -31,28 +31,12 @@ def _units(si_name: str, rotational: bool, sizes: dict[str, float]) -> dict[str,
 
 
 VELOCITY = {
-    **_units(
-        "m/s",
-        False,
-        {
-            "m/s": 1.0,
-            "mm/s": 1e-3,
-            "cm/s": 1e-2,
-            "um/s": 1e-6,
-            "m/min": 1 / 60,
-            "mm/min": 1e-3 / 60,
-            "in/s": _INCH,
-            "ft/s": 12 * _INCH,
-            "km/h": 1 / 3.6,
-            "mph": _MILE / 3600,
-            "kn": _SEA_MILE / 3600,
-        },
-    ),
-    **_units(
-        "rad/s",
-        True,
-        {"rad/s": 1.0, "mrad/s": 1e-3, "deg/s": math.pi / 180, "rpm": _TURN / 60, "rev/s": _TURN},
-    ),
+    **_units("m/s", False, {"m/s": 1.0, "mm/s": 1e-3, "cm/s": 1e-2, "um/s": 1e-6}),
+    **_units("m/s", False, {"m/min": 1 / 60, "mm/min": 1e-3 / 60, "in/s": _INCH}),
+    **_units("m/s", False, {"ft/s": 12 * _INCH, "km/h": 1 / 3.6, "mph": _MILE / 3600}),
+    **_units("m/s", False, {"kn": _SEA_MILE / 3600}),
+    **_units("rad/s", True, {"rad/s": 1.0, "mrad/s": 1e-3, "deg/s": math.pi / 180}),
+    **_units("rad/s", True, {"rpm": _TURN / 60, "rev/s": _TURN}),
 }
 FORCE = {
     **_units(

@@ -44,6 +44,10 @@ def as_text(content: dict[str, Any]) -> str:
     return json.dumps(to_json_types(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
+_OF_ROWS = ("velocity", "force", "sigma", "sigma_known", "breakaway")
+_OF_FIT = ("level", "aicc", "bic", "converged", "iterations")
+
+
 def _sweep_fit(found: FitResult) -> dict[str, Any]:
     sweep, steady = found.sweep, as_steady(found.model)
     return {
@@ -54,11 +58,7 @@ def _sweep_fit(found: FitResult) -> dict[str, Any]:
             "breakaway_rows": int(sweep.breakaway.sum()),
             "velocity_unit": sweep.velocity_unit.si_name,
             "force_unit": sweep.force_unit.si_name,
-            "velocity": sweep.velocity,
-            "force": sweep.force,
-            "sigma": sweep.sigma,
-            "sigma_known": sweep.sigma_known,
-            "breakaway": sweep.breakaway,
+            **{name: getattr(sweep, name) for name in _OF_ROWS},
         },
         "law": {
             "f_pos": _law(steady.f_pos),
@@ -73,11 +73,7 @@ def _sweep_fit(found: FitResult) -> dict[str, Any]:
         "rms_unit": sweep.force_unit.si_name,
         "noise_scale": found.noise_scale,
         "degrees_of_freedom": found.dof,
-        "level": found.level,
-        "aicc": found.aicc,
-        "bic": found.bic,
-        "converged": found.converged,
-        "iterations": found.iterations,
+        **{name: getattr(found, name) for name in _OF_FIT},
         "method": type(found.method).__name__,
         "loss": type(found.loss).__name__,
         "warnings": list(found.warnings),

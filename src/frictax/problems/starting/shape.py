@@ -267,16 +267,17 @@ def _read_head(above: list[str], delimiter: str, width: int) -> _Above:
     split = [split_cells(above[i].lstrip().removeprefix("#"), delimiter) for i in written]
     if (found := _names_of_pairs(split, width)) is not None:
         return found
-    tail = [_fit_to_width(cells, width) for cells in split[-2:]]
-    if not tail or (last := tail[-1]) is None:
+    before, last = [None, None, *(_fit_to_width(cells, width) for cells in split[-2:])][-2:]
+    if last is None:
         return _Above(("",) * width, (None,) * width, False)
-    before = tail[0] if len(tail) == 2 else None
-    if before is not None and (found := _names_above_increments(before, last)) is not None:
-        return found
-    if before is not None and _are_units(last):
-        pairs = zip(before, last, strict=True)
-        units = tuple(_unit(cell) or _unit_in(name) for name, cell in pairs)
-        return _Above(tuple(before), units, False)
+    if before is not None:
+        if (found := _names_above_increments(before, last)) is not None:
+            return found
+        # In a line of units, each cell is a unit or empty.
+        if any(map(_unit, last)) and all(_unit(cell) or not cell.strip("[]()- ") for cell in last):
+            pairs = zip(before, last, strict=True)
+            units = tuple(_unit(cell) or _unit_in(name) for name, cell in pairs)
+            return _Above(tuple(before), units, False)
     units = _labelled_units(split, width) or tuple(map(_unit_in, last))
     line = written[-1]
     if is_comment(above[line]) or len(set(last)) < width or len(split[-1]) != width:
@@ -350,11 +351,6 @@ def split_cells(line: str, delimiter: str) -> list[str]:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
     except (csv.Error, StopIteration):
         return []
-
-
-def _are_units(cells: list[str]) -> bool:
-    """Return True if a line consists of units: each cell is a unit or empty."""
-    return any(map(_unit, cells)) and all(_unit(cell) or not cell.strip("[]()- ") for cell in cells)
 
 
 def _unit(cell: str) -> str | None:
