@@ -56,11 +56,6 @@ class Laws:
     level: float = option(FIT, "NUMBER", "Of the intervals.", default=0.95, callback=inside_0_1)
 
     @property
-    def of_each_direction(self) -> bool:
-        """True if an option asks for a law for each direction."""
-        return self.neg_law is not None or self.neg_exponent is not None
-
-    @property
     def backward(self) -> Law:
         """The law for v < 0."""
         return self.law if self.neg_law is None else self.neg_law
@@ -94,9 +89,8 @@ def fit_sweep_file(data: SweepFile, laws: Laws, choice: FitChoice, outputs: Outp
     Prints each parameter with its unit, standard error and interval, and notices of what the data
     do not identify.
     """
-    choice = dataclasses.replace(
-        choice, each_direction=choice.each_direction or laws.of_each_direction
-    )
+    if laws.neg_law is not None or laws.neg_exponent is not None:
+        choice = dataclasses.replace(choice, each_direction=True)
     _check_combinations(laws, outputs)
     with _with_sweep(data, choice, outputs) as (sweep, doing):
         import frictax.fitting as fitting

@@ -150,9 +150,9 @@ class AbstractAxis(AbstractOwnMotion):
     # The engine calls the following methods.
 
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
-        return jnp.concatenate(
-            [jnp.stack([y[1], self._acceleration(t, y, mode, args)]), self.others(t, y, args)]
-        )
+        net = self.load(t, y, args) - self.friction_force(t, y, mode, args)
+        acceleration = jnp.where(mode[0] == STUCK, 0.0, net) / self.inertia(t, y, args)
+        return jnp.concatenate([jnp.stack([y[1], acceleration]), self.others(t, y, args)])
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         # A rounding error is added to each event function, so that every event function is positive
@@ -226,10 +226,6 @@ class AbstractAxis(AbstractOwnMotion):
         product is smooth, and equals the absolute value until `pressing` changes its sign.
         """
         return mode[1] * self.pressing(t, y, args) if self._is_pressed else 0.0
-
-    def _acceleration(self, t: Array, y: Array, mode: Array, args: PyTree) -> Array:
-        net = self.load(t, y, args) - self.friction_force(t, y, mode, args)
-        return jnp.where(mode[0] == STUCK, 0.0, net) / self.inertia(t, y, args)
 
     def _reserves(self, t: Array, y: Array, mode: Array, args: PyTree) -> tuple[Array, Array]:
         """Return the additional load [N, N.m] that a stuck axis can hold, forward and backward."""

@@ -105,7 +105,7 @@ class Plan:
             log,
             None if self.seeds is None else nothing(log.t1),
             jnp.zeros(lanes, jnp.int32),
-            jax.tree.map(of, self.part_log()) if self.keeps else None,
+            jax.tree.map(of, PartLog.empty(self.options, self.steps)) if self.keeps else None,
             (
                 jax.tree.map(lambda a: jnp.full(lanes, a), Result.successful),
                 jnp.zeros(lanes, jnp.int32),
@@ -113,9 +113,6 @@ class Plan:
                 jnp.zeros(lanes, jnp.int32),
             ),
         )
-
-    def part_log(self) -> PartLog:
-        return PartLog.empty(self.options, self.steps)
 
     def log(self) -> Log:
         return empty_log(self.options, self.y, self.mode, self.keeps)

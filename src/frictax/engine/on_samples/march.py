@@ -219,11 +219,17 @@ def add_whole_steps(now: Progress, errors, y: list[Any], start: list[Any]) -> Pr
 def whole_step(
     system: Reused, options: OnSamples, step, y, mode, inverse: list[Any]
 ) -> tuple[Any, Any, Any, Any]:
-    """Take the step from a sample to the next sample without division. Return state and mode after
-    the step, whether it has no event, and its relative error.
+    """Take the step from a sample to the next sample without division and without a search for
+    events. Return state and mode after the step, whether it has no event, and its relative error.
     """
-    y1, mode1, calm, differences = quiet_step(system, options, step, y, mode)
-    if differences is None:
+    t, end, slack = step
+    mode1 = system.tick(t + slack, mode)
+    y1, _, differences, margins = step_with_margins(system, options, mode1, t, end, y)
+    calm = all_of(jnp.isfinite(y1)) & stays_up(*margins)
+    if (kept := keeps_bounds(system, options, mode1, t, end, y, y1)) is not None:
+        calm = calm & kept
+    calm = calm & (system.deadline(mode1) >= end - slack)
+    if differences is None:  # There is no error control.
         return y1, mode1, calm, jnp.zeros((), y.dtype)
     return y1, mode1, calm, judge_part(differences, inverse).error
 
@@ -233,19 +239,6 @@ def is_within_tolerance(options: OnSamples, error) -> Any:
     if not is_controlled(options):
         return jnp.array(True)
     return error <= part_tolerance(options, error.dtype)
-
-
-def quiet_step(system: Reused, options: OnSamples, step, y, mode) -> tuple[Any, Any, Any, Any]:
-    """Take an undivided step without a search for events. Return state and mode after the step,
-    whether it has no event, and the differences for its error (None without error control).
-    """
-    t, end, slack = step
-    mode1 = system.tick(t + slack, mode)
-    y1, _, differences, margins = step_with_margins(system, options, mode1, t, end, y)
-    calm = all_of(jnp.isfinite(y1)) & stays_up(*margins)
-    if (kept := keeps_bounds(system, options, mode1, t, end, y, y1)) is not None:
-        calm = calm & kept
-    return y1, mode1, calm & (system.deadline(mode1) >= end - slack), differences
 
 
 def step_with_margins(system: Reused, options: OnSamples, mode, t, end, y) -> tuple[Any, ...]:

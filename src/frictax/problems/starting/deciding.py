@@ -56,8 +56,9 @@ def draft_of(file: Path, options: Options) -> Draft:
             columns = {role: c for role, c in draft.columns.items() if role != "force"}
             draft = dataclasses.replace(draft, columns={**columns, "current": current})
     draft = with_columns(draft, options.columns)
-    if machine is None:
-        draft = correct_machine(draft)
+    if machine is None and draft.machine == "rotor" and draft.lacking() is None:
+        # The numbers of a rotor may show gravity.
+        draft = dataclasses.replace(draft, machine="arm") if has_gravity(draft) else draft
     return draft
 
 
@@ -91,13 +92,6 @@ def with_columns(draft: Draft, named: Mapping[str, str]) -> Draft:
         machine, sure = machine_of(columns, draft.shape, draft.rate)
         draft = dataclasses.replace(draft, machine=machine, sure=sure)
     return draft
-
-
-def correct_machine(draft: Draft) -> Draft:
-    """Return the draft with the machine "arm" instead of "rotor" if the numbers show gravity."""
-    if draft.machine != "rotor" or draft.lacking() is not None:
-        return draft
-    return dataclasses.replace(draft, machine="arm") if has_gravity(draft) else draft
 
 
 def with_signs(draft: Draft) -> Draft:
