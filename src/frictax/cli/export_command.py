@@ -32,9 +32,7 @@ class Export:
     )
     to: Target = option(WHAT, "", "The format.", default=Target.C)
     friction: str | None = option(
-        WHAT,
-        "CONTACT",
-        "Only the friction of this contact, as a function for a controller.",
+        WHAT, "CONTACT", "Only the friction of this contact, as a function for a controller."
     )
     inputs: list[str] | None = option(
         WHAT,

@@ -44,9 +44,7 @@ class Identify:
 
     problem: Path = problem_argument()
     out: Path | None = option(
-        OUT,
-        "FOLDER",
-        "Where results go, made if need be; the problem's own folder unless given.",
+        OUT, "FOLDER", "Where results go, made if need be; the problem's own folder unless given."
     )
     overwrite: bool = overwrite_option()
     allow_code: bool = allow_code_option()

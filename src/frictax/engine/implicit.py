@@ -18,14 +18,7 @@ _GAMMA = 1 - 1 / math.sqrt(2)  # coefficient for which the two-stage method is L
 
 
 def take_step(
-    system: Reused,
-    options: OnSamples,
-    mode,
-    t0,
-    t1,
-    y0,
-    rate: Any = None,
-    holds: Any = None,
+    system: Reused, options: OnSamples, mode, t0, t1, y0, rate: Any = None, holds: Any = None
 ) -> Any:
     """Return the state at `t1` after one step of the solver in `options` from `y0` at `t0`.
 

@@ -214,10 +214,7 @@ def table_name(name: str) -> str:
 
 @lists_options(FileOptions, _DEFAULTS)
 def write_machine(
-    machine: Mechanism,
-    folder: str | Path,
-    name: str = "Machine",
-    **options: Unpack[FileOptions],
+    machine: Mechanism, folder: str | Path, name: str = "Machine", **options: Unpack[FileOptions]
 ) -> list[Path]:
     """Write the model into `folder`, and its long tables into a second file; return the paths.
 

@@ -18,12 +18,7 @@ _FLAGS = os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 def write_whole(
-    target: Path,
-    content: str | bytes,
-    *,
-    replace: bool,
-    sync: bool = True,
-    mode: int | None = None,
+    target: Path, content: str | bytes, *, replace: bool, sync: bool = True, mode: int | None = None
 ) -> None:
     """Write one file. If writing fails or the process is killed, the old file remains. `sync`:
     whether the content must survive a power failure; `mode`: permissions of the file, by default

@@ -125,11 +125,7 @@ class Record(RecordVerbs):
     @classmethod
     @lists_options(CsvOptions, _TABLE | _CSV)
     def from_csv(
-        cls,
-        path: str | Path,
-        *,
-        outputs: Mapping[str, AnyColumn],
-        **options: Unpack[CsvOptions],
+        cls, path: str | Path, *, outputs: Mapping[str, AnyColumn], **options: Unpack[CsvOptions]
     ) -> "Record":
         """Read a record from the columns of a text file: ``time="t", inputs={"drive": "F"},
         outputs={"mass.s": "q"}``.
@@ -164,11 +160,7 @@ class Record(RecordVerbs):
     @classmethod
     @lists_options(TableOptions, _TABLE)
     def from_parquet(
-        cls,
-        path: str | Path,
-        *,
-        outputs: Mapping[str, AnyColumn],
-        **options: Unpack[TableOptions],
+        cls, path: str | Path, *, outputs: Mapping[str, AnyColumn], **options: Unpack[TableOptions]
     ) -> "Record":
         """Read a record from the columns of a Parquet file, as `from_csv` does. Needs pyarrow."""
         check_names(Record.from_parquet, options)
@@ -177,11 +169,7 @@ class Record(RecordVerbs):
     @classmethod
     @lists_options(TableOptions, _TABLE)
     def from_mat(
-        cls,
-        path: str | Path,
-        *,
-        outputs: Mapping[str, AnyColumn],
-        **options: Unpack[TableOptions],
+        cls, path: str | Path, *, outputs: Mapping[str, AnyColumn], **options: Unpack[TableOptions]
     ) -> "Record":
         """Read a record from the variables of a MAT-file up to version 7, as `from_csv` does;
         ``"log.t"`` is a field of a struct, ``"log{2}"`` a cell, ``"M(:,3)"`` a column of a matrix.
@@ -192,11 +180,7 @@ class Record(RecordVerbs):
     @classmethod
     @lists_options(TableOptions, _TABLE | {"name": "record"})
     def from_pandas(
-        cls,
-        frame: DataFrame,
-        *,
-        outputs: Mapping[str, AnyColumn],
-        **options: Unpack[TableOptions],
+        cls, frame: DataFrame, *, outputs: Mapping[str, AnyColumn], **options: Unpack[TableOptions]
     ) -> "Record":
         """Build a record from the columns of a `DataFrame`, as `from_csv` does.
 

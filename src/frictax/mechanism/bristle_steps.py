@@ -240,9 +240,7 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
             return bracket.narrow(x, s * residual(s * x)), looks + 1
 
         bracket, _ = jax.lax.while_loop(
-            lambda c: ~c[0].is_shorter_than(close) & (c[1] < 80),
-            closer,
-            (first, jnp.array(0)),
+            lambda c: ~c[0].is_shorter_than(close) & (c[1] < 80), closer, (first, jnp.array(0))
         )
         return s * jnp.where(
             jnp.abs(bracket.f_low) < jnp.abs(bracket.f_high), bracket.low, bracket.high

@@ -146,12 +146,7 @@ def drive_brakes(draft: Draft) -> bool:
 
 
 def _estimate(
-    draft: Draft,
-    s: np.ndarray,
-    v: np.ndarray,
-    a: np.ndarray,
-    drive: np.ndarray | None,
-    rate: float,
+    draft: Draft, s: np.ndarray, v: np.ndarray, a: np.ndarray, drive: np.ndarray | None, rate: float
 ) -> tuple[float, float, float, float, float]:
     """Estimate inertia, dry friction, viscous friction, gravity torque and angle of rest."""
     if draft.machine in COASTING:

@@ -346,11 +346,7 @@ def _unit_of_size(size: float, units: Any, rotational: bool) -> str | None:
 
 # Frequent units of position and velocity -> ratio of the position to the integral of the velocity.
 # The pairs (rad, rad/s) and (deg, deg/s) are missing, because their ratios are equal.
-_PAIRS = {
-    ("deg", "rad/s"): 180 / np.pi,
-    ("deg", "rpm"): 6.0,
-    ("rad", "rpm"): np.pi / 30,
-}
+_PAIRS = {("deg", "rad/s"): 180 / np.pi, ("deg", "rpm"): 6.0, ("rad", "rpm"): np.pi / 30}
 
 
 def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool) -> Chosen:
