@@ -181,6 +181,6 @@ def design_text(
         sections.append(Section("check", "Check by simulation", [("lead", lead), ("table", table)]))
     if command:
         sections.append(reproduction_section(command, ""))
-    title, says = title or f"An experiment for {design.drive}", "An excitation that is designed"
-    says += " to identify the machine's parameters."
+    title = title or f"An experiment for {design.drive}"
+    says = "An excitation that is designed to identify the machine's parameters."
     return page(title, says, sections, notes=notes, plots=plots)
