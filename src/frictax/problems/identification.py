@@ -199,7 +199,7 @@ def identify(
 def _of_records(problem: Problem, work: Work) -> Identification:
     content, records = problem.content, problem.fitted_records
     asked = content.uncertainty.profiles
-    # relative duration of each stage, for the progress line
+    # The weights are the relative durations of the stages for the progress line.
     fit_stage = "Comparing structures" if problem.structures else "Fitting"
     weights = {fit_stage: 6.0, " errors": 1.0, " rest": 4.0}
     parts = work.parts(weights | {f"Profile of {name}": 1.0 for name in asked})
