@@ -15,7 +15,7 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Most lines of the Python files of each room, rounded up to the next 10.
 LINES = {
-    "analysis": 12_370,
+    "analysis": 12_380,
     "bristles": 640,
     "cli": 1_850,
     "contacts": 970,
@@ -25,16 +25,16 @@ LINES = {
     "excitation": 2_550,
     "export": 5_380,
     "files": 780,
-    "fitting": 10_380,
+    "fitting": 10_340,
     "fleets": 4_380,
-    "laws": 630,
+    "laws": 760,
     "measurements": 4_730,
     "mechanism": 6_180,
     "observers": 780,
-    "parameters": 980,
+    "parameters": 970,
     "problems": 4_700,
     "programs": 1_020,
-    "report": 6_830,
+    "report": 6_800,
     "signals": 660,
     "": 2_480,
 }

@@ -1,6 +1,7 @@
 """Choose a friction law for a sweep, or a structure for records: `compare`."""
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
@@ -283,11 +284,13 @@ def _left_out(found: FitResult, rho: float) -> float:
     # typical value: of the mean force, or of 1 for a ratio.
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))
-    step: dict[str, float] = dict.fromkeys(("N", "N.m"), force)
-    step |= dict.fromkeys(("N.s/m", "N.m.s/rad"), force / speed)
-    step |= dict.fromkeys(("s/m", "s/rad"), 1 / speed)
+
+    def size(unit: str) -> float:
+        power = re.search(r"/(?:m|rad)(\d*)", unit)  # of the speed, by which the force is divided
+        return (force if "N" in unit else 1.0) / speed ** (int(power[1] or 1) if power else 0)
+
     inside = [
-        e.value + (0.01 * step.get(e.unit, 1.0) if np.isnan(e.standard_error) else 0.0)
+        e.value + (0.01 * size(e.unit) if np.isnan(e.standard_error) else 0.0)
         for e in found.estimates
     ]
     start = np.asarray(found.problem.coordinates(np.asarray(inside)))
