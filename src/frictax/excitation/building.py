@@ -28,13 +28,7 @@ from frictax.fitting.problem.initial_state import named_paths
 from frictax.fitting.problem.setup import Setup, signal_field, variable_at
 from frictax.fitting.result.units import unit_of
 from frictax.measurements import Record
-from frictax.mechanism import (
-    AbstractHybridSystem,
-    Force,
-    Mechanism,
-    PositionController,
-    Torque,
-)
+from frictax.mechanism import AbstractHybridSystem, Force, Mechanism, PositionController, Torque
 from frictax.mechanism.bodies import AbstractBody
 from frictax.mechanism.layout import is_rotational
 from frictax.parameters import Parameter, check, on_edge_unasked, select
@@ -301,11 +295,7 @@ def _drive_and_body(machine: Any, request: DesignRequest) -> tuple[str, str]:
 
 
 def _limits_and_scale(
-    under_test: MachineUnderTest,
-    drive: str,
-    body: str,
-    limits: Limits,
-    band: tuple[float, float],
+    under_test: MachineUnderTest, drive: str, body: str, limits: Limits, band: tuple[float, float]
 ) -> tuple[tuple[VariableLimit, ...], float, float, bool]:
     """Return the limits on variables, and the drive's centre, scale, and whether it is bounded."""
     system, machine = under_test.system(under_test.values()), under_test.setup.machine

@@ -205,11 +205,7 @@ class Refits:
     """
 
     def __init__(
-        self,
-        found: FitResult,
-        before: FitResult | None,
-        force: Problem | None,
-        folds: Folds,
+        self, found: FitResult, before: FitResult | None, force: Problem | None, folds: Folds
     ) -> None:
         self.found, self.before, self.force = found, before, force
         self.count = folds.record.size

@@ -273,10 +273,7 @@ def far_starts(
 
 
 def begins_well(
-    notice: Notice,
-    problem: Problem,
-    records: Mapping[str, Any],
-    residuals: Float[np.ndarray, " n"],
+    notice: Notice, problem: Problem, records: Mapping[str, Any], residuals: Float[np.ndarray, " n"]
 ) -> bool:
     """Return True if the residuals of the first samples are noise although the `notice`
     (`starts-at-another-speed`) reports another initial speed. Then the motion began within these

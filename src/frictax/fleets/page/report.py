@@ -385,12 +385,7 @@ def histogram(
         plotly.line(
             grid / size, per_bin * population.density(name, grid), FORWARD, "population", width=2.2
         ),
-        plotly.line(
-            grid / size,
-            per_bin * (kernel @ (weight / total)),
-            FAINT,
-            "with errors",
-        )
+        plotly.line(grid / size, per_bin * (kernel @ (weight / total)), FAINT, "with errors")
         | {"line": {"color": FAINT, "width": 1.6, "dash": "dash"}},
     ]
     flagged = _outlier_mask(population, fleet, name)[known]

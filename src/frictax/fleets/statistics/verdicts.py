@@ -149,11 +149,7 @@ def verdicts(
 
     >>> import frictax as fx, pandas as pd
     >>> fleet = pd.DataFrame(
-    ...     {
-    ...         "record": ["a", "b", "c"],
-    ...         "F": [7.0, 7.9, 9.0],
-    ...         "F.standard_error": [0.1, 0.1, 0.2],
-    ...     }
+    ...     {"record": ["a", "b", "c"], "F": [7.0, 7.9, 9.0], "F.standard_error": [0.1, 0.1, 0.2]}
     ... )
     >>> found = fx.verdicts(fleet, {"F": (6.0, 8.0)})
     >>> found.table["verdict"].tolist()
