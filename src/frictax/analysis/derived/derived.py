@@ -284,7 +284,6 @@ class DerivedValues:
             half[moves] = self.spread.half_width(found.level, g[moves])
             dof[moves] = self.spread.dof(g[moves])
         # The noise model with the widest interval determines the standard error, half / t.
-        # error.
         t = np.array([float(quantile(found.level, d, not np.isfinite(d))) for d in dof])
         error = half / t
         covariance = g @ self.spread.covariance @ g.T

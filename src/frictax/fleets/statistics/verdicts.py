@@ -14,6 +14,7 @@ from ..table import Fleet
 from .estimates import (
     PRINTED_ROWS,
     FleetEstimates,
+    check_probability,
     estimate_names,
     exclusion_reasons,
     read_estimates,
@@ -162,8 +163,7 @@ def verdicts(
     from scipy.special import ndtri, stdtrit
 
     table = table_of_fleet(table)
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must lie between 0 and 1, got {level!r}. Write 0.95 for 95 %.")
+    check_probability("level", level, "Write 0.95 for 95 %.")
     if not limits:
         raise ValueError("`limits` is empty: give a number (lower, upper), such as {'F': (6, 8)}.")
     names = estimate_names(table, list(limits))
