@@ -25,7 +25,7 @@ LINES = {
     "excitation": 2_530,
     "export": 5_380,
     "files": 780,
-    "fitting": 10_320,
+    "fitting": 10_310,
     "fleets": 4_360,
     "laws": 620,
     "measurements": 4_730,

@@ -264,8 +264,7 @@ def ends_of(
     if isinstance(method, LevenbergMarquardt) and first.loss.rounds == 1 and not first.priors:
         problems, states, more = search_together(problems, method, work, length)
         notes = [[*a, *b] for a, b in zip(notes, more, strict=True)]
-        for state in states:
-            searches.append(Searched(state, np.reshape(state.cost, 1), 1.0, False, ()))
+        searches = [Searched(s, np.reshape(s.cost, 1), 1.0, False, ()) for s in states]
     else:
         for i, problem in enumerate(problems):
             with nested_work():
@@ -275,8 +274,7 @@ def ends_of(
                     problems[i], end = again, search(again, method, first=end.state.z)
             searches.append(end)
             work.count(i + 1, len(problems), "fits")
-    ends = Ends(models, sources, problems, notes, searches, method, level)
-    return ends.with_steps_needed()
+    return Ends(models, sources, problems, notes, searches, method, level).with_steps_needed()
 
 
 def fit_each(

@@ -499,7 +499,7 @@ def _carried_body(model: Mechanism, name: str, part: Any) -> str | None:
     if the support moves, if a normal force scales the friction, or if other parts than drives act
     on the body.
     """
-    if isinstance(part, AbstractPressed) or isinstance(part, MassWithStopAndFriction):
+    if isinstance(part, AbstractPressed | MassWithStopAndFriction):
         return None
     body, support = part.between()
     body = body.partition(".")[0]
