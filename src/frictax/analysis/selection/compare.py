@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 import numpy as np
 
 from frictax.arguments import check_names, lists_options
-from frictax.fitting import (
-    AbstractLoss,
-    AbstractMethod,
-    Data,
-    FitResult,
-    Law,
-    fit,
-    starting_law,
-)
+from frictax.fitting import AbstractLoss, AbstractMethod, Data, FitResult, Law, fit, starting_law
 from frictax.fitting.options import DEFAULTS, NoSuchOption, names_of
 from frictax.handover import Verb
 from frictax.laws import Coulomb, Stribeck, Table
@@ -26,11 +18,7 @@ from frictax.summary import Summarised, Summary
 from frictax.text import figures as shortly
 
 from ..errors.resampling import refit_with_counts
-from .directions import (
-    autocorrelation_of,
-    criteria_with,
-    with_directions,
-)
+from .directions import autocorrelation_of, criteria_with, with_directions
 from .nested import from_contained
 from .selection_rule import UNENDED
 from .structure import Structure, StructureComparison, row_named
@@ -200,10 +188,7 @@ def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | S
 
 
 def _compare_laws(
-    sweep: Sweep,
-    laws: Mapping[str, Law] | None,
-    options: Mapping[str, Any],
-    progress: Any,
+    sweep: Sweep, laws: Mapping[str, Law] | None, options: Mapping[str, Any], progress: Any
 ) -> Comparison:
     rows, laws = [], default_laws(sweep) if laws is None else laws
     with show_progress(progress, "Comparing laws") as work:

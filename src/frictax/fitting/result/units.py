@@ -49,11 +49,7 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
 
 
 def _unit_of(
-    machine: Any,
-    motions: list[Record],
-    channels: Mapping[str, Unit],
-    measured: bool,
-    u: Any,
+    machine: Any, motions: list[Record], channels: Mapping[str, Unit], measured: bool, u: Any
 ) -> str:
     """Return the unit of the parameter `u`. `channels`: units by path; `measured`: True if the
     measured motion is a rotation.
