@@ -15,32 +15,32 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Most lines of the Python files of each room, rounded up to the next 10.
 LINES = {
-    "analysis": 12_370,
-    "bristles": 640,
+    "analysis": 12_290,
+    "bristles": 630,
     "cli": 1_800,
-    "contacts": 970,
+    "contacts": 960,
     "cycles": 1_460,
     "data": 230,
     "engine": 5_090,
-    "excitation": 2_550,
+    "excitation": 2_530,
     "export": 5_360,
     "files": 770,
-    "fitting": 10_380,
-    "fleets": 4_380,
-    "laws": 630,
+    "fitting": 10_270,
+    "fleets": 4_360,
+    "laws": 760,
     "measurements": 4_650,
     "mechanism": 6_100,
-    "observers": 780,
-    "parameters": 980,
+    "observers": 770,
+    "parameters": 970,
     "problems": 4_560,
-    "programs": 1_020,
-    "report": 6_720,
+    "programs": 1_010,
+    "report": 6_700,
     "signals": 660,
     "": 2_450,
 }
 MOST_PARAMETERS = 8
 WIDE = 0  # functions with more parameters
-CALLED_ONCE = 0.445  # share of the private functions of modules
+CALLED_ONCE = 0.44  # share of the private functions of modules
 CONSTANTS = 115  # numbers that are constants of modules
 
 

@@ -14,17 +14,11 @@ from .errors.linearization import HAC as HAC, White as White
 from .errors.posterior import Posterior as Posterior
 from .errors.profiles import Profile as Profile, ProfilePair as ProfilePair
 from .errors.resampling import BlockBootstrap as BlockBootstrap, Jackknife as Jackknife
-from .errors.uncertainty import (
-    Uncertainty as Uncertainty,
-)
+from .errors.uncertainty import Uncertainty as Uncertainty
 from .missing.table import Missing as Missing, MissingTerm as MissingTerm
 from .planning.outlook import Outlook as Outlook, outlook as outlook
 from .replay.free_run import FreeRunScore as FreeRunScore
-from .replay.validation import (
-    LeftOut as LeftOut,
-    Transfer as Transfer,
-    Validation as Validation,
-)
+from .replay.validation import LeftOut as LeftOut, Transfer as Transfer, Validation as Validation
 from .residuals.regression import Finding as Finding
 from .residuals.study import ResidualStudy as ResidualStudy
 from .selection.compare import (

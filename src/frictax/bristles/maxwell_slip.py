@@ -57,9 +57,7 @@ class MaxwellSlip(AbstractBristle):
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> guide = fx.SupportFriction(
-    ...     "table",
-    ...     f_pos=fx.Coulomb(F_Coulomb=1.2),
-    ...     bristle=fx.MaxwellSlip(k=[4e4, 2e4, 1e4]),
+    ...     "table", f_pos=fx.Coulomb(F_Coulomb=1.2), bristle=fx.MaxwellSlip(k=[4e4, 2e4, 1e4])
     ... )
     >>> stage = fx.Mechanism(
     ...     table=fx.Mass(m=1.0), guide=guide, drive=fx.Position("table", lambda t: 3e-5 * t)

@@ -271,11 +271,11 @@ def _check_files(data: SweepFile, outputs: Outputs) -> None:
 
 def _start(law: Law, sweep: "Sweep", exponent: float) -> Any:
     """Return a law of the given kind with values that are near the data."""
-    import frictax.laws as laws
     from frictax.fitting import starting_law
+    from frictax.laws import LAWS_WITH_START
 
-    kind = {Law.COULOMB: laws.Coulomb, Law.STRIBECK: laws.Stribeck, Law.TABLE: laws.Table}[law]
-    return starting_law(kind, sweep, exponent=exponent)
+    kinds = {kind.__name__.lower(): kind for kind in LAWS_WITH_START}
+    return starting_law(kinds[law.value], sweep, exponent=exponent)
 
 
 def _compare_laws(sweep: "Sweep", choice: FitChoice) -> "list[Comparison]":

@@ -80,7 +80,8 @@ class AbstractRubbing(AbstractByLaws):
                 " away at the law's value at rest. Write it as F_Stribeck."
             )
         for direction in (1, -1):
-            f0 = self.law(direction).f0
+            law = self.law(direction)
+            f0 = law.f0
             if is_traced(f0):
                 continue
             if not float(f0) > 0:
@@ -88,12 +89,16 @@ class AbstractRubbing(AbstractByLaws):
                     f"`{kind}` must have a law > 0 at rest with a bristle, got {float(f0):g}. Leave"
                     " out the bristle, or write a small F_Coulomb."
                 )
-            if (speed := _vanishes_at(self.law(direction))) is not None:
-                raise ValueError(
-                    f"`{kind}` must have a law > 0 at all speeds with a bristle, got one that is 0"
-                    f" at a speed of {speed:g}. Leave out the bristle, add a row, or write"
-                    " Table(rows, extrapolation='hold')."
-                )
+            if not any(map(is_traced, jax.tree.leaves(law))):
+                speeds = np.asarray(law.breaks)
+                speeds = speeds[np.isfinite(speeds)]
+                low = speeds[np.asarray(law(jnp.asarray(speeds))) <= 0] if speeds.size else speeds
+                if low.size:
+                    raise ValueError(
+                        f"`{kind}` must have a law > 0 at all speeds with a bristle, got one that"
+                        f" is 0 at a speed of {low[0]:g}. Leave out the bristle, add a row, or"
+                        " write Table(rows, extrapolation='hold')."
+                    )
             start, share = bristle.start(), getattr(bristle, "share", 1.0)
             if any(map(is_traced, (start, share))):
                 continue
@@ -105,18 +110,6 @@ class AbstractRubbing(AbstractByLaws):
                     f" {getattr(bristle, 'z', None)}, which holds {np.asarray(start)}. Start less"
                     " bent."
                 )
-
-
-def _vanishes_at(law: AbstractLaw) -> float | None:
-    """Return the lowest of the `breaks` [m/s or rad/s] of a law at which its friction is 0. Return
-    None if friction is > 0 at all breaks, or if numbers of the law are traced.
-    """
-    if any(map(is_traced, jax.tree.leaves(law))):
-        return None
-    speeds = np.asarray(law.breaks)
-    speeds = speeds[np.isfinite(speeds)]
-    low = speeds[np.asarray(law(jnp.asarray(speeds))) <= 0] if speeds.size else speeds
-    return float(low[0]) if low.size else None
 
 
 def bristle_of(contact: object) -> AbstractBristle | None:

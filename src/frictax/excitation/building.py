@@ -28,13 +28,7 @@ from frictax.fitting.problem.initial_state import named_paths
 from frictax.fitting.problem.setup import Setup, signal_field, variable_at
 from frictax.fitting.result.units import unit_of
 from frictax.measurements import Record
-from frictax.mechanism import (
-    AbstractHybridSystem,
-    Force,
-    Mechanism,
-    PositionController,
-    Torque,
-)
+from frictax.mechanism import AbstractHybridSystem, Force, Mechanism, PositionController, Torque
 from frictax.mechanism.bodies import AbstractBody
 from frictax.mechanism.layout import is_rotational
 from frictax.parameters import Parameter, check, on_edge_unasked, select
@@ -301,11 +295,7 @@ def _drive_and_body(machine: Any, request: DesignRequest) -> tuple[str, str]:
 
 
 def _limits_and_scale(
-    under_test: MachineUnderTest,
-    drive: str,
-    body: str,
-    limits: Limits,
-    band: tuple[float, float],
+    under_test: MachineUnderTest, drive: str, body: str, limits: Limits, band: tuple[float, float]
 ) -> tuple[tuple[VariableLimit, ...], float, float, bool]:
     """Return the limits on variables, and the drive's centre, scale, and whether it is bounded."""
     system, machine = under_test.system(under_test.values()), under_test.setup.machine
@@ -368,18 +358,16 @@ def _wanted_indices(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
     if wanted is None:
         return np.arange(len(names))
     paths = [wanted] if isinstance(wanted, str) else list(wanted)
-    rows = [
-        i
-        for i, name in enumerate(names)
-        if any(name == p or name.startswith((f"{p}.", f"{p}[")) for p in paths)
-    ]
+    rows = set[int]()
     for p in paths:
-        if not any(n == p or n.startswith((f"{p}.", f"{p}[")) for n in names):
+        below = {i for i, n in enumerate(names) if n == p or n.startswith((f"{p}.", f"{p}["))}
+        if not below:
             raise ValueError(
                 f"`wanted` names {p!r}, which is not free.{suggestion(p, names)} Free are:"
                 f" {', '.join(names)}."
             )
-    return np.asarray(rows)
+        rows |= below
+    return np.asarray(sorted(rows))
 
 
 def _output_weights(request: DesignRequest) -> np.ndarray:
@@ -430,8 +418,24 @@ def draw_machines(
         drawn = rows[draws.choice(len(rows), count, replace=len(rows) < count)][:, theirs]
     else:
         base = np.where(np.isfinite(lower) & (x > lower), np.nan_to_num(lower, neginf=0.0), 0.0)
-        scatter = _scatter(over, names)
-        drawn = base + (x - base) * np.exp(scatter * draws.standard_normal((count, x.size)))
+        given = over if isinstance(over, Mapping) else dict.fromkeys(names, over)
+        unknown = [p for p in given if not any(n == p or n.startswith(f"{p}.") for n in names)]
+        if unknown:
+            raise ValueError(
+                f"`over` names {unknown[0]!r}, which is not free. Free are: {', '.join(names)}."
+            )
+        scatter = [
+            next((s for p, s in given.items() if n == p or n.startswith(f"{p}.")), 0.0)
+            for n in names
+        ]
+        bad = [s for s in scatter if not (np.isfinite(s) and 0 <= s < 3)]
+        if bad:
+            raise ValueError(
+                f"`over` must be a relative scatter between 0 and 3, got {bad[0]!r}. Write 0.15 for"
+                " machines that differ by 15 %."
+            )
+        spread = np.asarray(scatter, float) * draws.standard_normal((count, x.size))
+        drawn = base + (x - base) * np.exp(spread)
         mine = list(range(x.size))
     out = [x]
     for row in drawn:
@@ -478,25 +482,3 @@ def _common_indices(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[li
             f" {', '.join(names)}. Name them in `free`."
         )
     return [names.index(n) for n in both], [others.index(n) for n in both]
-
-
-def _scatter(over: float | Mapping[str, float], names: tuple[str, ...]) -> np.ndarray:
-    if isinstance(over, Mapping):
-        unknown = [p for p in over if not any(n == p or n.startswith(f"{p}.") for n in names)]
-        if unknown:
-            raise ValueError(
-                f"`over` names {unknown[0]!r}, which is not free. Free are: {', '.join(names)}."
-            )
-        scatter = [
-            next((s for p, s in over.items() if n == p or n.startswith(f"{p}.")), 0.0)
-            for n in names
-        ]
-    else:
-        scatter = [over] * len(names)
-    bad = [s for s in scatter if not (np.isfinite(s) and 0 <= s < 3)]
-    if bad:
-        raise ValueError(
-            f"`over` must be a relative scatter between 0 and 3, got {bad[0]!r}. Write 0.15 for"
-            " machines that differ by 15 %."
-        )
-    return np.asarray(scatter, dtype=float)

@@ -27,13 +27,7 @@ from frictax.summary import Summarised, Summary
 from frictax.text import figures, format_estimate
 from frictax.verbs import DesignVerbs
 
-from .building import (
-    DesignOptions,
-    DesignRequest,
-    DesignSettings,
-    build_problem,
-    draw_machines,
-)
+from .building import DesignOptions, DesignRequest, DesignSettings, build_problem, draw_machines
 from .limits import Limits
 from .problem import DesignProblem, ExperimentRun
 from .rivals import Rival, best_rivals, largest_within_limits

@@ -113,10 +113,10 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
 
 
 def largest_within_limits(
-    problem: DesignProblem, drive_of: Callable[[float], np.ndarray | None], least: float = 1e-3
+    problem: DesignProblem, drive_of: Callable[[float], np.ndarray | None]
 ) -> tuple[np.ndarray, ExperimentRun] | None:
     """Return the largest drive within all limits, and its run. Bisection finds the scale of the
-    drive, at most 1. Return None if it is below `least`.
+    drive, at most 1. Return None if no tried scale is within the limits.
     """
     x, best, low, high = problem.under_test.values(), None, 0.0, 1.0
     for k in range(8):  # Eight steps of bisection give the scale within 1 %.
@@ -129,6 +129,4 @@ def largest_within_limits(
                 break
         else:
             high = scale
-        if high < least:
-            return None
     return best

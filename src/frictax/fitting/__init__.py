@@ -16,11 +16,7 @@ from .problem.losses import AbstractLoss as AbstractLoss, Huber as Huber, Square
 from .problem.objectives import AbstractObjective as AbstractObjective
 from .problem.priors import AbstractPrior as AbstractPrior, Normal as Normal, Smooth as Smooth
 from .problem.setup import Instrument as Instrument
-from .problem.simulations import (
-    ClosedLoop as ClosedLoop,
-    FreeRun as FreeRun,
-    Windows as Windows,
-)
+from .problem.simulations import ClosedLoop as ClosedLoop, FreeRun as FreeRun, Windows as Windows
 from .problem.steady import SteadyFriction as SteadyFriction
 from .result.estimates import Band as Band, Estimate as Estimate, Replicates as Replicates
 from .result.fit_result import FitResult as FitResult
@@ -30,10 +26,7 @@ from .search.methods import (
     LevenbergMarquardt as LevenbergMarquardt,
     Optax as Optax,
 )
-from .steady_model import (
-    starting_bristle as starting_bristle,
-    starting_law as starting_law,
-)
+from .steady_model import starting_bristle as starting_bristle, starting_law as starting_law
 from .weighted_residuals import weighted_residuals as weighted_residuals
 
 Found = FoundMachine = FitResult  # names of `FitResult` until version 0.2

@@ -388,17 +388,11 @@ def fit_engine(engine: Any, method: Any) -> Any:
     """Return the engine of a fit. With Levenberg-Marquardt the engine differentiates in forward
     mode only, which gives the residuals and the Jacobian in one pass.
     """
-    alone = isinstance(method, LevenbergMarquardt | None)
-    if engine is None:
-        return _usual_engine(alone)
+    engine = OnSamples() if engine is None else engine
     if isinstance(engine, Adaptive):
         return engine
+    alone = isinstance(method, LevenbergMarquardt | None)
     return dataclasses.replace(engine, adjoint=ForwardAlone() if alone else None, finer=())
-
-
-@functools.cache
-def _usual_engine(alone: bool) -> OnSamples:
-    return OnSamples(adjoint=ForwardAlone() if alone else None)  # pyright: ignore
 
 
 def _in_64_bits(model) -> Any:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
-from jaxtyping import Float
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import check_names, lists_options
@@ -112,14 +111,28 @@ def fit_many(
             given = dataclasses.replace(given, method=given.method or LevenbergMarquardt())
             problem, _ = build_sweep_problem(assemble_friction(model, data, given), data, given)
             (prepared,) = problem.prepared
-            each = [dataclasses.replace(prepared, measured=f) for f in _forces(measured, data.n)]
+            try:
+                forces: Any = np.asarray(measured, dtype=float)
+            except (TypeError, ValueError):
+                forces = np.zeros(0)
+            if forces.ndim != 2 or not forces.size or forces.shape[1] != data.n:
+                raise ValueError(
+                    f"`measured` must have shape (k, {data.n}), one column for each row of the"
+                    f" sweep, got {np.shape(np.asarray(measured))}."
+                )
+            each = [dataclasses.replace(prepared, measured=f) for f in forces[..., None]]
             asked = [(dataclasses.replace(problem, prepared=(one,)), []) for one in each]
             sources: Sequence[Any] = [data] * len(asked)
             models = [model] * len(asked)
         else:
             given = dataclasses.replace(given, method=given.method or usual_method())
             sources = records_of(data, measured)
-            models = models_of_each(model, values, len(sources))
+            own = values_of_each(model, values, len(sources))
+            models = [model] * len(sources)
+            if own:
+                models = [
+                    replace(model, {p: x[i] for p, x in own.items()}) for i in range(len(sources))
+                ]
             asked = _problems_of_records(models, sources, given)
         names = tuple(name for u in asked[0][0].unknowns for name in u.names)
         assert given.method is not None
@@ -251,8 +264,7 @@ def ends_of(
     if isinstance(method, LevenbergMarquardt) and first.loss.rounds == 1 and not first.priors:
         problems, states, more = search_together(problems, method, work, length)
         notes = [[*a, *b] for a, b in zip(notes, more, strict=True)]
-        for state in states:
-            searches.append(Searched(state, np.reshape(state.cost, 1), 1.0, False, ()))
+        searches = [Searched(s, np.reshape(s.cost, 1), 1.0, False, ()) for s in states]
     else:
         for i, problem in enumerate(problems):
             with nested_work():
@@ -262,8 +274,7 @@ def ends_of(
                     problems[i], end = again, search(again, method, first=end.state.z)
             searches.append(end)
             work.count(i + 1, len(problems), "fits")
-    ends = Ends(models, sources, problems, notes, searches, method, level)
-    return ends.with_steps_needed()
+    return Ends(models, sources, problems, notes, searches, method, level).with_steps_needed()
 
 
 def fit_each(
@@ -272,7 +283,6 @@ def fit_each(
     options: FitOptions,
     *,
     length: Length | None = None,
-    work: Work = SILENT,
 ) -> list[FitResult | Exception]:
     """Return the result of `fit` for each model and its record, or the exception that it raises.
 
@@ -281,7 +291,10 @@ def fit_each(
     record is padded. With padding, records of different lengths share compiled programs.
     """
     out: list[Any] = []
-    if not _is_searched_together(options):
+    objective, start = options.objective or FreeRun(), options.start
+    may_start = start is None or objective.drives() == start.drives()  # otherwise `fit` raises
+    others = options.priors, options.own, options.rounds, objective.fits_starts()
+    if not (may_start and options.is_least_squares and options.starts == 1 and not any(others)):
         for model, record in zip(models, records, strict=True):
             try:
                 with show_progress(False, "Fitting") as alone:
@@ -289,7 +302,7 @@ def fit_each(
             except MISTAKES as why:
                 out.append(why)
         return out
-    if options.start is not None:
+    if start is not None:
         return _fit_in_two_stages(models, records, options, length)
     method = options.method or usual_method()
     options = dataclasses.replace(options, method=method)
@@ -298,7 +311,7 @@ def fit_each(
     if not places:
         return out
     ours, theirs = ([some[i] for i in places] for some in (models, records))
-    ends = ends_of(ours, theirs, [out[i] for i in places], method, options.level, work, length)
+    ends = ends_of(ours, theirs, [out[i] for i in places], method, options.level, SILENT, length)
     for k, i in enumerate(places):
         try:
             raise_if_failed(ends.problems[k], ends.searches[k].costs, {records[i].name: records[i]})
@@ -359,21 +372,6 @@ def _fit_in_two_stages(
     return out
 
 
-def _is_searched_together(options: FitOptions) -> bool:
-    """Return True if fits with these options run in common compiled searches."""
-    objective, start = options.objective, options.start
-    if start is not None and (objective or FreeRun()).drives() != start.drives():
-        return False  # `fit_records` reports this combination as an error
-    return (
-        options.is_least_squares
-        and not options.priors
-        and not options.own
-        and options.starts == 1
-        and not options.rounds
-        and not (objective is not None and objective.fits_starts())
-    )
-
-
 def records_of(data: Any, measured: Any) -> list[Record]:
     """Return the records in `data`, or copies of the one record with the `measured` outputs."""
     if isinstance(data, Record):
@@ -404,14 +402,6 @@ def records_of(data: Any, measured: Any) -> list[Record]:
     return records
 
 
-def models_of_each(model: Any, values: Any, count: int) -> list[Any]:
-    """Return the model of each fit. `values`: path -> one value for each fit."""
-    each = values_of_each(model, values, count)
-    if not each:
-        return [model] * count
-    return [replace(model, {path: x[i] for path, x in each.items()}) for i in range(count)]
-
-
 def values_of_each(model: Any, values: Any, count: int) -> dict[str, np.ndarray]:
     """Return path -> values of all fits (count, ...) in SI."""
     if not values:
@@ -436,19 +426,6 @@ def values_of_each(model: Any, values: Any, count: int) -> dict[str, np.ndarray]
                 f" {each[path].shape}."
             )
     return each
-
-
-def _forces(measured: Any, n: int) -> Float[np.ndarray, "k n 1"]:
-    try:
-        x = None if measured is None else np.asarray(measured, dtype=float)
-    except (TypeError, ValueError):
-        x = None
-    if x is None or x.ndim != 2 or not x.size or x.shape[1] != n:
-        raise ValueError(
-            f"`measured` must have shape (k, {n}), one column for each row of the sweep, got"
-            f" {np.shape(np.asarray(measured))}."
-        )
-    return x[..., None]
 
 
 def _measurements(record: Record, outputs) -> list[dict[str, np.ndarray]]:

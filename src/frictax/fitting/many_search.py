@@ -23,7 +23,7 @@ from .problem.simulations import LARGEST_RISE, FreeRun, without_rounding
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import LevenbergMarquardt
 from .search.multistart import search_over_edges
-from .search.run import BACK, Run, begun, in_turned_coordinates, reset_strayed
+from .search.run import BACK, Run, begun, in_turned_coordinates, reset_strayed, with_values
 
 _TOGETHER = 32  # number of fits in one compiled call
 
@@ -289,7 +289,6 @@ def _all(
         else:
             evaluate = functools.partial(problem.evaluate_with_kind, noise=1.0)
             end = descend(evaluate, state, limit, tolerance, dof, floor)
-        x, slope = problem.physical(end.z), problem.values_and_slopes(end.seen)[1]
-        return dataclasses.replace(end, x=x, slope=slope)
+        return with_values(problem, end)
 
     return tuple(jax.tree.leaves(jax.lax.map(one, (arrays, states, limits, dof, floors))))

@@ -1,13 +1,15 @@
 """The friction model that is fitted to a sweep, and start values of laws and bristles from data."""
 
+import dataclasses
 from collections.abc import Container
 from typing import Any, TypeVar
 
 import numpy as np
+from jaxtyping import Float
 
 from frictax.annotations import ArrayLike
 from frictax.bristles import AbstractBristle, Dahl, ElastoPlastic, LuGre, MaxwellSlip
-from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table, as_law
+from frictax.laws import LAWS_WITH_START, AbstractLaw, as_law, has_start
 from frictax.measurements import Sweep
 from frictax.measurements.reversals import rises
 from frictax.notice import Notice
@@ -43,9 +45,10 @@ def starting_law(
     `fexp` is searched on a grid between about 1/highest and 1/lowest speed. The nodes of a table
     are the speed 0 and quantiles of the measured speeds.
 
-    **Arguments:** `kind`: `Coulomb`, `Stribeck` or `Table`; `exponent`: the exponent of `Stribeck`;
-    `nodes`: the number (>= 2) of the nodes of `Table`, or their speeds. The default number is a
-    third of the number of measured speeds, at most 6.
+    **Arguments:** `kind`: `Coulomb`, `Stribeck`, `Table`, or a class of your own with a method
+    `start_near` (see `AbstractLaw`); `exponent`: the exponent of `Stribeck`; `nodes`: the number
+    (>= 2) of the nodes of `Table`, or their speeds. The default number is a third of the number of
+    measured speeds, at most 6.
 
     **Raises:** `ValueError` for another kind of law.
 
@@ -55,59 +58,52 @@ def starting_law(
     >>> round(float(law.F_Coulomb), 6), round(float(law.F_prop), 6)
     (6.0, 1.0)
     """
-    sliding = ~sweep.breakaway
-    v = np.abs(sweep.velocity[sliding])
-    f = (sweep.force * sweep.direction)[sliding]
-    w = np.ones_like(v) if sweep.sigma is None else sweep.sigma.mean() / sweep.sigma[sliding]
-    size = max(float(np.mean(np.abs(f))), 1e-30)
-    least = 0.01 * size  # least start value, because a search cannot leave a bound
-    law: Any  # an instance of `kind`
-    if kind is Coulomb:
-        (constant, slope), _ = _nonnegative(w, f, np.ones_like(v), v)
-        law = Coulomb(F_Coulomb=max(constant, least), F_prop=max(slope, least / v.max()))
-        return law
-    if kind is Stribeck:
-        best: Any = None
-        for fexp in np.geomspace(0.5 / v.max(), 2.0 / v.min(), 60):
-            terms, misfit = _nonnegative(
-                w, f, v, np.ones_like(v), np.exp(-((fexp * v) ** exponent))
-            )
-            if best is None or misfit < best[0]:
-                best = (misfit, fexp, terms)
-        _, fexp, (slope, constant, dip) = best
-        values = {
-            "F_prop": max(slope, least / v.max()),
-            "F_Coulomb": max(constant, least),
-            "F_Stribeck": max(dip, least),
-        }
-        law = Stribeck(**values, fexp=fexp, exponent=exponent)
-        return law
-    if kind is Table:
-        at = (
-            table_nodes(v, nodes)
-            if nodes is None or isinstance(nodes, int)
-            else np.asarray(nodes, dtype=float)
+    if not (isinstance(kind, type) and issubclass(kind, AbstractLaw) and has_start(kind)):
+        name = getattr(kind, "__name__", repr(kind))
+        *first, last = [law.__name__ for law in LAWS_WITH_START]
+        raise ValueError(
+            f"A start is known for {', '.join(first)} and {last}, not for {name}. Give a law with"
+            f" start values: {name}(...)."
         )
-        if at.size == 1:
-            law = Table([[at[0], size]])
-            return law
-        hats = [np.interp(v, at, row) for row in np.eye(at.size)]
-        # If no speed was measured between the neighbours of a node, the data do not determine its
-        # force. Then a weak prior at the mean force determines the force.
-        pull = [
-            np.concatenate([hat * w, 1e-3 * row])
-            for hat, row in zip(hats, np.eye(at.size), strict=True)
-        ]
-        terms, _ = _nonnegative(
-            np.ones(v.size + at.size), np.concatenate([f * w, np.full(at.size, 1e-3 * size)]), *pull
-        )
-        law = Table(np.column_stack([at, np.maximum(terms, least)]))
-        return law
-    name = getattr(kind, "__name__", repr(kind))
-    raise ValueError(
-        f"A start is known for Coulomb, Stribeck and Table, not for {name}. Give a law with start"
-        f" values: {name}(...)."
-    )
+    return kind.start_near(SlidingRows.of(sweep), exponent=exponent, nodes=nodes)
+
+
+@dataclasses.dataclass(frozen=True)
+class SlidingRows:
+    """The sliding rows of a sweep, from which a law estimates its start values.
+
+    - `v` (n,) > 0: speeds [m/s]; `f` (n,): friction against the motion [N]; `weight` (n,) of each
+      row in a fit.
+    """
+
+    v: Float[np.ndarray, " n"]
+    f: Float[np.ndarray, " n"]
+    weight: Float[np.ndarray, " n"]
+
+    @classmethod
+    def of(cls, sweep: Sweep) -> "SlidingRows":
+        kept = ~sweep.breakaway
+        v, f = np.abs(sweep.velocity[kept]), (sweep.force * sweep.direction)[kept]
+        sigma = sweep.sigma
+        return cls(v, f, np.ones_like(v) if sigma is None else sigma.mean() / sigma[kept])
+
+    @property
+    def mean_force(self) -> float:
+        return max(float(np.mean(np.abs(self.f))), 1e-30)
+
+    def fit_terms(self, *columns: Any, prior: float = 0.0) -> tuple[np.ndarray, float]:
+        """Return the coefficients >= 0 of the `columns` (n,) that fit `f` best, and the norm of the
+        weighted residuals. `prior`: weight of a prior of each coefficient at the mean force.
+        """
+        from scipy.optimize import nnls
+
+        matrix, f = np.column_stack(columns) * self.weight[:, None], self.f * self.weight
+        if prior:
+            matrix = np.vstack([matrix, prior * np.eye(len(columns))])
+            f = np.concatenate([f, np.full(len(columns), prior * self.mean_force)])
+        size = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
+        terms, misfit = nnls(matrix / size, f)
+        return terms / size, float(misfit)
 
 
 def starting_bristle(
@@ -184,41 +180,6 @@ def starting_bristle(
     return bristle
 
 
-def near_law(law: AbstractLaw, sweep: Sweep) -> AbstractLaw | None:
-    """Return a law of the same class as `law` near the sweep; None for other classes."""
-    if isinstance(law, Coulomb):
-        return starting_law(Coulomb, sweep)
-    if isinstance(law, Stribeck):
-        return starting_law(Stribeck, sweep, exponent=float(law.exponent))
-    if isinstance(law, Table):
-        return starting_law(Table, sweep, nodes=np.asarray(law.v))
-    return None
-
-
-def table_nodes(speeds: np.ndarray, nodes: int | None = None) -> np.ndarray:
-    """Return the speeds of a table: 0, the highest measured speed, and quantiles between them."""
-    distinct = np.unique(speeds)
-    count = int(np.clip(distinct.size // 3, 2, 6)) if nodes is None else nodes
-    if not 2 <= count <= distinct.size:
-        raise ValueError(
-            f"A table of this sweep must have 2 to {distinct.size} nodes, one for each speed at"
-            f" most, got {count}."
-        )
-    inner = np.quantile(distinct, np.linspace(0.0, 1.0, count)[1:])
-    return np.concatenate([[0.0], inner])
-
-
-def _nonnegative(
-    weight: np.ndarray, f: np.ndarray, *columns: np.ndarray
-) -> tuple[np.ndarray, float]:
-    from scipy.optimize import nnls
-
-    matrix = np.column_stack(columns) * weight[:, None]
-    size = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
-    terms, misfit = nnls(matrix / size, f * weight)
-    return terms / size, float(misfit)
-
-
 def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
     """Return the friction model to fit. It is a law if `f_neg`, `peak` and `offset` are not given
     and the sweep has no breakaway rows, otherwise a `SteadyFriction`.
@@ -249,7 +210,7 @@ def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
 
 def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
     """Return a list of one model: `model` with the parameters `paths` set near the data. The list
-    is empty for laws other than `Coulomb`, `Stribeck` and `Table`.
+    is empty for laws of which data cannot give the start values.
     """
     steady = as_steady(model)
     values: dict[str, Any] = {}
@@ -260,9 +221,9 @@ def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
         ):
             continue
         own = data if steady.f_neg is None else data.select("positive" if way > 0 else "negative")
-        near = near_law(law, own)
-        if near is None:
+        if not has_start(type(law)):
             return []
+        near = type(law).start_near(SlidingRows.of(own), **law.form)
         prefix = f"{branch}." if isinstance(model, SteadyFriction) else ""
         values |= {prefix + p.path: p.value for p in parameters(near)}
         if "peak" in paths and own.breakaway.any():

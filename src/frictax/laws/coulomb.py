@@ -1,5 +1,9 @@
 """Dry friction with a viscous part."""
 
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
 from frictax.parameters import AtLeast, CheckedModule, Number, Scalar, Values, parameter
 
 from .law import AbstractLaw
@@ -25,6 +29,11 @@ class Coulomb(CheckedModule, AbstractLaw):
     F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
     F_prop: Scalar = parameter(AtLeast(0.0), "N.s/m", default=0.0)
 
+    meanings: ClassVar = {
+        "F_Coulomb": "dry friction at any speed",
+        "F_prop": "viscous friction per unit of speed",
+    }
+
     def __call__(self, v: Values | float) -> Values:
         return self.F_Coulomb + self.F_prop * v
 
@@ -39,3 +48,13 @@ class Coulomb(CheckedModule, AbstractLaw):
     @property
     def is_smooth(self) -> bool:
         return True
+
+    @property
+    def formula(self) -> str:
+        return "f(v) = F_Coulomb + F_prop·v"
+
+    @classmethod
+    def start_near(cls, rows: Any, **form: Any) -> Self:
+        (constant, slope), _ = rows.fit_terms(np.ones_like(rows.v), rows.v)
+        least = 0.01 * rows.mean_force
+        return cls(F_Coulomb=max(constant, least), F_prop=max(slope, least / rows.v.max()))

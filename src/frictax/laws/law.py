@@ -1,7 +1,8 @@
 """`AbstractLaw`: the interface of every sliding characteristic."""
 
 import abc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -33,6 +34,9 @@ class AbstractLaw(Pickled, eqx.Module):
     (2.0, 10.0)
     """
 
+    # parameter -> its meaning in a few words, which reports print
+    meanings: ClassVar[Mapping[str, str]] = {}
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         computed = {k for k, x in vars(AbstractLaw).items() if isinstance(x, property)}
@@ -51,6 +55,31 @@ class AbstractLaw(Pickled, eqx.Module):
     def f0(self) -> Number:
         """Sliding friction at v = 0+. A subclass may override `f0` with a cheaper formula."""
         return self(jnp.zeros(()))
+
+    @property
+    def formula(self) -> str:
+        """The formula over the speed v >= 0, which reports print."""
+        return f"f(v) of the law {type(self).__name__}"
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """Arguments of `start_near` that select the form of the law, such as an exponent."""
+        return {}
+
+    @classmethod
+    def start_near(cls, rows: Any, **form: Any) -> Self:
+        """Return a law near measured rows, from which a fit can start. A law without this method
+        is fitted from start values of the user.
+
+        Each value must be inside its domain, because a search cannot leave a bound: take at least
+        1 % of a typical value.
+
+        **Arguments:** `rows`: a `SlidingRows`, with speeds `rows.v` (n,) > 0 [m/s], sliding
+        friction `rows.f` (n,) [N], its mean `rows.mean_force`, and `rows.fit_terms(*columns)`;
+        `form`: `exponent` and `nodes` of `starting_law`, or the `form` of the law that the user
+        gave.
+        """
+        raise NotImplementedError
 
     @property
     def viscous_slope(self) -> Number | float:
@@ -111,6 +140,11 @@ if TYPE_CHECKING:
     Characteristic = Any
 else:
     Characteristic = AbstractLaw
+
+
+def has_start(kind: type[AbstractLaw]) -> bool:
+    """Return whether data can give start values of a law: whether it has a `start_near`."""
+    return vars(AbstractLaw)["start_near"].__func__ is not kind.start_near.__func__
 
 
 def entry(x: Any, k: Int[Array, "..."] | int) -> Array:

@@ -1,5 +1,7 @@
 """Friction with the Stribeck effect: it falls with speed before it rises."""
 
+from typing import Any, ClassVar, Self
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,6 +19,7 @@ from frictax.parameters import (
     parameter,
 )
 
+from .coulomb import Coulomb
 from .law import AbstractLaw
 
 
@@ -56,6 +59,12 @@ class Stribeck(CheckedModule, AbstractLaw):
         default=1.0,
     )
 
+    meanings: ClassVar = {
+        **Coulomb.meanings,
+        "F_Stribeck": "excess of the friction at rest, which decays with speed",
+        "fexp": "inverse of the speed at which the excess decays",
+    }
+
     def check_rules(self) -> None:
         e = self.exponent
         is_number = isinstance(e, float) or (isinstance(e, jax.Array) and e.ndim == 0)
@@ -94,6 +103,34 @@ class Stribeck(CheckedModule, AbstractLaw):
         # self(0) would contain an exponential. The event functions use f0 in every time step, and
         # an exponential would be half of their cost.
         return self.F_Coulomb + self.F_Stribeck
+
+    @property
+    def formula(self) -> str:
+        exponent = float(self.exponent)
+        power = "fexp·v" if exponent == 1.0 else f"(fexp·v)^{exponent:g}"
+        return f"f(v) = F_Coulomb + F_prop·v + F_Stribeck·exp(−{power})"
+
+    @property
+    def form(self) -> dict[str, Any]:
+        return {"exponent": float(self.exponent)}
+
+    @classmethod
+    def start_near(cls, rows: Any, exponent: float = 1.0, **form: Any) -> Self:
+        v, least = rows.v, 0.01 * rows.mean_force
+
+        def fit_with(fexp: float) -> tuple[np.ndarray, float]:
+            return rows.fit_terms(v, np.ones_like(v), np.exp(-((fexp * v) ** exponent)))
+
+        grid = np.geomspace(0.5 / v.max(), 2.0 / v.min(), 60)
+        fexp = min(grid, key=lambda fexp: fit_with(fexp)[1])
+        slope, constant, dip = fit_with(fexp)[0]
+        return cls(
+            F_prop=max(slope, least / v.max()),
+            F_Coulomb=max(constant, least),
+            F_Stribeck=max(dip, least),
+            fexp=fexp,
+            exponent=exponent,
+        )
 
 
 def _power(x: Values, exponent: Checked[float] | Scalar) -> Values:

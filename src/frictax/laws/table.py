@@ -1,6 +1,6 @@
 """A friction characteristic given by points."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import equinox as eqx
 import jax
@@ -67,6 +67,8 @@ class Table(CheckedModule, AbstractLaw):
     f: Vector = parameter(AtLeast(0.0), "N", ndim=1)
     extrapolation: Checked[Extrapolation] = eqx.field(static=True, default="linear")
 
+    meanings: ClassVar = {"f": "friction at a node of the table"}
+
     def __init__(self, rows: ArrayLike, extrapolation: Checked[Extrapolation] = "linear") -> None:
         pairs: Any = as_array(rows)
         shape = np.shape(pairs) if isinstance(pairs, jax.Array | np.ndarray) else None
@@ -128,6 +130,26 @@ class Table(CheckedModule, AbstractLaw):
         return True
 
     @property
+    def formula(self) -> str:
+        return f"f(v): straight lines through {self.v.size} points"
+
+    @property
+    def form(self) -> dict[str, Any]:
+        return {"nodes": np.asarray(self.v)}
+
+    @classmethod
+    def start_near(cls, rows: Any, nodes: ArrayLike | None = None, **form: Any) -> Self:
+        is_number = nodes is None or isinstance(nodes, int)
+        at = _quantiles(rows.v, nodes) if is_number else np.asarray(nodes, dtype=float)
+        if at.size == 1:
+            return cls([[at[0], rows.mean_force]])
+        hats = [np.interp(rows.v, at, row) for row in np.eye(at.size)]
+        # If no speed was measured between the neighbours of a node, the data do not determine its
+        # force. Then a weak prior at the mean force determines the force.
+        terms, _ = rows.fit_terms(*hats, prior=1e-3)
+        return cls(np.column_stack([at, np.maximum(terms, 0.01 * rows.mean_force)]))
+
+    @property
     def breaks(self) -> Float[Array, " n"]:
         if self.v.shape[0] == 1:
             return self.v[:0]
@@ -179,6 +201,19 @@ class Table(CheckedModule, AbstractLaw):
         step = rows[-1, 0] - rows[-2, 0]
         more = [end + step] if end == rows[-1, 0] else [end, end + step]
         return np.vstack([rows, [[v, level] for v in more]])
+
+
+def _quantiles(speeds: np.ndarray, count: Any) -> np.ndarray:
+    """Return the speeds of a table: 0, the highest measured speed, and quantiles between them."""
+    distinct = np.unique(speeds)
+    count = int(np.clip(distinct.size // 3, 2, 6)) if count is None else count
+    if not 2 <= count <= distinct.size:
+        raise ValueError(
+            f"A table of this sweep must have 2 to {distinct.size} nodes, one for each speed at"
+            f" most, got {count}."
+        )
+    inner = np.quantile(distinct, np.linspace(0.0, 1.0, count)[1:])
+    return np.concatenate([[0.0], inner])
 
 
 def table_of(law: Any) -> Table | None:

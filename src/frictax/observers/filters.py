@@ -240,11 +240,7 @@ def predict(
 
 
 def update(
-    interval: Interval,
-    x: Mean,
-    P: Covariance,
-    sensors: Measurement,
-    saltation: bool,
+    interval: Interval, x: Mean, P: Covariance, sensors: Measurement, saltation: bool
 ) -> FilterUpdate:
     """Return the filter after its update by the sample at the start of the interval."""
     mode, R = interval.start(x)[2], jnp.diag(sensors.variance)

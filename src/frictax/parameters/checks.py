@@ -89,9 +89,17 @@ def check_value(name: str, value: Any, declaration: Declaration) -> None:
         shown = _describe_value(
             array, "" if declaration.unit == "1" else f" {declaration.unit}", declaration.domain
         )
+        remedies = {
+            "peak": "Breakaway cannot lie below sliding friction.",
+            "m": "A mass that is not moved by forces is written as `Fixed`.",
+            "fn_max": "A brake cannot pull its linings apart: swap the sign of `f_normalized`"
+            " instead.",
+        }
+        remedy = remedies.get(name.rsplit(".", 1)[-1], declaration.domain.remedy())
+        if not np.all(np.isfinite(array)):
+            remedy = "Look where it comes from: a missing value, or a division by 0."
         raise ValueError(
-            f"`{name}` must be {declaration.domain.rule()}, got"
-            f" {shown}.{_remedy(name, array, declaration)}"
+            f"`{name}` must be {declaration.domain.rule()}, got {shown}. {remedy}".rstrip()
         )
 
 
@@ -107,15 +115,3 @@ def _describe_value(array: np.ndarray, unit: str, domain: AbstractDomain) -> str
         if not domain.contains(array[i - 1 : i + 1]) and i:
             return f"{array[i]:g}{unit} after {array[i - 1]:g}{unit} in row {i}, counted from 0"
     return np.array2string(array, threshold=12) + unit
-
-
-def _remedy(name: str, array: np.ndarray, declaration: Declaration) -> str:
-    if not np.all(np.isfinite(array)):
-        return " Look where it comes from: a missing value, or a division by 0."
-    remedies = {
-        "peak": "Breakaway cannot lie below sliding friction.",
-        "m": "A mass that is not moved by forces is written as `Fixed`.",
-        "fn_max": "A brake cannot pull its linings apart: swap the sign of `f_normalized` instead.",
-    }
-    sentence = remedies.get(name.rsplit(".", 1)[-1], declaration.domain.remedy())
-    return f" {sentence}" if sentence else ""

@@ -1,6 +1,7 @@
 """Declaration of a parameter at its field: domain, unit, and whether a fit changes it."""
 
 import dataclasses
+import re
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -104,16 +105,10 @@ def is_traced(value: Any) -> bool:
 
 
 def rotational_unit(unit: str) -> str:
-    """Return the rotational unit for a translational unit: "N.m" for "N", "rad" for "m"."""
-    special = {
-        "N": "N.m",
-        "N.s/m": "N.m.s/rad",
-        "s/m": "s/rad",
-        "m/s": "rad/s",
-        "m": "rad",
-        "N/m": "N.m/rad",
-        "N/s": "N.m/s",
-        "1/m": "1/rad",
-        "kg": "kg.m2",
-    }
-    return special.get(unit, unit)
+    """Return the rotational unit for a translational unit: "N.m.s/rad" for "N.s/m", "kg.m2" for
+    "kg". A unit that is rotational already stays.
+    """
+    if re.search(r"rad|N\.m|kg\.m2", unit):
+        return unit
+    turned = {"N": "N.m", "kg": "kg.m2", "m": "rad"}
+    return re.sub("[A-Za-z]+", lambda name: turned.get(name[0], name[0]), unit)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import frictax as fx
+from frictax import laws
 from frictax.mechanism import Mechanism
 from frictax.parameters.modelica_names import modelica_advice
 from frictax.text import brief, suggestion
@@ -18,7 +19,8 @@ PARTS = (
     "QuadraticSpeedDependentForce QuadraticSpeedDependentTorque Position PositionController "
     "HeatCapacitor ThermalConductor"
 ).split()
-LAWS = ("Coulomb", "Stribeck", "Table", "TemperatureDependent")
+LAWS = tuple(law.__name__ for law in laws.LAWS)
+LAWS_WITH_START = tuple(law.__name__ for law in laws.LAWS_WITH_START)
 BRISTLES = ("LuGre", "Dahl", "ElastoPlastic", "MaxwellSlip")
 SIGNALS = ("Constant", "Sine", "Step", "Ramp", "Pulse", "Trapezoid")
 OBJECTIVES = ("FreeRun", "Windows", "ClosedLoop", "InverseDynamics")

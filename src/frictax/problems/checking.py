@@ -19,7 +19,7 @@ from frictax.laws import as_law
 from frictax.parameters import parameters
 from frictax.text import suggestion
 
-from .building import LAWS, Place, build, call_checked
+from .building import LAWS, LAWS_WITH_START, Place, build, call_checked
 from .problem import Problem, paths_of
 from .schema import DerivedEntry, LawEntry
 
@@ -94,10 +94,10 @@ def law_entries(problem: Problem) -> dict[str, Any]:
 
 def law_class(name: str, place: Place) -> Any:
     """Return the class of law called `name`, for a law whose start values the data determine."""
-    if name not in LAWS[:3]:
+    if name not in LAWS_WITH_START:
         raise place.error(
-            f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got'
-            f" {name!r}.{suggestion(name, ['compare', *LAWS[:3]])}"
+            f'must be "compare", {", ".join(LAWS_WITH_START)} or a table with a `kind`, got'
+            f" {name!r}.{suggestion(name, ['compare', *LAWS_WITH_START])}"
         )
     return getattr(fx, name)
 

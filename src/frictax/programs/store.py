@@ -31,11 +31,8 @@ _ROOM = 512 * 2**20
 _OFF = ("", "0", "off", "no", "false")  # values of FRICTAX_CACHE that switch the cache off
 
 
-def _warn(sentence: str) -> None:
-    warnings.warn(sentence, RuntimeWarning, stacklevel=2)
-
-
-report_line: Callable[[str], None] = _warn  # The command line replaces this by its error stream.
+# The command line replaces this function by one that writes to its error stream.
+report_line: Callable[[str], None] = functools.partial(warnings.warn, category=RuntimeWarning)
 _reported: set[Path] = set()
 
 

@@ -14,7 +14,7 @@ import frictax
 from frictax.analysis import Comparison, Guarded
 from frictax.fitting import Estimate, FitResult
 from frictax.fitting.problem.steady import as_steady
-from frictax.laws import AbstractLaw, Stribeck, Table
+from frictax.laws import AbstractLaw, Table
 from frictax.measurements import Record
 from frictax.parameters import parameters
 
@@ -116,12 +116,10 @@ def estimate(e: Estimate) -> dict[str, Any]:
 
 
 def _law(law: AbstractLaw) -> dict[str, Any]:
-    out: dict[str, Any] = {"kind": type(law).__name__}
-    if isinstance(law, Stribeck):
-        out["exponent"] = float(law.exponent)
+    form = law.form
     if isinstance(law, Table):
-        out |= {"v": np.asarray(law.v), "extrapolation": law.extrapolation}
-    return out
+        form = {"v": np.asarray(law.v), "extrapolation": law.extrapolation}
+    return {"kind": type(law).__name__} | form
 
 
 def to_json_types(value: Any) -> Any:

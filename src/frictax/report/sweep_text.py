@@ -7,7 +7,7 @@ import numpy as np
 
 from frictax.fitting import FitResult, Squares
 from frictax.fitting.problem.steady import as_steady
-from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
+from frictax.laws import LAWS, LAWS_WITH_START, AbstractLaw, Table
 from frictax.measurements import Sweep
 from frictax.measurements.units import Unit
 from frictax.parameters import parameters
@@ -19,31 +19,15 @@ MOST_ROWS = 200  # most rows of data in a text for people
 def meaning_of(path: str) -> str:
     """Describe a parameter in a few words, with its direction if each direction has a law."""
     meaning = {
-        "F_prop": "viscous friction per unit of speed",
-        "F_Coulomb": "dry friction at any speed",
-        "F_Stribeck": "excess of the friction at rest, which decays with speed",
-        "fexp": "inverse of the speed at which the excess decays",
         "peak": "breakaway over sliding friction at rest",
         "offset": "constant force of the rig, such as a payload's weight",
-        "f": "friction at a node of the table",
     }
+    for law in LAWS:
+        meaning |= law.meanings
     branch, _, name = path.rpartition(".")
     text = meaning.get(name, "")
     way = {"f_pos": "forward", "f_neg": "backward"}.get(branch, "")
     return f"{way}: {text}" if way and text else way or text
-
-
-def formula(law: AbstractLaw) -> str:
-    """Return the law's formula over speed v >= 0."""
-    if isinstance(law, Coulomb):
-        return "f(v) = F_Coulomb + F_prop·v"
-    if isinstance(law, Stribeck):
-        exponent = float(law.exponent)
-        power = "fexp·v" if exponent == 1.0 else f"(fexp·v)^{exponent:g}"
-        return f"f(v) = F_Coulomb + F_prop·v + F_Stribeck·exp(−{power})"
-    if isinstance(law, Table):
-        return f"f(v): straight lines through {law.v.size} points"
-    return f"f(v) of the law {type(law).__name__}"
 
 
 def formulas(found: FitResult) -> list[str]:
@@ -51,10 +35,10 @@ def formulas(found: FitResult) -> list[str]:
     steady = as_steady(found.model)
     if steady.f_neg is None:
         both = found.sweep.both_directions
-        return [formula(steady.f_pos) + (", the same law mirrored for v < 0" if both else "")]
+        return [steady.f_pos.formula + (", the same law mirrored for v < 0" if both else "")]
     return [
-        f"v > 0: {formula(steady.f_pos)}",
-        f"v < 0: {formula(steady.f_neg)}, with v for the speed",
+        f"v > 0: {steady.f_pos.formula}",
+        f"v < 0: {steady.f_neg.formula}, with v for the speed",
     ]
 
 
@@ -159,9 +143,8 @@ def _law_code(law: AbstractLaw) -> str:
         how = "" if law.extrapolation == "linear" else f", extrapolation={law.extrapolation!r}"
         return f"fx.Table({np.column_stack([law.v, law.f]).tolist()!r}{how})"
     values = [f"{p.path}={float(p.value)!r}" for p in parameters(law)]
-    if isinstance(law, Stribeck):
-        values.append(f"exponent={float(law.exponent)!r}")
-    room = "fx." if isinstance(law, Coulomb | Stribeck) else ""
+    values += [f"{name}={x!r}" for name, x in law.form.items()]
+    room = "fx." if type(law) in LAWS else ""
     return f"{room}{type(law).__name__}({', '.join(values)})"
 
 
@@ -173,7 +156,7 @@ def _call(found: FitResult) -> list[str]:
     if (
         held
         or found.problem.ties
-        or any(not isinstance(law, Coulomb | Stribeck | Table) for law in laws)
+        or any(type(law) not in LAWS_WITH_START for law in laws)
         or (steady.f_neg is not None and not sweep.both_directions)
     ):
         return []
@@ -191,6 +174,5 @@ def _call(found: FitResult) -> list[str]:
 
 
 def _start(law: AbstractLaw, rows: str) -> str:
-    nodes = f", nodes={law.v.tolist()}" if isinstance(law, Table) else ""
-    more = f", exponent={float(law.exponent)!r}" if isinstance(law, Stribeck) else nodes
-    return f"fx.starting_law(fx.{type(law).__name__}, {rows}{more})"
+    form = "".join(f", {name}={np.asarray(x).tolist()!r}" for name, x in law.form.items())
+    return f"fx.starting_law(fx.{type(law).__name__}, {rows}{form})"

@@ -284,7 +284,6 @@ class DerivedValues:
             half[moves] = self.spread.half_width(found.level, g[moves])
             dof[moves] = self.spread.dof(g[moves])
         # The noise model with the widest interval determines the standard error, half / t.
-        # error.
         t = np.array([float(quantile(found.level, d, not np.isfinite(d))) for d in dof])
         error = half / t
         covariance = g @ self.spread.covariance @ g.T
@@ -500,7 +499,7 @@ def _carried_body(model: Mechanism, name: str, part: Any) -> str | None:
     if the support moves, if a normal force scales the friction, or if other parts than drives act
     on the body.
     """
-    if isinstance(part, AbstractPressed) or isinstance(part, MassWithStopAndFriction):
+    if isinstance(part, AbstractPressed | MassWithStopAndFriction):
         return None
     body, support = part.between()
     body = body.partition(".")[0]

@@ -18,12 +18,7 @@ from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass, static
 
 from .autoregression import Autoregression
-from .clusters import (
-    Clustered,
-    cluster_covariance,
-    compare_records,
-    has_windows,
-)
+from .clusters import Clustered, cluster_covariance, compare_records, has_windows
 from .input_noise import (
     EncoderSteps,
     InputNoise,
@@ -403,12 +398,7 @@ def _autocorrelation_not_excluded(
         return ()
     factors = ", ".join(f"{found.names[i]} {wider[i]:.2g} times" for i in named)
     assumed = "the autocorrelation that residuals show" if allows else "independent rows"
-    numbers = {
-        "rows": rows,
-        "assumed": assumed,
-        "correlation": correlation,
-        "wider": factors,
-    }
+    numbers = {"rows": rows, "assumed": assumed, "correlation": correlation, "wider": factors}
     return (Notice("autocorrelation-not-excluded", "", numbers),)
 
 

@@ -368,12 +368,11 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
         out: list[Estimate] = []
         for e in self.found.tied:
             path, _, label = e.path.partition("@")
-            at = None if not label else label
-            of_all = self.derived(lambda p, path=path: p[path], unit=e.unit, label=at).estimates
+            made = self.derived(lambda p, path=path: p[path], unit=e.unit, label=label or None)
             k = sum(other.path == e.path for other in out)
             out.append(
                 dataclasses.replace(
-                    of_all[k], name=e.name, path=e.path, declared=e.declared, tied=e.tied
+                    made.estimates[k], name=e.name, path=e.path, declared=e.declared, tied=e.tied
                 )
             )
         return tuple(out)

@@ -439,13 +439,13 @@ def augmented_setup(
         part_path, _, field = path.rpartition(".")
         part = get(machine, part_path)
         if field == _OF_STOPS:
-            machine = _with_part(machine, part_path, rubbed_mass(part, more))
+            machine = with_part(machine, part_path, rubbed_mass(part, more))
             continue
         back = field.replace("_pos", "_neg")
         forward = getattr(part, field)
         backward = getattr(part, back) if getattr(part, back) is not None else forward
         part = with_fields(part, {field: more.on(forward, 1), back: more.on(backward, -1)})
-        machine = _with_part(machine, part_path, part)
+        machine = with_part(machine, part_path, part)
     machine = _with_forces(machine, values, periods, ranges)
     return Setup(machine, setup.inputs, setup.outputs)
 
@@ -525,7 +525,8 @@ def with_fields(part: Any, fields: Mapping[str, Any]) -> Any:
     return new
 
 
-def _with_part(machine: Any, path: str, part: Any) -> Any:
+def with_part(machine: Any, path: str, part: Any) -> Any:
+    """Return the machine with the part or field at `path` replaced, or with one more part."""
     if isinstance(machine, Mechanism):
         return Mechanism(**{**dict(machine.named_parts()), path: part})
     return with_fields(machine, {path: part})

@@ -14,11 +14,7 @@ from frictax.measurements.noise import integrated_autocorrelation_time, white_no
 from frictax.measurements.record import Record
 
 from ..errors.clusters import bias_reduced, time_blocks
-from ..errors.input_noise import (
-    has_noisy_inputs,
-    input_noise_exceeds_sensors,
-    simulate_input_noise,
-)
+from ..errors.input_noise import has_noisy_inputs, input_noise_exceeds_sensors, simulate_input_noise
 from ..errors.linearization import linearize, orthonormal_basis
 from .likelihood import Likelihood, Stretches, autoregression, window_autoregression
 from .sensitivities import Sensitivities

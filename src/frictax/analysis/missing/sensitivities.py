@@ -14,7 +14,6 @@ from frictax.fitting.problem.inverse_dynamics import InverseDynamics
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.problem.readings import measured_starts
-from frictax.fitting.problem.setup import Named, Setup, perfect
 from frictax.fitting.problem.simulations import Windows
 from frictax.fitting.result.step_error import bend_of
 from frictax.programs import cached_jit
@@ -111,12 +110,6 @@ def _shared_places(problem: Problem) -> np.ndarray:
     return np.flatnonzero([not u.hidden for u in problem.unknowns for _ in u.names])
 
 
-def _hidden_starts(problem: Problem, x: Array, i: int) -> dict[str, Array]:
-    """Return the fitted starts of the windows of record i."""
-    mine = [u for u in problem.unknowns if u.hidden and u.record == i]
-    return {u.path.removeprefix("windows."): x[u.place] for u in mine}
-
-
 def _residuals(
     problem: Problem,
     tried: tuple[Candidate, ...],
@@ -139,7 +132,7 @@ def _residuals(
         return jnp.ravel(prepared.weight * (out - prepared.measured))
     if isinstance(objective, Windows):
         start = measured_starts(setup, prepared, problem.delayed)
-        start |= _hidden_starts(problem, at.x, i)
+        start |= problem.fitted_starts(at.x, i)
         for k, name in enumerate(start):
             moved = 0.0 if at.moved is None else at.moved[:, k]
             start[name] = start[name] + begin[k] + moved
@@ -166,7 +159,7 @@ def _residuals(
     drives = {one: drives_of(problem.setup.machine, body_of[one]) for one in soft}
     more = tuple(name for one in soft for name in (f"{body_of[one]}.a", *drives[one]))
     wider = dataclasses.replace(prepared, names=(*names, *more))
-    seen = objective.predict(_with_outputs(setup, (*names, *more)), wider, problem.engine, late)
+    seen = objective.predict(setup.for_channels(None, wider.names), wider, problem.engine, late)
     out, rest = seen[..., : len(names)], iter(np.arange(len(names), len(names) + len(more)))
     first = dict(zip(tried, first_columns(tried), strict=True))
     for one in soft:
@@ -175,13 +168,6 @@ def _residuals(
             give += at.c[first[one] + 1] * sum(seen[..., next(rest)] for _ in drives[one])
         out = out.at[..., names.index(one.of)].add(give)
     return jnp.ravel(prepared.weight * (out - prepared.measured))
-
-
-def _with_outputs(setup: Setup, names: tuple[str, ...]) -> Setup:
-    """Return the setup with ideal sensors for channels without a sensor."""
-    known = setup.outputs
-    outputs = {n: known.at(n) if known.has(n) else perfect() for n in names}
-    return Setup(setup.machine, setup.inputs, Named.from_dict(outputs))
 
 
 @cached_jit
@@ -281,7 +267,7 @@ def operating_range(
         else:
             more = [n for b in bodies_of(machine) for n in motion_of(machine, b)]
             names = (*prepared.names, *(n for n in more if n not in prepared.names))
-            run = np.asarray(_predict_channels(problem, prepared, jnp.asarray(x), names, i)[0])
+            run = np.asarray(_predict_channels(problem, jnp.asarray(x), names, i)[0])
             seen = dict(zip(names, np.moveaxis(run, -1, 0), strict=True))
         for body in bodies_of(machine):
             s, v = (seen[name] for name in motion_of(machine, body))
@@ -301,12 +287,7 @@ def operating_range(
 
 
 @cached_jit
-def _predict_channels(
-    problem: Problem, prepared: PreparedRecord, x: Array, names: tuple[str, ...], i: int
-) -> tuple[Array]:
-    setup = _with_outputs(problem.setup_at(x, i), names)
-    prepared = dataclasses.replace(prepared, names=names)
-    if isinstance(problem.objective, Windows):
-        start = {**prepared.start, **_hidden_starts(problem, x, i)}
-        prepared = eqx.tree_at(lambda p: p.start, prepared, start)
+def _predict_channels(problem: Problem, x: Array, names: tuple[str, ...], i: int) -> tuple[Array]:
+    setup = problem.setup_at(x, i).for_channels(None, names)
+    prepared = dataclasses.replace(problem.with_starts(x, i), names=names)
     return (problem.objective.predict(setup, prepared, problem.engine, problem.delayed),)

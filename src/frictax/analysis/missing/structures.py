@@ -41,6 +41,7 @@ from .candidates import (
     fitted_instruments,
     motion_of,
     with_fields,
+    with_part,
 )
 from .likelihood import autoregression
 from .sensitivities import operating_range
@@ -169,7 +170,7 @@ def _with_force(
     """Return the machine with one more part, whose `fields` are free, under a new name."""
     while name in machine.names:
         name += "_"
-    return _with_part(machine, name, part), [*free, *(f"{name}.{field}" for field in fields)]
+    return with_part(machine, name, part), [*free, *(f"{name}.{field}" for field in fields)]
 
 
 def _with_law(
@@ -217,11 +218,7 @@ def _with_law(
 
 
 def _with_new_fields(machine: Mechanism, name: str, fields: dict[str, Any]) -> Mechanism:
-    return _with_part(machine, name, with_fields(machine[name], fields))
-
-
-def _with_part(machine: Mechanism, name: str, part: Any) -> Mechanism:
-    return Mechanism(**{**dict(machine.named_parts()), name: part})
+    return with_part(machine, name, with_fields(machine[name], fields))
 
 
 SERIES = "stiffness in series with "

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from frictax.annotations import Checked
+from frictax.contacts import MassWithStopAndFriction
 from frictax.engine import OnSamples, Result, walk
 from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun
 from frictax.fitting.build_problem import prepare_record
@@ -27,9 +28,10 @@ from frictax.fitting.problem.setup import (
     moved_to,
     state_names,
 )
+from frictax.laws import AbstractLaw
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem
-from frictax.parameters import parameters, replace
+from frictax.parameters import get, parameters, replace
 from frictax.programs import cached_jit
 from frictax.text import amount, prefix_unit
 
@@ -218,9 +220,6 @@ def preview(
     )
 
 
-_FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # fields of laws that scale friction
-
-
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FreeRunScore:
     """A free run of a fitted machine, compared with a record, and its sensitivity. Print it.
@@ -403,11 +402,15 @@ def _changes(data: Record, machine: Any) -> tuple[list[tuple[str, float, float]]
 
 
 def _of_friction(machine: Any) -> list[Any]:
-    """Return the parameters that scale friction."""
+    """Return the parameters that scale friction: those of laws with a unit that contains N."""
+
+    def is_of_law(path: str) -> bool:
+        owner = path.rpartition(".")[0]
+        part = get(machine, owner) if owner else machine
+        return isinstance(part, AbstractLaw | MassWithStopAndFriction)
+
     return [
-        p
-        for p in parameters(machine)
-        if p.path.rpartition(".")[2] in _FORCES and p.declaration.unit.startswith("N")
+        p for p in parameters(machine) if p.declaration.unit.startswith("N") and is_of_law(p.path)
     ]
 
 

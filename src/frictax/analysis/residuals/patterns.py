@@ -300,10 +300,7 @@ def autocorrelation(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 
 
 def whiteness(
-    record: str,
-    of: str,
-    t: Float[np.ndarray, " n"],
-    e: Float[np.ndarray, " n"],
+    record: str, of: str, t: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"]
 ) -> Finding:
     """Find the correlation time of the residuals of the fit's objective: n/(1 + 2*sum of
     autocorrelations) of the n samples are independent.

@@ -1,21 +1,14 @@
 """Choose a friction law for a sweep, or a structure for records: `compare`."""
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
 from frictax.arguments import check_names, lists_options
-from frictax.fitting import (
-    AbstractLoss,
-    AbstractMethod,
-    Data,
-    FitResult,
-    Law,
-    fit,
-    starting_law,
-)
+from frictax.fitting import AbstractLoss, AbstractMethod, Data, FitResult, Law, fit, starting_law
 from frictax.fitting.options import DEFAULTS, NoSuchOption, names_of
 from frictax.handover import Verb
 from frictax.laws import Coulomb, Stribeck, Table
@@ -25,11 +18,7 @@ from frictax.summary import Summarised, Summary
 from frictax.text import figures as shortly
 
 from ..errors.resampling import refit_with_counts
-from .directions import (
-    autocorrelation_of,
-    criteria_with,
-    with_directions,
-)
+from .directions import autocorrelation_of, criteria_with, with_directions
 from .nested import from_contained
 from .selection_rule import UNENDED
 from .structure import Structure, StructureComparison, row_named
@@ -199,10 +188,7 @@ def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | S
 
 
 def _compare_laws(
-    sweep: Sweep,
-    laws: Mapping[str, Law] | None,
-    options: Mapping[str, Any],
-    progress: Any,
+    sweep: Sweep, laws: Mapping[str, Law] | None, options: Mapping[str, Any], progress: Any
 ) -> Comparison:
     rows, laws = [], default_laws(sweep) if laws is None else laws
     with show_progress(progress, "Comparing laws") as work:
@@ -283,11 +269,13 @@ def _left_out(found: FitResult, rho: float) -> float:
     # typical value: of the mean force, or of 1 for a ratio.
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))
-    step: dict[str, float] = dict.fromkeys(("N", "N.m"), force)
-    step |= dict.fromkeys(("N.s/m", "N.m.s/rad"), force / speed)
-    step |= dict.fromkeys(("s/m", "s/rad"), 1 / speed)
+
+    def size(unit: str) -> float:
+        power = re.search(r"/(?:m|rad)(\d*)", unit)  # of the speed, by which the force is divided
+        return (force if "N" in unit else 1.0) / speed ** (int(power[1] or 1) if power else 0)
+
     inside = [
-        e.value + (0.01 * step.get(e.unit, 1.0) if np.isnan(e.standard_error) else 0.0)
+        e.value + (0.01 * size(e.unit) if np.isnan(e.standard_error) else 0.0)
         for e in found.estimates
     ]
     start = np.asarray(found.problem.coordinates(np.asarray(inside)))

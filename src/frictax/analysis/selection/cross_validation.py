@@ -205,11 +205,7 @@ class Refits:
     """
 
     def __init__(
-        self,
-        found: FitResult,
-        before: FitResult | None,
-        force: Problem | None,
-        folds: Folds,
+        self, found: FitResult, before: FitResult | None, force: Problem | None, folds: Folds
     ) -> None:
         self.found, self.before, self.force = found, before, force
         self.count = folds.record.size
@@ -235,7 +231,7 @@ class Refits:
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
             return each, total
-        counted = weights(problem) > 0
+        counted = problem.weights() > 0
         size = np.bincount(pieces[counted], minlength=self.count)
         for k, x in enumerate(ends):
             squares = np.bincount(
@@ -274,7 +270,7 @@ class Refits:
 
     def residuals(self, problem: Problem, x: np.ndarray) -> np.ndarray:
         """Return the residuals of `problem` at the values x, without priors."""
-        rows = weights(problem).size
+        rows = problem.weights().size
         if not np.all(np.isfinite(x)):
             return np.full(rows, np.inf)
         end = run_search(problem, self.found.method, coordinates(problem, x), 1, dof=self.found.dof)
@@ -282,20 +278,15 @@ class Refits:
         return np.asarray(end.residuals)[:rows] if known else np.full(rows, np.inf)
 
 
-def weights(problem: Problem) -> np.ndarray:
-    """Return the weights of all residuals, without priors."""
-    return np.concatenate([np.ravel(np.asarray(p.weight)) for p in problem.prepared])
-
-
-def coordinates(problem: Problem, x: Any) -> np.ndarray:
-    """Return the coordinates of the values x. Values at a bound are first moved inside, by a
-    thousandth of the distance between the start value and the bound.
+def coordinates(problem: Problem, x: Any, inward: float = 1e-3) -> np.ndarray:
+    """Return the coordinates of the values x. Values at a bound are first moved inside, by the
+    share `inward` of the distance between the start value and the bound.
     """
     low, high = (
-        end + inward * np.abs(problem.x0 - np.where(np.isfinite(end), end, 0.0))
-        for end, inward in (
-            (bounds(problem.unknowns), 1e-3),
-            (upper_bounds(problem.unknowns), -1e-3),
+        end + share * np.abs(problem.x0 - np.where(np.isfinite(end), end, 0.0))
+        for end, share in (
+            (bounds(problem.unknowns), inward),
+            (upper_bounds(problem.unknowns), -inward),
         )
     )
     return np.asarray(problem.coordinates(np.clip(x, low, high)))

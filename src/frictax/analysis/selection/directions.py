@@ -197,9 +197,7 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
     return out
 
 
-def with_directions(
-    fits: Mapping[str, FitResult],
-) -> tuple[dict[str, FitResult], dict[str, str]]:
+def with_directions(fits: Mapping[str, FitResult]) -> tuple[dict[str, FitResult], dict[str, str]]:
     """Return `fits` with further fits if the two directions differ, and the difference in words for
     each further fit. The fit with the smallest AICc decides whether the further fits have an
     offset, or a law for each direction.

@@ -8,12 +8,13 @@ import numpy as np
 
 from frictax.fitting import FitResult
 from frictax.fitting.fit import misfit, resume_search
-from frictax.fitting.problem.problem import Problem, Unknown, bounds, upper_bounds
+from frictax.fitting.problem.problem import Problem, Unknown, bounds
 from frictax.laws import AbstractLaw, Table
 from frictax.mechanism import Mechanism
 from frictax.parameters import parameters
 
 from ..errors.resampling import run_search
+from .cross_validation import coordinates
 
 
 def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
@@ -25,27 +26,18 @@ def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
     """
     out: dict[str, FitResult] = {}
     for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):
-        smaller = (other for other in out.values() if other.x.size < found.x.size)
-        images = (x for other in sorted(smaller, key=misfit) for x in _images(other, found))
-        z = next(images, None)
-        out[name] = found if z is None else resume_search(found, z)
+        problem, out[name] = found.problem, found
+        smaller = sorted((o for o in out.values() if o.x.size < found.x.size), key=misfit)
+        trials = ((other, x) for other in smaller for x in _trial_values(other, problem))
+        for small, x in trials:
+            z = coordinates(problem, x, 1e-9)
+            end = run_search(problem, found.method, z, 1, found.noise_scale, found.dof)
+            squares = float(np.sum(np.asarray(end.residuals)[: found.n] ** 2))
+            least = float(np.sum(small.full_residuals**2))
+            if np.all(np.isfinite(z)) and squares <= least * (1 + 1e-3):
+                out[name] = resume_search(found, z)
+                break
     return {name: out[name] for name in fits}
-
-
-def _images(small: FitResult, large: FitResult) -> Iterator[np.ndarray]:
-    """Yield coordinates at which the model of `large` has the misfit of the fit `small`."""
-    problem = large.problem
-    low, high = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    # Values are moved inside their bounds by 1e-9 of the distance of the start from the bound.
-    inside = 1e-9 * np.abs(problem.x0 - np.where(np.isfinite(low), low, 0.0))
-    edge = 1e-9 * np.abs(np.where(np.isfinite(high), high, 0.0) - problem.x0)
-    for x in _trial_values(small, problem):
-        z = np.asarray(problem.coordinates(np.clip(x, low + inside, high - edge)))
-        end = run_search(problem, large.method, z, 1, large.noise_scale, large.dof)
-        squares = float(np.sum(np.asarray(end.residuals)[: large.n] ** 2))
-        least = float(np.sum(small.full_residuals**2))
-        if np.all(np.isfinite(z)) and squares <= least * (1 + 1e-3):
-            yield z
 
 
 def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:

@@ -48,17 +48,8 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
     least = min(ratio.values())
     equal = [row for row in candidates if ratio[row.name] <= EQUAL * least] or candidates
     best = min(equal, key=lambda row: (row.numbers, round(ratio[row.name], 6)))
-    return best, _reason(rows, ratio, equal, best)
-
-
-def _reason(
-    rows: Sequence[ComparedStructure],
-    ratio: dict[str, float],
-    equal: list[ComparedStructure],
-    best: "ComparedStructure",
-) -> str:
     if len(rows) == 1:
-        return f"{best.name} is the only structure: there is nothing to choose from."
+        return best, f"{best.name} is the only structure: there is nothing to choose from."
     if best.implausible:
         out = [f"No structure is plausible; {best.name} is the least bad: {best.implausible[0]}."]
     elif len(equal) > 1:
@@ -87,7 +78,7 @@ def _reason(
     if others and len(out) == 1:
         near = min(others, key=lambda row: ratio[row.name])
         out.append(f"{near.name} comes next: {_transfer(near, best, False)}")
-    return " ".join([*out, *_presliding_sentences(rows)])
+    return best, " ".join([*out, *_presliding_sentences(rows)])
 
 
 def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> str:

@@ -32,7 +32,7 @@ from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.progress import Progress, show_progress
 
 from ..errors.linearization import effective_sample_size
-from .cross_validation import Folds, Refits, root_mean, unfinished_refits, weights
+from .cross_validation import Folds, Refits, root_mean, unfinished_refits
 from .nested import from_contained
 from .selection_rule import choose_structure, doubts, implausible
 from .structure import ComparedStructure, Structure, StructureComparison
@@ -191,8 +191,8 @@ def compare_structures(
         force = np.nan
         if problem is not None:
             r = refits.residuals(problem, found.x)
-            force = root_mean(r[weights(problem) > 0] ** 2)
-        square = np.sum(found.full_residuals**2) / np.sum(weights(found.problem) > 0)
+            force = root_mean(r[problem.weights() > 0] ** 2)
+        square = np.sum(found.full_residuals**2) / np.sum(found.problem.weights() > 0)
         trajectory = _trajectory(refits, records)
         parts[name]("fitted without each part", 1.0)
         return ComparedStructure(

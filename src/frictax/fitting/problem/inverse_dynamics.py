@@ -22,13 +22,7 @@ from frictax.parameters.arrays import constant
 from frictax.programs import cached_jit
 from frictax.pytree import pytree_dataclass, static
 
-from .objectives import (
-    AbstractObjective,
-    Predicted,
-    PreparedRecord,
-    check_bool,
-    check_positive,
-)
+from .objectives import AbstractObjective, Predicted, PreparedRecord, check_bool, check_positive
 from .readings import (
     LARGEST_CUTOFF,
     acting,

@@ -225,17 +225,20 @@ class Problem:
 
     def predict(self, x: Float[Array, " p"], i: int) -> Array:
         """Return the prediction that is compared with the measurement of record number i."""
-        return self._with_starts(x, i).predict(
+        return self.with_starts(x, i).predict(
             self.setup_at(x, i), self.objective, self.engine, self.delayed
         )
 
-    def _with_starts(self, x: Float[Array, " p"], i: int) -> Any:
+    def with_starts(self, x: Float[Array, " p"], i: int) -> Any:
         """Return the prepared record i with fitted initial states of windows from `x`."""
-        prepared = self.prepared[i]
-        starts = {u.path.removeprefix("windows."): x[u.place] for u in self._starts(i)}
+        prepared, starts = self.prepared[i], self.fitted_starts(x, i)
         if starts and isinstance(prepared, PreparedRecord):
             prepared = eqx.tree_at(lambda p: p.start, prepared, {**prepared.start, **starts})
         return prepared
+
+    def fitted_starts(self, x: Float[Array, " p"], i: int) -> dict[str, Array]:
+        """Return the fitted initial states of the windows of record number i."""
+        return {u.path.removeprefix("windows."): x[u.place] for u in self._starts(i)}
 
     def _starts(self, i: int) -> list[Unknown]:
         return [u for u in self.unknowns if u.hidden and u.record == i]
@@ -255,7 +258,7 @@ class Problem:
             isinstance(prepared, PreparedRecord) and isinstance(self.objective, AbstractSimulation)
         ):
             return self.residuals_of(x, i), None
-        asked = self.setup_at(x, i), self._with_starts(x, i), self.engine, self.delayed
+        asked = self.setup_at(x, i), self.with_starts(x, i), self.engine, self.delayed
         values, course = self.objective.runs(*asked)
         return jnp.ravel(prepared.weight * (values - prepared.measured)), course
 

@@ -165,15 +165,18 @@ class Setup:
         yield "outputs", self.outputs, None
 
     def for_channels(
-        self, inputs: Iterable[str], outputs: Iterable[str], machine: Any = None
+        self, inputs: Iterable[str] | None, outputs: Iterable[str], machine: Any = None
     ) -> "Setup":
-        """Return the setup for other channels. A new channel gets an ideal instrument."""
+        """Return the setup for other channels. A new channel gets an ideal instrument. `inputs`:
+        None leaves the inputs unchanged.
+        """
 
         def pick(known: Named, names: Iterable[str]) -> Named:
             return Named.from_dict({n: known.at(n) if known.has(n) else perfect() for n in names})
 
         machine = self.machine if machine is None else machine
-        return Setup(machine, pick(self.inputs, inputs), pick(self.outputs, outputs))
+        kept = self.inputs if inputs is None else pick(self.inputs, inputs)
+        return Setup(machine, kept, pick(self.outputs, outputs))
 
 
 class Course(NamedTuple):

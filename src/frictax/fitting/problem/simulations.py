@@ -386,7 +386,8 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
     prepared = list(problem.prepared)
     for i, one in enumerate(problem.prepared):
         if isinstance(one, PreparedRecord):
-            states = np.asarray(_states(problem, x, i)[0])
+            names = state_names(problem.setup.machine)
+            states = np.asarray(simulate_channels(problem, x, i, names)[0])
             if not np.isfinite(states).all():
                 return problem
             prepared[i] = _correct_starts(problem, one, states, x, i)
@@ -394,21 +395,24 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
 
 
 @cached_jit
-def _states(problem: Problem, x: Float[Numbers, " p"], i: int) -> tuple[Float[Array, "w k s"]]:
-    """Return the simulated states of the machine in all windows of record number i."""
+def simulate_channels(
+    problem: Problem, x: Float[Numbers, " p"], i: int, names: tuple[str, ...]
+) -> tuple[Float[Array, "*w k c"]]:
+    """Return the variables `names` of the machine, without sensors, at the samples of record number
+    i. Windows start from the measured states.
+    """
     prepared, setup = problem.prepared[i], problem.setup_at(jnp.asarray(x), i)
     assert isinstance(prepared, PreparedRecord)
-    assert prepared.rows is not None
-    assert isinstance(problem.objective, Windows)
-    names, starts = state_names(setup.machine), measured_starts(setup, prepared, problem.delayed)
-    nothing = np.zeros((*prepared.rows.shape, len(names)))
-    asked = dataclasses.replace(
-        prepared, names=names, measured=nothing, weight=nothing, start=starts
-    )
+    objective = problem.objective
+    if isinstance(objective, Windows):
+        starts = measured_starts(setup, prepared, problem.delayed)
+        prepared = dataclasses.replace(prepared, start=starts)
+        objective = dataclasses.replace(objective, free_starts=True)
+    nothing = np.zeros((*np.shape(prepared.weight)[:-1], len(names)))
+    asked = dataclasses.replace(prepared, names=names, measured=nothing, weight=nothing)
     setup = dataclasses.replace(setup, outputs=Named.from_dict(dict.fromkeys(names, perfect())))
     late = frozenset(n for n in problem.delayed if n.startswith("inputs."))
-    as_given = dataclasses.replace(problem.objective, free_starts=True)
-    return (as_given.predict(setup, asked, problem.engine, late),)
+    return (objective.predict(setup, asked, problem.engine, late),)
 
 
 def _correct_starts(

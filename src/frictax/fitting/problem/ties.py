@@ -94,10 +94,7 @@ def apply_ties(setup: Any, ties: Sequence[Tie]) -> Any:
 
 
 def ties_of(
-    setup: Any,
-    tied: Any,
-    named: Mapping[str, Sequence[str]],
-    unit: Callable[[Parameter], str],
+    setup: Any, tied: Any, named: Mapping[str, Sequence[str]], unit: Callable[[Parameter], str]
 ) -> tuple[Tie, ...]:
     """Return the ties that the option `tied` asks for, one for each parameter. If a part or law is
     tied, all its parameters that are fitted by default are tied.
@@ -180,10 +177,7 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
         return [Tie(path, function=to)]
     found = _PRODUCT.fullmatch(to)
     try:
-        factor, source = (
-            float((found and found["factor"]) or 1.0),
-            found["path"] if found else "",
-        )
+        factor, source = (float((found and found["factor"]) or 1.0), found["path"] if found else "")
     except ValueError:
         factor, source = np.nan, ""
     if not source or not np.isfinite(factor):

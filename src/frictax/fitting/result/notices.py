@@ -2,14 +2,13 @@
 bristles) that the record does not identify.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from frictax.measurements.diagnostics import quantum
 from frictax.measurements.noise import noise_of_output, white_noise_of
@@ -20,8 +19,6 @@ from frictax.mechanism.forces import AbstractMotion
 from frictax.mechanism.layout import contact_row
 from frictax.mechanism.sparse import dot
 from frictax.notice import Notice
-from frictax.parameters import Numbers
-from frictax.programs import cached_jit
 from frictax.signals import Constant
 
 from ..problem.initial_state import beginning, first_samples
@@ -29,8 +26,8 @@ from ..problem.inverse_dynamics import InverseDynamics, why_not_covered
 from ..problem.objectives import AbstractObjective, PreparedRecord
 from ..problem.problem import Problem
 from ..problem.readings import LARGEST_CUTOFF, seen_in, starting_values
-from ..problem.setup import Named, perfect, state_names
-from ..problem.simulations import ClosedLoop, FreeRun, Windows
+from ..problem.setup import state_names
+from ..problem.simulations import ClosedLoop, FreeRun, Windows, simulate_channels
 from ..search.certificate import Certificate
 from ..search.levenberg_marquardt import Descent
 from ..search.methods import AbstractMethod, LevenbergMarquardt
@@ -273,10 +270,7 @@ def far_starts(
 
 
 def begins_well(
-    notice: Notice,
-    problem: Problem,
-    records: Mapping[str, Any],
-    residuals: Float[np.ndarray, " n"],
+    notice: Notice, problem: Problem, records: Mapping[str, Any], residuals: Float[np.ndarray, " n"]
 ) -> bool:
     """Return True if the residuals of the first samples are noise although the `notice`
     (`starts-at-another-speed`) reports another initial speed. Then the motion began within these
@@ -404,22 +398,11 @@ def _unbroken(
     name = f"{contact.name}.{'tau_z' if contact.part.rotational else 'f_z'}"
     for i, prepared in enumerate(problem.prepared):
         if isinstance(prepared, PreparedRecord):
-            most = max(most, float(np.max(np.abs(_forces(problem, jnp.asarray(x), i, name)[0]))))
+            (force,) = simulate_channels(problem, x, i, (name,))
+            most = max(most, float(np.max(np.abs(force))))
     least = float(law.f0) - float(law.F_Stribeck)
     # Breakaway is visible if the force exceeds sliding friction by at least half of `F_Stribeck`.
     if not np.isfinite(most) or most >= least + 0.5 * (float(law.f0) - least):
         return []
     unit = "N.m" if contact.part.rotational else "N"
     return [Notice("breakaway-unseen", path, {"most": most, "f0": float(law.f0), "unit": unit})]
-
-
-@cached_jit
-def _forces(problem: Problem, x: Float[Numbers, " q"], i: int, name: str) -> tuple[Array]:
-    """Return the variable `name`, the force in a bristle, at the samples of record number i."""
-    prepared, setup = problem.prepared[i], problem.setup_at(x, i)
-    assert isinstance(prepared, PreparedRecord)
-    nothing = np.zeros((*np.shape(prepared.weight)[:-1], 1))
-    asked = dataclasses.replace(prepared, names=(name,), measured=nothing, weight=nothing)
-    setup = dataclasses.replace(setup, outputs=Named.from_dict({name: perfect()}))
-    late = frozenset(n for n in problem.delayed if n.startswith("inputs."))
-    return (problem.objective.predict(setup, asked, problem.engine, late),)

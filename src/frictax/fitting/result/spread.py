@@ -79,18 +79,18 @@ class SameDegreesOfFreedom:
         return np.full(len(directions), float(self.dof))
 
 
-def inverse_gram(jacobian: Any, norms: Any, active: Any, xp: Any = np) -> Any:
+def inverse_gram(jacobian: Any, norms: Any, active: Any) -> np.ndarray:
     """Return inv(J^T J) over the active columns, zero elsewhere. The result is very large along a
-    direction that is not identifiable. `norms`: lengths of J's columns; `xp`: numpy or jax.numpy.
+    direction that is not identifiable. `norms`: lengths of J's columns.
     """
-    scaled = xp.where(active, jacobian / xp.where(norms > 0, norms, 1.0), 0.0)
-    padded = xp.concatenate([scaled, xp.diag(xp.where(active, 0.0, 1.0))])
-    _, s, vt = xp.linalg.svd(padded, full_matrices=False)
-    root = vt.T / xp.maximum(s, 1e-12)
+    scaled = np.where(active, jacobian / np.where(norms > 0, norms, 1.0), 0.0)
+    padded = np.concatenate([scaled, np.diag(np.where(active, 0.0, 1.0))])
+    _, s, vt = np.linalg.svd(padded, full_matrices=False)
+    root = vt.T / np.maximum(s, 1e-12)
     inverse = root @ root.T
     keep = active[:, None] & active[None, :]
-    size = xp.where(active, norms, 1.0)
-    return xp.where(keep, inverse / size[:, None] / size[None, :], 0.0)
+    size = np.where(active, norms, 1.0)
+    return np.where(keep, inverse / size[:, None] / size[None, :], 0.0)
 
 
 def robust_variance(

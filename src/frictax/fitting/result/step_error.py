@@ -61,19 +61,14 @@ def step_error(found: FitResult) -> dict[str, float]:
             f"`step_error` is for fits with `OnSamples`: {type(engine).__name__} controls the error"
             " of its steps itself."
         )
-    return _linear_change(found, dataclasses.replace(problem, engine=with_finer_steps(engine)))[0]
-
-
-def with_finer_steps(engine: OnSamples, share: float = _FINER) -> OnSamples:
-    """Return the engine with `share` times its tolerance, or with steps of half the length if the
-    engine does not control errors.
-    """
     if engine.tolerance is None or engine.solver is not None:
-        return dataclasses.replace(engine, substeps=2 * engine.substeps)
-    # If the tolerance is loose, `share` times the tolerance may not divide any step. A tolerance of
-    # at most 1e-7 divides steps that are too long.
-    tolerance = min(float(engine.tolerance) * share, 1e-7)
-    return dataclasses.replace(engine, tolerance=tolerance)
+        finer = dataclasses.replace(engine, substeps=2 * engine.substeps)
+    else:
+        # If the tolerance is loose, `_FINER` times the tolerance may not divide any step. A
+        # tolerance of at most 1e-7 divides steps that are too long.
+        tolerance = min(float(engine.tolerance) * _FINER, 1e-7)
+        finer = dataclasses.replace(engine, tolerance=tolerance)
+    return _linear_change(found, dataclasses.replace(problem, engine=finer))[0]
 
 
 def _linear_change(

@@ -1,6 +1,7 @@
 """Units of fitted parameters, in SI and in the units of their records."""
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,8 +23,6 @@ from ..problem.setup import channel_unit
 
 # Units of signals by the name of their field, because a signal does not declare a unit.
 _DRIVEN = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
-# Units of coefficients that are multiplied by a normal force, by the declared unit of the field.
-_COEFFICIENTS = {"N": "1", "N.s/m": "s/m", "N/m": "1/m", "N/s": "1/s"}
 
 
 def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
@@ -50,11 +49,7 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
 
 
 def _unit_of(
-    machine: Any,
-    motions: list[Record],
-    channels: Mapping[str, Unit],
-    measured: bool,
-    u: Any,
+    machine: Any, motions: list[Record], channels: Mapping[str, Unit], measured: bool, u: Any
 ) -> str:
     """Return the unit of the parameter `u`. `channels`: units by path; `measured`: True if the
     measured motion is a rotation.
@@ -78,8 +73,9 @@ def _unit_of(
         if declared == "1" and last != "nperiod":
             declared = _DRIVEN.get(drive, "1")
         return rotational_unit(declared) if turns and declared == "m" else declared
-    if isinstance(part, AbstractPressed) and declared in _COEFFICIENTS:
-        declared = _COEFFICIENTS[declared]
+    if isinstance(part, AbstractPressed):
+        # The normal force multiplies the law: "N" becomes "1", "N/m" "1/m" and "N.s/m" "s/m".
+        declared = re.sub(r"^N(\.|$)", "", re.sub("^N/", "1/", declared)) or "1"
     return rotational_unit(declared) if turns else declared
 
 

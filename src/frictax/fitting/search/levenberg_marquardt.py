@@ -101,13 +101,7 @@ def begin(z: Any, rows: int, span: Any = 1.0) -> Descent:
 
 
 def descend(
-    evaluate: Evaluate,
-    state: Descent,
-    until: Any,
-    tolerance: Any,
-    dof: Any,
-    floor: Any,
-    **how: Any,
+    evaluate: Evaluate, state: Descent, until: Any, tolerance: Any, dof: Any, floor: Any, **how: Any
 ) -> Descent:
     """Continue the search until `until` steps are done, or the next step is shorter than
     `tolerance` standard errors.

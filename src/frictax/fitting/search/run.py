@@ -33,7 +33,7 @@ def by_newton(
     end = descend(
         lambda z: problem.evaluate_with_kind(z, noise), state, until, tolerance, dof, floor
     )
-    return tuple(jax.tree.leaves(_with_values(problem, end)))
+    return tuple(jax.tree.leaves(with_values(problem, end)))
 
 
 @cached_jit
@@ -43,7 +43,7 @@ def side_by_side(
     """Run several searches like `by_newton`, step by step together; `states` has a leading axis."""
     evaluate = jax.vmap(lambda z: problem.evaluate_with_kind(z, noise))
     ends = descend_together(evaluate, states, until, tolerance, dof, floor)
-    return tuple(jax.tree.leaves(jax.vmap(lambda end: _with_values(problem, end))(ends)))
+    return tuple(jax.tree.leaves(jax.vmap(lambda end: with_values(problem, end))(ends)))
 
 
 def in_turned_coordinates(
@@ -115,13 +115,14 @@ def in_turned_coordinates(
         end,
         (steps.astype(jnp.int32), converged | end.settled, steps < most),
     )
-    return _with_values(problem, end)
+    return with_values(problem, end)
 
 
 turned_jit = interruptible_jit(in_turned_coordinates)
 
 
-def _with_values(problem: Problem, end: Descent) -> Descent:
+def with_values(problem: Problem, end: Descent) -> Descent:
+    """Return the state with the values and slopes of the parameters at its coordinates."""
     values = problem.physical(end.z), problem.values_and_slopes(end.seen)[1]
     return eqx.tree_at(lambda s: (s.x, s.slope), end, values)
 

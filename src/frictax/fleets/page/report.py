@@ -234,8 +234,9 @@ def _population_sections(
     return [section, Section("outliers", "Outliers", blocks)]
 
 
-def _more(rows: Any, most: int = _MOST_ROWS) -> list[tuple[str, str]]:
-    return [("lead", f"And {len(rows) - most} more.")] if len(rows) > most else []
+def _more(rows: Any) -> list[tuple[str, str]]:
+    beyond = len(rows) - _MOST_ROWS
+    return [("lead", f"And {beyond} more.")] if beyond > 0 else []
 
 
 def _drift_section(
@@ -385,12 +386,7 @@ def histogram(
         plotly.line(
             grid / size, per_bin * population.density(name, grid), FORWARD, "population", width=2.2
         ),
-        plotly.line(
-            grid / size,
-            per_bin * (kernel @ (weight / total)),
-            FAINT,
-            "with errors",
-        )
+        plotly.line(grid / size, per_bin * (kernel @ (weight / total)), FAINT, "with errors")
         | {"line": {"color": FAINT, "width": 1.6, "dash": "dash"}},
     ]
     flagged = _outlier_mask(population, fleet, name)[known]

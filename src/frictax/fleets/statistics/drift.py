@@ -16,6 +16,7 @@ from ..table import Fleet
 from .estimates import (
     PRINTED_ROWS,
     FleetEstimates,
+    check_probability,
     flagged_rows,
     parameter_rows,
     read_estimates,
@@ -98,8 +99,7 @@ class Drift(Summarised):
             raise ValueError(
                 "`size` is 0, which is never detected. Give a drift in SI units a year."
             )
-        if not 0 < power < 1:
-            raise ValueError(f"`power` must lie between 0 and 1, got {power!r}. Write 0.8.")
+        check_probability("power", power, "Write 0.8.")
         fit = self.fits[name]
         need = -ndtri(self.rate / (2 * len(self.slopes))) + ndtri(power)
 
@@ -286,9 +286,8 @@ def drift(
     import pandas as pd
 
     table = table_of_fleet(table)
-    for what, value in (("rate", rate), ("level", level)):
-        if not 0 < value < 1:
-            raise ValueError(f"`{what}` must lie between 0 and 1, got {value!r}. Write 0.05.")
+    check_probability("rate", rate, "Write 0.05.")
+    check_probability("level", level, "Write 0.05.")
     fleet = read_estimates(table, names)
     relative = (log,) if isinstance(log, str) else tuple(log)
     for name in relative:

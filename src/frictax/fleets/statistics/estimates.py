@@ -49,10 +49,6 @@ class FleetEstimates:
     def n(self) -> int:
         return len(self.row)
 
-    def sorted_by_machine(self) -> np.ndarray:
-        """Return the indices (n,) that sort the records by machine."""
-        return np.argsort(self.machine, kind="stable")
-
 
 def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple[str, ...]:
     """Return the names of the fitted parameters of a table, or check the given `names`."""
@@ -206,6 +202,12 @@ def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> n
             size = np.sqrt(np.einsum("nii->ni", repaired))
             out[bad] = repaired / size[:, :, None] / size[:, None, :]
     return out
+
+
+def check_probability(what: str, value: Any, remedy: str) -> None:
+    """Raise `ValueError` unless the value is a number between 0 and 1."""
+    if not (isinstance(value, int | float | np.floating) and 0 < value < 1):
+        raise ValueError(f"`{what}` must lie between 0 and 1, got {value!r}. {remedy}")
 
 
 def table_of_fleet(fleet: DataFrame | Fleet) -> DataFrame:

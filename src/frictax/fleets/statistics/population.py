@@ -15,6 +15,7 @@ from ..table import Fleet
 from .estimates import (
     PRINTED_ROWS,
     FleetEstimates,
+    check_probability,
     flagged_rows,
     read_estimates,
     table_of_fleet,
@@ -336,8 +337,8 @@ def population(
     ['drive 11']
     """
     table = table_of_fleet(table)
-    _check_chance("false_alarms", false_alarms, "Write 0.001 for one in a thousand.")
-    _check_chance("level", level, "Write 0.95 for 95 %.")
+    check_probability("false_alarms", false_alarms, "Write 0.001 for one in a thousand.")
+    check_probability("level", level, "Write 0.95 for 95 %.")
     fleet = read_estimates(table, names)
     if np.unique(fleet.machine).size < 2:
         raise ValueError(
@@ -345,7 +346,7 @@ def population(
             " or a single record): fit more machines."
         )
     lower, notices = _scales(fleet, log)
-    order = fleet.sorted_by_machine()
+    order = np.argsort(fleet.machine, kind="stable")
     machine = fleet.machine[order]
     start = np.flatnonzero(np.diff(machine, prepend=-1))
     bound = np.array([x or 0.0 for x in lower.values()])
@@ -517,8 +518,3 @@ def _notices(result: Population, fleet: FleetEstimates, found: PopulationFit) ->
         about = {"count": len(some), "record": str(some.iloc[0]["record"])}
         out.append(Notice("population-unlike-its-machine", "", about))
     return out
-
-
-def _check_chance(what: str, value: Any, remedy: str) -> None:
-    if not (isinstance(value, int | float | np.floating) and 0 < value < 1):
-        raise ValueError(f"`{what}` must lie between 0 and 1, got {value!r}. {remedy}")

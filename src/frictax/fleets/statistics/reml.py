@@ -172,10 +172,7 @@ def symmetric_basis(p: int) -> np.ndarray:
 
 
 def maximize_likelihood(
-    estimates: Estimates,
-    between: np.ndarray,
-    within: np.ndarray | None,
-    steps: int = 200,
+    estimates: Estimates, between: np.ndarray, within: np.ndarray | None, steps: int = 200
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood, bool]:
     """Maximise the restricted likelihood over the spreads, from the start `between` and `within`.
     The variables are the entries of the Cholesky factors, divided by about one standard error. A

@@ -24,13 +24,7 @@ import dataclasses
 
 import numpy as np
 
-from .reml import (
-    Estimates,
-    Likelihood,
-    evaluate_likelihood,
-    maximize_likelihood,
-    multiply,
-)
+from .reml import Estimates, Likelihood, evaluate_likelihood, maximize_likelihood, multiply
 
 # Ratio of standard deviation to median absolute deviation of a normal distribution
 MAD_FACTOR = 1.4826

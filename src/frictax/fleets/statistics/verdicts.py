@@ -14,6 +14,7 @@ from ..table import Fleet
 from .estimates import (
     PRINTED_ROWS,
     FleetEstimates,
+    check_probability,
     estimate_names,
     exclusion_reasons,
     read_estimates,
@@ -149,11 +150,7 @@ def verdicts(
 
     >>> import frictax as fx, pandas as pd
     >>> fleet = pd.DataFrame(
-    ...     {
-    ...         "record": ["a", "b", "c"],
-    ...         "F": [7.0, 7.9, 9.0],
-    ...         "F.standard_error": [0.1, 0.1, 0.2],
-    ...     }
+    ...     {"record": ["a", "b", "c"], "F": [7.0, 7.9, 9.0], "F.standard_error": [0.1, 0.1, 0.2]}
     ... )
     >>> found = fx.verdicts(fleet, {"F": (6.0, 8.0)})
     >>> found.table["verdict"].tolist()
@@ -166,8 +163,7 @@ def verdicts(
     from scipy.special import ndtri, stdtrit
 
     table = table_of_fleet(table)
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must lie between 0 and 1, got {level!r}. Write 0.95 for 95 %.")
+    check_probability("level", level, "Write 0.95 for 95 %.")
     if not limits:
         raise ValueError("`limits` is empty: give a number (lower, upper), such as {'F': (6, 8)}.")
     names = estimate_names(table, list(limits))
