@@ -1,13 +1,12 @@
 """Printer of C99 code, which does not allocate memory."""
 
-import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
-from .language import ATOM, CHOICE, EQUALITY, PREFIX, PRODUCT, Language, Text, call_formats
-from .statements import REAL, TRUTH, WHOLE, Array, Call, Function
+from .language import OPERATORS, Language, calls
+from .statements import REAL, RESULTS, TRUTH, WHOLE, Array, Function, Statement
 
+# A line with a function is written only where the code calls the function.
 HEAD = """\
 #include <math.h>
 #include <stdint.h>
@@ -18,12 +17,12 @@ HEAD = """\
 #else
 #define FX_MAYBE
 #endif
-/* The larger and the smaller of two numbers; NaN if one is NaN. */
-static FX_MAYBE inline REAL fx_max(REAL a, REAL b) { return a > b || a != a ? a : b; }
-static FX_MAYBE inline REAL fx_min(REAL a, REAL b) { return a < b || a != a ? a : b; }
+/* fx_max(a, b) and fx_min(a, b) return NaN if a or b is NaN. */
+static FX_MAYBE inline double fx_max(double a, double b) { return a > b || a != a ? a : b; }
+static FX_MAYBE inline double fx_min(double a, double b) { return a < b || a != a ? a : b; }
 static FX_MAYBE inline int32_t fx_most(int32_t a, int32_t b) { return a > b ? a : b; }
 static FX_MAYBE inline int32_t fx_least(int32_t a, int32_t b) { return a < b ? a : b; }
-static FX_MAYBE inline REAL fx_sign(REAL a) { return (REAL)((a > 0) - (a < 0)); }
+static FX_MAYBE inline double fx_sign(double a) { return (double)((a > 0) - (a < 0)); }
 """
 
 
@@ -33,102 +32,72 @@ class C(Language):
     """
 
     name = "C"
-    functions = {
-        **call_formats("{}", "exp log sqrt sin cos tan tanh floor ceil log1p expm1 atan asin acos"),
-        **call_formats("{}", "cbrt sinh cosh erf"),
-        **call_formats("{}", "pow atan2 nextafter", 2),
-        "round": "rint({})",
-        "power": "({1} == 1 ? {0} : exp(({1}) * log({0})))",
-        "finite": "(fabs({}) < INFINITY)",
-    }
-    let, change, leave = "const {} {} = {};", "{} = {};", "if ({}) break;"
-    choose = "if ({}) {{", "} else {", "}"
-    repeat, count = ("for (;;) {{", "}"), ("for (int32_t n{0} = 0; n{0} < {1}; n{0}++) {{", "}")
+    forms = OPERATORS | {
+        **calls("9 NAME({})", "exp log sqrt sin cos tan tanh floor ceil log1p expm1 atan asin"),
+        **calls("9 NAME({})", "acos cbrt sinh cosh erf"),
+        **calls("9 NAME({}, {})", "pow atan2 nextafter"),
+        "round": "9 rint({})", "finite": "9 (fabs({}) < INFINITY)",
+        "power": "9 ({1} == 1 ? {0} : exp(({1}) * log({0})))",
+        "max real": "9 fx_max({}, {})", "min real": "9 fx_min({}, {})",
+        "max": "9 fx_most({}, {})", "min": "9 fx_least({}, {})",
+        "abs real": "9 fabs({})", "abs": "9 abs({})",
+        "sign real": "9 fx_sign({})", "sign": "9 (({0} > 0) - ({0} < 0))",
+        "rem real": "9 fmod({}, {})", "rem": "7 {:7} % {:7}",
+        "select": "1 {:1} ? {:1} : {}", "to_truth": "4 {:4} != 0", "to_real": "8 (double){:8}",
+        "to_whole": "8 (int32_t){:8}", "to_whole truth": "same",
+    }  # fmt: skip
+    words = {"False": "0", "True": "1", "inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}
+    statements = {
+        "table": "static const {} {}[{}] = {{{}}};", "let": "const {} {} = {};", "set": "{} = {};",
+        "if": "if ({}) {{", "else": "}} else {{", "end if": "}}", "break": "if ({}) break;",
+        "loop": "for (;;) {{", "end loop": "}}", "end count": "}}", "call": "{}({});",
+        "count": "for (int32_t n{0} = 0; n{0} < {1}; n{0}++) {{", "array": "{} {}[{}];",
+    }  # fmt: skip
+    place = "{1}[{2}]"
 
     def __init__(self, public: Sequence[str] = (), real: str = "double") -> None:
-        self.public, self.calls = public, 0
+        self.public, self.calls, self.real = public, 0, real
         self.types = {REAL: real, WHOLE: "int32_t", TRUTH: "int32_t"}
-        self.suffix = "f" if real == "float" else ""
-        if self.suffix:
-            named = re.compile(r"[a-z]\w*(?=\()")
-            self.functions = {k: named.sub(r"\g<0>f", v) for k, v in self.functions.items()}
+        if real == "float":
+            name = re.compile(r"\b(?!fx_|abs)([a-z]\w*)(?=\()")
+            self.forms = {
+                k: name.sub(r"\1f", form.replace("double", real)) for k, form in self.forms.items()
+            }
 
     def head(self, body: str) -> str:
         """Return the include lines, and the helper functions that `body` calls."""
-        lines = HEAD.replace("REAL", self.types[REAL]).splitlines()
-        called = [re.search(r"(fx_\w+)\(", line) for line in lines]
-        used = [name is None or name[0] in body for name in called]
-        if not any(name and x for name, x in zip(called, used, strict=True)):
-            used = [x and not line.startswith("/*") for line, x in zip(lines, used, strict=True)]
-        return "\n".join(line for line, x in zip(lines, used, strict=True) if x)
+        lines = HEAD.replace("double", self.real).splitlines()
+        named = [(line, re.search(r"fx_\w+\(", line)) for line in lines]
+        return "\n".join(line for line, name in named if name is None or name[0] in body)
 
-    def literal(self, value: Any, kind: str) -> str:
-        if kind != REAL:
-            return str(int(value))
-        text = self.number(value, "INFINITY", "NAN")
-        return text + self.suffix if math.isfinite(value) else text
+    def number(self, value: float) -> str:
+        return repr(value) + "f" * (self.real == "float")
 
-    def special(self, operation: str, arguments: Sequence[Any], kind: str) -> Text | None:
-        x, is_real, (text, *rest) = arguments[0], kind == REAL, map(self.text, arguments)
-        match operation:
-            case "select":
-                then, otherwise = self.above(arguments[1], CHOICE), self.above(arguments[2], 0)
-                return f"{self.above(x, CHOICE)} ? {then} : {otherwise}", CHOICE
-            case "max" | "min":
-                name = {"max": ("most", "max"), "min": ("least", "min")}[operation][is_real]
-                return f"fx_{name}({text}, {rest[0]})", ATOM
-            case "abs":
-                return f"{f'fabs{self.suffix}' if is_real else 'abs'}({text})", ATOM
-            case "sign":
-                return f"fx_sign({text})" if is_real else f"(({text} > 0) - ({text} < 0))", ATOM
-            case "not":
-                return f"!{self.above(x, PREFIX)}", PREFIX
-            case "to_whole" if x.kind == TRUTH:
-                return self.atom(x)
-            case "to_real" | "to_whole":
-                return f"({self.types[kind]}){self.above(x, PREFIX)}", PREFIX
-            case "to_truth":
-                return f"{self.above(x, EQUALITY)} != 0", EQUALITY
-            case "rem" if is_real:
-                return f"fmod{self.suffix}({text}, {rest[0]})", ATOM
-            case "rem":
-                return f"{self.above(x, PRODUCT)} % {self.above(arguments[1], PRODUCT)}", PRODUCT
-        return None
-
-    def table(self, table: Array) -> str:
-        values = ", ".join(self.literal(v, table.kind) for v in table.values or ())
-        return f"static const {self.types[table.kind]} {table.name}[{table.size}] = {{{values}}};"
-
-    def call(self, call: Call, arguments: list[str]) -> None:
+    def call(self, call: Statement, arguments: list[str]) -> None:
         self.calls += 1
-        arrays = self.result_arrays(call.function)
-        for letter, (kind, size) in arrays.items():
-            self.write(f"{self.types[kind]} {letter}_{self.calls}[{size}];")
-        given = [*arguments, *(f"{letter}_{self.calls}" for letter in arrays)]
-        self.write(f"{call.function.name}({', '.join(given)});")
-        results = self.results(call.function)
-        for variable, (_, letter, i) in zip(call.writes, results, strict=True):
+        for letter, size in call.detail.sizes.items():
+            arguments.append(f"{letter}_{self.calls}")
+            self.write("array", self.types[RESULTS[letter]], arguments[-1], size)
+        self.write("call", call.detail.name, ", ".join(arguments))
+        for variable, (_, letter, i) in zip(call.writes, call.detail.places, strict=True):
             if variable is not None:
                 self.name_constant(variable, f"{letter}_{self.calls}[{i}]")
 
     def signature(self, function: Function) -> str:
-        given = [
-            f"const {self.types[x.kind]} *{x.name}"
-            if isinstance(x, Array)
-            else f"{self.types[x.kind]} {x.name}"
-            for x in function.inputs
-        ]
-        arrays = self.result_arrays(function)
-        given += [f"{self.types[kind]} *{letter}" for letter, (kind, _) in arrays.items()]
+        given = list[str]()
+        for x in function.inputs:
+            form = "const {} *{}" if isinstance(x, Array) else "{} {}"
+            given.append(form.format(self.types[x.kind], x.name))
+        given += [f"{self.types[RESULTS[letter]]} *{letter}" for letter in function.sizes]
         before = "" if function.name in self.public else "static "
         return f"{before}void {function.name}({', '.join(given)})"
 
-    def wrap(self, function: Function, body: list[str]) -> None:
-        last = [f"  {letter}[{i}] = {self.text(x)};" for x, letter, i in self.results(function)]
-        words = set(re.findall(r"\w+", "\n".join([*body, *last])))
+    def wrap(self, function: Function, body: list[str]) -> list[str]:
+        words = set(re.findall(r"\w+", "\n".join(body)))
         unused = [f"  (void){x.name};" for x in function.inputs if x.name not in words]
+        sizes = [f"[{x.size}]" if isinstance(x, Array) else "" for x in self.changing]
         local = [
-            f"  {self.types[x.kind]} {x.name}{f'[{x.size}]' if isinstance(x, Array) else ''};"
-            for x in self.changing
+            f"  {self.types[x.kind]} {x.name}{size};"
+            for x, size in zip(self.changing, sizes, strict=True)
         ]
-        self.lines += [self.signature(function) + " {", *unused, *local, *body, *last, "}"]
+        return [self.signature(function) + " {", *unused, *local, *body, "}"]

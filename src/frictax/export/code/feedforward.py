@@ -82,7 +82,7 @@ def to_feedforward(
 
     program, zero = Program(), jnp.asarray(0.0)
     given = {"p": jnp.asarray(values)} | dict.fromkeys(ARGUMENTS, zero)
-    program.trace("friction_step", friction_step, given, ["p"])
+    program.trace("friction_step", friction_step, given)
     comment = _comment(contact, tree.numbers, (still, rate), intervals)
     write = {"c": _c, "st": _st, "javascript": _javascript}
     return write[language](program, values, comment)
@@ -116,8 +116,7 @@ def _c(program: Program, values: np.ndarray, comment: list[str]) -> str:
 
 
 def _st(program: Program, values: np.ndarray, comment: list[str]) -> str:
-    language = StructuredText()
-    language.types = {**language.types, REAL: "REAL"}
+    language = StructuredText("REAL")
     numbers = ", ".join(language.literal(x, REAL) for x in _single(values))
     return "\n".join(
         [

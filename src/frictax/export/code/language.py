@@ -1,74 +1,65 @@
 """Base class of the printers of C, JavaScript and structured text: expressions and statements."""
 
 import abc
-import math
+import collections
 import re
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from .lowering import CannotBeWritten, Program
-from .statements import (
-    REAL,
-    Array,
-    Atom,
-    Break,
-    Call,
-    Entry,
-    Function,
-    If,
-    Let,
-    Literal,
-    Loop,
-    Set,
-    Statement,
-    Store,
-    Variable,
-    statements_of,
-)
+from .statements import WHOLE, Entry, Function, Literal, Statement
 
-# Precedence of operations. An operand of lower precedence is written in brackets.
-ATOM, PREFIX, PRODUCT, SUM, ORDER, EQUALITY, AND, OR, CHOICE = range(9, 0, -1)
-SIGNS = {
-    "mul": ("*", PRODUCT), "div": ("/", PRODUCT), "idiv": ("/", PRODUCT), "add": ("+", SUM),
-    "sub": ("-", SUM), "lt": ("<", ORDER), "le": ("<=", ORDER), "eq": ("==", EQUALITY),
-    "ne": ("!=", EQUALITY), "and": ("&&", AND), "or": ("||", OR),
+# The form of an operation begins with its precedence: 9 for a name or a call, 8 for a prefix, 7 for
+# a product, 6 for a sum, 5 for an order, 4 for an equality, 3 for "and", 2 for "or", 1 for choices.
+# "{0:6}" is the first operand, in brackets unless its precedence is above 6. "{0:6-}" is the same,
+# but a negative operand is in brackets too. Compilers warn if `and` inside `or`, or `<` inside
+# `==`, is not in brackets.
+OPERATORS = {
+    "mul": "7 {:6} * {:7-}", "div": "7 {:6} / {:7-}",
+    "add": "6 {:5} + {:6-}", "sub": "6 {:5} - {:6-}", "lt": "5 {:5} < {:5-}",
+    "le": "5 {:5} <= {:5-}", "eq": "4 {:5} == {:5-}", "ne": "4 {:5} != {:5-}",
+    "and": "3 {:2} && {:3-}", "or": "2 {:3} || {:3-}", "not": "8 !{:8}", "neg": "8 -{:8}",
+    "load": "9 {}[{}]", "copy": "same",
 }  # fmt: skip
 
-Text = tuple[str, int]  # an expression and its precedence
+
+def calls(form: str, names: str) -> dict[str, str]:
+    """Return the form of a call for each name in `names`, such as "9 Math.NAME({})"."""
+    return {name: form.replace("NAME", name) for name in names.split()}
 
 
-def call_formats(form: str, names: str, arguments: int = 1) -> dict[str, str]:
-    """Return a call format for each name in `names`; `form` is the form of the function's name."""
-    given = ", ".join(["{}"] * arguments)
-    return {name: f"{form.format(name)}({given})" for name in names.split()}
+class Text(NamedTuple):
+    """An expression and its precedence."""
+
+    text: str
+    precedence: int = 9
+
+    def __format__(self, least: str) -> str:
+        is_plain = self.precedence > int(least.rstrip("-") or 0)
+        is_plain &= not (least.endswith("-") and self.text.startswith("-"))
+        return self.text if is_plain else f"({self.text})"
 
 
 class Language(abc.ABC):
-    """A printer of the functions of a `Program`; a subclass defines the form of statements."""
+    """A printer of the functions of a `Program`, with formats for operations and statements."""
 
     name: ClassVar[str]
     types: dict[str, str]
-    signs: ClassVar[dict[str, str]] = {}  # operators that differ from those of C
-    functions: dict[str, str]  # format of the call for each operation
-    # The following fields are formats of statements.
-    let: ClassVar[str]
-    change: ClassVar[str]
-    choose: ClassVar[tuple[str, str, str]]
-    repeat: ClassVar[tuple[str, str]]
-    count: ClassVar[tuple[str, str]]
-    leave: ClassVar[str]
-    indent = "  "
+    forms: dict[str, str]  # by operation, or by operation and kind of the first operand
+    statements: ClassVar[dict[str, str]]
+    words: ClassVar[dict[str, str]]  # by a value as Python writes it
+    place: ClassVar[str]  # of a result, by name of the function, array and index
+    comma, indent = ", ", "  "
     longest = 110  # [characters] a longer expression is assigned to a named constant
 
     def print(self, program: Program) -> str:
         """Return the text of all functions. Of equal functions only the first is written."""
-        self.depth = 0
-        out = self.lines = [self.table(table) for table in program.tables]
-        written, equal = dict[str, str](), dict[str, str]()
-        for function in program.functions:
-            self.lines = list[str]()
-            self._function(function)
-            text = "\n".join(self.lines)
+        self.depth, self.lines = 0, list[str]()
+        for x in program.tables.values():
+            values = self.comma.join(map(self.text, x.values))
+            self.write("table", self.types[x.kind], x.name, x.size, values, x.size - 1)
+        out, written, equal = self.lines, dict[str, str](), dict[str, str]()
+        for function in program.called_functions():
+            text = "\n".join(self._function(function))
             text = re.sub(r"\b[a-z_]+_\d+(?!\d)", lambda m: equal.get(m[0], m[0]), text)
             name = written.setdefault(text.replace(function.name, "@"), function.name)
             if name == function.name:
@@ -77,165 +68,114 @@ class Language(abc.ABC):
                 equal[function.name] = name
         return "\n".join(out) + "\n"
 
-    def write(self, text: str) -> None:
-        self.lines.append(self.indent * self.depth + text)
-
     # The following methods write expressions.
 
+    @abc.abstractmethod
+    def number(self, value: float) -> str:
+        """Return the text of a finite real number."""
+
+    def literal(self, value: Any, kind: str) -> str:
+        number = str(value) if kind == WHOLE else self.number(value)
+        return self.words.get(str(value), number)
+
     def atom(self, x: Any) -> Text:
-        """Return the text of an atom or array, and its operator precedence."""
+        """Return the text of an atom or array."""
         if isinstance(x, Literal):
             text = self.literal(x.value, x.kind)
-            return text, PREFIX if text.startswith("-") else ATOM
+            return Text(text, 7 if "/" in text else 8 if text.startswith("-") else 9)
         if isinstance(x, Entry):
-            return f"{x.array.name}[{x.index}]", ATOM
-        return self.inlined.get(id(x)) or (x.name, ATOM)
+            return Text(f"{x.array.name}[{x.index}]")
+        return self.inlined.get(x) or Text(x.name)
 
     def text(self, x: Any) -> str:
-        return self.atom(x)[0]
+        return self.atom(x).text
 
-    def above(self, x: Any, least: int) -> str:
-        """Return the text of an expression, in brackets unless its precedence is above `least`."""
-        text, binding = self.atom(x)
-        return text if binding > least else f"({text})"
-
-    def expression(self, operation: str, arguments: Sequence[Any], kind: str) -> Text:
-        if operation == "copy":
-            return self.atom(arguments[0])
-        if operation == "load":
-            return f"{arguments[0].name}[{self.text(arguments[1])}]", ATOM
-        if (special := self.special(operation, arguments, kind)) is not None:
-            return special
-        if operation in self.functions:
-            return self.functions[operation].format(*map(self.text, arguments)), ATOM
-        if operation == "neg":
-            return f"-{self.above(arguments[0], PREFIX)}", PREFIX
-        if operation not in SIGNS:
+    def expression(self, let: Statement) -> Text:
+        operation, operands = let.detail, list(map(self.atom, let.reads))
+        form = self.forms.get(f"{operation} {let.reads[0].kind}") or self.forms.get(operation)
+        if form is None:
             raise CannotBeWritten(
                 f"{self.name} has no function for `{operation}`. Write the machine without it."
             )
-        sign, binding = SIGNS[operation]
-        # Compilers warn if `and` inside `or`, or `<` inside `==`, is not in brackets.
-        inside = {EQUALITY: ORDER, OR: AND}.get(binding, binding)
-        is_chain = inside == binding and binding != ORDER
-        left, right = self.above(arguments[0], inside - is_chain), self.above(arguments[1], inside)
-        right = f"({right})" if right.startswith("-") else right
-        return f"{left} {self.signs.get(operation, sign)} {right}", binding
-
-    @abc.abstractmethod
-    def literal(self, value: Any, kind: str) -> str: ...
-
-    @abc.abstractmethod
-    def special(self, operation: str, arguments: Sequence[Any], kind: str) -> Text | None:
-        """Return the text of an operation without a sign or a call format; otherwise None."""
+        return (
+            operands[0]
+            if form == "same"
+            else Text(form[1:].lstrip().format(*operands), int(form[0]))
+        )
 
     # The following methods write statements.
 
-    @abc.abstractmethod
-    def table(self, table: Array) -> str: ...
+    def write(self, statement: str, *texts: Any) -> None:
+        self.lines.append(self.indent * self.depth + self.statements[statement].format(*texts))
 
-    @abc.abstractmethod
-    def call(self, call: Call, arguments: list[str]) -> None: ...
-
-    @abc.abstractmethod
-    def wrap(self, function: Function, body: list[str]) -> None:
-        """Write a function around the lines of its body."""
-
-    def results(self, function: Function) -> list[tuple[Atom, str, int]]:
-        """Return each result, its array ("o" for reals, "k" for others) and its index in it."""
-        count, out = {"o": 0, "k": 0}, []
-        for i in function.returned:
-            letter = "o" if function.outputs[i].kind == REAL else "k"
-            out.append((function.outputs[i], letter, count[letter]))
-            count[letter] += 1
-        return out
-
-    def result_arrays(self, function: Function) -> dict[str, tuple[str, int]]:
-        """Return the kind and size of the result arrays "o" and "k", unless they are empty."""
-        letters = [letter for _, letter, _ in self.results(function)]
-        kinds = {"o": REAL, "k": "whole"}
-        return {x: (kinds[x], letters.count(x)) for x in "ok" if x in letters}
-
-    def _function(self, function: Function) -> None:
-        # `uses` lists, for each variable, the block and the statement of each use of the variable.
-        uses: dict[int, list[tuple[int, Any]]] = {}
-
-        def read(block: list[Statement]) -> None:
-            for statement in block:
-                for x in statement.reads:
-                    uses.setdefault(id(x), []).append((id(block), statement))
-                for inside in statement.blocks:
-                    read(inside)
-
-        read(function.body)
-        for x in function.outputs:
-            uses.setdefault(id(x), []).append((id(function.body), None))
-        changes = (s.writes[0] for s in statements_of(function.body) if isinstance(s, Set | Store))
-        self.changing: list[Any] = list(dict.fromkeys(changes))
-        self.constants: list[Variable] = []
-        self.inlined: dict[int, Text] = {}
-        moved = set(map(id, self.changing))  # changing variables and expressions of them
-
-        def is_inlined(let: Let, block: list[Statement], text: str) -> bool:
-            users, is_moved = (
-                uses.get(id(let.writes[0]), []),
-                any(id(x) in moved for x in let.reads),
-            )
-            if len(users) != 1 or users[0][0] != id(block) or let.operation == "copy":
-                return False
-            # An expression that reads a changing variable must be written before the change.
-            is_late = isinstance(users[0][1], Set) and users[0][1].late
-            if len(text) > self.longest or (is_moved and is_late):
-                return False
-            if is_moved:
-                moved.add(id(let.writes[0]))
-            return True
-
-        def write(block: list[Statement]) -> None:
-            self.depth += 1
-            for s in block:
-                match s:
-                    case Let():
-                        (variable,) = s.writes
-                        text = self.expression(s.operation, s.reads, variable.kind)
-                        if is_inlined(s, block, text[0]):
-                            self.inlined[id(variable)] = text
-                        else:
-                            self.name_constant(variable, text[0])
-                    case Set():
-                        self.write(self.change.format(s.writes[0].name, self.text(s.reads[0])))
-                    case Store():
-                        index, value = map(self.text, s.reads)
-                        self.write(self.change.format(f"{s.writes[0].name}[{index}]", value))
-                    case If():
-                        self.write(self.choose[0].format(self.text(s.reads[0])))
-                        write(s.blocks[0])
-                        if s.blocks[1]:
-                            self.write(self.choose[1])
-                            write(s.blocks[1])
-                        self.write(self.choose[2])
-                    case Loop():
-                        begin, end = self.repeat if s.count is None else self.count
-                        self.write(begin.format(self.depth, s.count, (s.count or 0) - 1))
-                        write(s.blocks[0])
-                        self.write(end)
-                    case Break():
-                        self.write(self.leave.format(self.text(s.reads[0])))
-                    case Call():
-                        self.call(s, list(map(self.text, s.reads)))
-            self.depth -= 1
-
-        lines, self.lines = self.lines, []
-        write(function.body)
-        body, self.lines = self.lines, lines
-        self.wrap(function, body)
-
-    def name_constant(self, variable: Variable, text: str) -> None:
+    def name_constant(self, variable: Any, text: str) -> None:
         self.constants.append(variable)
-        self.write(self.let.format(self.types[variable.kind], variable.name, text))
+        self.write("let", self.types[variable.kind], variable.name, text)
 
-    def number(self, value: float, infinity: str, nan: str) -> str:
-        """Return a finite number as Python writes it, otherwise `infinity` or `nan`."""
-        if math.isnan(value):
-            return nan
-        return repr(value) if math.isfinite(value) else ("-" if value < 0 else "") + infinity
+    @abc.abstractmethod
+    def call(self, call: Statement, arguments: list[str]) -> None: ...
+
+    @abc.abstractmethod
+    def wrap(self, function: Function, body: list[str]) -> list[str]:
+        """Return the lines of a function around the lines of its body."""
+
+    def _function(self, function: Function) -> list[str]:
+        # The users of each variable: names of the statements that read it, with their blocks.
+        self.users = collections.defaultdict[Any, list[Any]](list)
+        for x in function.results:
+            self.users[x].append((function.body, "result"))
+        changing = list[Any]()
+        for block, s in function.statements():
+            for x in s.reads:
+                self.users[x].append((block, s.name))
+            changing += s.writes if s.name in ("set", "late", "store") else ()
+        self.changing = list(dict.fromkeys(changing))
+        self.moved = set(changing)  # changing variables and expressions of them
+        self.constants, self.inlined, self.lines = list[Any](), dict[Any, Text](), list[str]()
+        self.block(function.body)
+        self.depth += 1
+        for x, *place in function.places:
+            self.write("set", self.place.format(function.name, *place), self.text(x))
+        self.depth -= 1
+        return self.wrap(function, self.lines)
+
+    def is_inlined(self, let: Statement, block: list[Statement], text: str) -> bool:
+        """Return whether the only statement that uses an expression contains it."""
+        (where, user), *others = self.users[let.writes[0]]
+        is_moved = not self.moved.isdisjoint(let.reads)
+        if others or where is not block or let.detail == "copy" or len(text) > self.longest:
+            return False
+        # An expression that reads a changing variable must be written before the change.
+        if is_moved and user == "late":
+            return False
+        self.moved.update(let.writes if is_moved else ())
+        return True
+
+    def block(self, block: list[Statement]) -> None:
+        self.depth += 1
+        for s in block:
+            texts = list(map(self.text, s.reads))
+            match s.name:
+                case "let":
+                    text = self.expression(s)
+                    if self.is_inlined(s, block, text.text):
+                        self.inlined[s.writes[0]] = text
+                    else:
+                        self.name_constant(s.writes[0], text.text)
+                case "set" | "late":
+                    self.write("set", s.writes[0].name, *texts)
+                case "store":
+                    self.write("set", f"{s.writes[0].name}[{texts[0]}]", texts[1])
+                case "if" | "loop":
+                    count = s.detail or 0
+                    begin = "count" if count else s.name
+                    for form, inside in zip((begin, "else"), s.blocks, strict=False):
+                        if inside or form == begin:
+                            self.write(form, *(texts or [self.depth, count, count - 1]))
+                            self.block(inside)
+                    self.write(f"end {begin}")
+                case "break":
+                    self.write("break", *texts)
+                case "call":
+                    self.call(s, texts)
+        self.depth -= 1

@@ -324,7 +324,7 @@ def structured_text(code: MachineCode) -> str:
     def taken(name: str, o: Sequence[str], k: Sequence[str]) -> str:
         """Return the assignments of a function's results to variables."""
         to = {"o": o, "k": k}
-        results = language.results(by[name])
+        results = by[name].places
         return ", ".join(f"{letter}{i} => {to[letter][i]}" for _, letter, i in results)
 
     y, y_at = ([f"{x}[{i}]" for i in range(code.states)] for x in ("y", "y_at"))

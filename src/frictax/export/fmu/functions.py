@@ -114,7 +114,7 @@ def _trace(code: MachineCode, outputs: list[int]) -> Program:
         at = lambda p, u, y: moment(p, u, t, y, mode)  # noqa: E731
         return jax.jvp(at, (p, u, y), (dp, du, dy))[1]
 
-    program, names = Program(METHODS, shared=["step_with_events"]), list[str]()
+    program = Program(METHODS, ["step_with_events"], copied=["y", "mode"])
     u, t = jnp.zeros(2 * len(code.inputs)), jnp.asarray(0.0)
     here = {"p": code.p, "u": u, "t": t}
     there = here | {"y": jnp.zeros(code.states), "mode": jnp.zeros(code.modes, jnp.int32)}
@@ -126,7 +126,5 @@ def _trace(code: MachineCode, outputs: list[int]) -> Program:
         (now, there),
         (tangent, along),
     ):
-        names.append(f"fx_{function.__name__}")
-        program.trace(names[-1], function, arguments, ["p", "u", "dp", "du", "dy"], ["y", "mode"])
-    program.keep_called(names)
+        program.trace(f"fx_{function.__name__}", function, arguments)
     return program
