@@ -16,7 +16,7 @@ from frictax.engine import OnSamples
 from frictax.engine.on_samples.control import PARTS
 from frictax.engine.on_samples.one_step import StepControl, begin_control, take_controlled_step
 from frictax.engine.reused import Reused, model_of
-from frictax.export.code.javascript import JavaScript
+from frictax.export.code.languages import JavaScript
 from frictax.export.code.lowering import Program
 from frictax.export.code.machine import METHODS
 from frictax.fitting.problem.readings import seen_in

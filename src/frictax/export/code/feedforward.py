@@ -13,12 +13,10 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.parameters import UnknownName
 
-from .c import C
-from .javascript import JavaScript
+from .languages import C, JavaScript, StructuredText
 from .lowering import Program
 from .machine import Number, NumberTree
 from .statements import REAL
-from .structured_text import StructuredText
 
 LANGUAGES = ("c", "st", "javascript")
 ARGUMENTS = ("command", "speed", "last", "dt")

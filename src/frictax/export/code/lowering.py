@@ -17,7 +17,6 @@ from frictax.jax_internals import JaxLiteral, without_dead_code
 
 from .statements import REAL, TRUTH, WHOLE, Array, Builder, Entry, Function, Literal, Variable
 
-BODIES = "jaxpr call_jaxpr call fun_jaxpr".split()  # parameters that contain a jaxpr
 MOST_CARRIED = 4000  # most numbers that a loop may update; more make megabytes of code
 UNROLLED = 32  # most iterations of a loop over rows, which is unrolled
 CHOSEN = 3  # most entries for a selection by conditions; a longer array is indexed
@@ -29,10 +28,8 @@ class CannotBeWritten(ValueError):
 
 
 def kind_of(x: Any) -> str:
-    """Return the kind of the numbers of an array or of a variable of a jaxpr."""
-    dtype = x.aval.dtype if hasattr(x, "aval") else x.dtype
-    whole = WHOLE if np.issubdtype(dtype, np.integer) else REAL
-    return TRUTH if np.issubdtype(dtype, np.bool_) else whole
+    """Return the kind of the numbers of an array."""
+    return {"b": TRUTH, "i": WHOLE, "u": WHOLE}.get(x.dtype.kind, REAL)
 
 
 def flat(arrays: Sequence[np.ndarray]) -> list[Any]:
@@ -71,10 +68,6 @@ def constant(value: Any) -> np.ndarray:
     return array_of([Literal(x, kind_of(value)) for x in value.reshape(-1).tolist()], value.shape)
 
 
-def whole_number(value: Any) -> Literal:
-    return Literal(int(value), WHOLE)
-
-
 class Program:
     """All functions of the code of one machine.
 
@@ -109,7 +102,7 @@ class Program:
             if argument in self.copied:
                 atoms = [Variable(f"{argument}{i}", array.kind) for i in range(x.size)]
                 for i, atom in enumerate(atoms):
-                    lowering.append("let", [array, whole_number(i)], [atom], detail="load")
+                    lowering.append("let", [array, Literal(i, WHOLE)], [atom], detail="load")
             if not x.shape:
                 atoms = [Variable(argument, array.kind)]
             made.inputs += [array] if x.shape else atoms
@@ -176,22 +169,22 @@ class Lowering(Builder):
 
     def equation(self, eqn: Any, values: list[np.ndarray]) -> list[np.ndarray]:
         name, params = eqn.primitive.name, eqn.params
-        is_bitwise = name in ("and", "or", "xor", "not") and kind_of(eqn.invars[0]) != TRUTH
+        is_bitwise = name in ("and", "or", "xor", "not") and kind_of(eqn.invars[0].aval) != TRUTH
         if name in RULES and not is_bitwise:
             result = RULES[name](self, eqn, *values, **params)
             return result if isinstance(result, list) else [result]
-        for body in (params[key] for key in BODIES if key in params):
-            return self.call(params.get("name"), body, eqn, values)
+        for key in "jaxpr call_jaxpr call fun_jaxpr".split():  # a call of a function
+            if key in params:
+                return self.call(params.get("name"), params[key], eqn, values)
         raise CannotBeWritten(
             f"The machine uses `{name}` of JAX, for which frictax has no code. Write its equations"
             " without it."
         )
 
     def call(self, name: Any, closed: Any, eqn: Any, values: list[np.ndarray]) -> list[np.ndarray]:
-        program = self.program
-        if name not in program.outlined or (self.inlines and name not in program.shared):
+        if name not in (self.program.shared if self.inlines else self.program.outlined):
             return self.lower(closed, values)
-        function, atoms = program.outline(name, closed, values)
+        function, atoms = self.program.outline(name, closed, values)
         key = "call", function.name, *map(repr, atoms)
         if key not in self.known:
             results = {x: Variable(self.name(), x.kind) for x in function.results}
@@ -205,7 +198,7 @@ class Lowering(Builder):
 
     def variables(self, like: Sequence[Any]) -> list[np.ndarray]:
         """Return new variables for values with the shapes and kinds of `like`."""
-        new = [Variable(self.name("m"), kind_of(x)) for x in like for _ in range(x.aval.size)]
+        new = [Variable(self.name("m"), kind_of(x.aval)) for x in like for _ in range(x.aval.size)]
         return split(new, [x.aval for x in like])
 
     def assign(self, to: Sequence[np.ndarray], values: Sequence[np.ndarray], how="set") -> None:
@@ -219,25 +212,22 @@ class Lowering(Builder):
         for place, x in pairs:
             self.append(how, [copies.get(x, x)], [place])
 
-    def branch(self, eqn: Any, which: np.ndarray, *values: np.ndarray, branches, **_) -> Any:
-        choice: Any = which[()]
+    def branch(self, eqn, which, *values, branches, **_) -> list[np.ndarray]:
+        choice, last = which[()], len(branches) - 1
         if isinstance(choice, Literal):
-            case = min(max(int(choice.value), 0), len(branches) - 1)
-            return self.lower(branches[case], values)
-        results = self.variables(eqn.outvars)
+            return self.lower(branches[min(max(int(choice.value), 0), last)], values)
+        results, is_truth = self.variables(eqn.outvars), choice.kind == TRUTH
 
-        def write(first: int, last: int) -> None:
-            """Write the choice between branches `first` to `last`."""
-            if first == last:
-                self.assign(results, self.lower(branches[first], values))
+        def write(k: int, is_chosen: bool) -> None:
+            """Write branch k, or the choice between this branch and the later branches."""
+            if is_chosen or k == last:
+                self.assign(results, self.lower(branches[k], values))
                 return
-            is_truth = choice.kind == TRUTH
-            number, is_truth = whole_number(first), choice.kind == TRUTH
-            test = self.let("not", choice) if is_truth else self.let("le", choice, number)
-            blocks = self.block(write, first, first), self.block(write, first + 1, last)
-            self.append("if", [test], blocks=list(blocks))
+            test = self.let("not", choice) if is_truth else self.let("le", choice, k)
+            blocks = [self.block(write, k, True), self.block(write, k + 1, False)]
+            self.append("if", [test], blocks=blocks)
 
-        self.statements += self.block(write, 0, len(branches) - 1)
+        self.statements += self.block(write, 0, False)
         return results
 
     def loop(self, eqn, *values, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts, **_) -> Any:
@@ -300,14 +290,14 @@ class Lowering(Builder):
         if isinstance(first, Entry) and atoms == [
             Entry(first.array, first.index + i) for i in range(len(atoms))
         ]:
-            return self.load(first.array, self.let("add", index, whole_number(first.index)))
+            return self.load(first.array, self.let("add", index, first.index))
         if all(isinstance(x, Literal) for x in atoms):
             return self.load(self.program.table(tuple(atoms)), index)
         key = "local", *map(repr, atoms)
         if key not in self.known:
             array = Array(self.name("r"), first.kind, len(atoms), local=True)
             for i, atom in enumerate(atoms):
-                self.append("store", [whole_number(i), atom], [array])
+                self.append("store", [Literal(i, WHOLE), atom], [array])
             self.known[key] = array
         return self.load(self.known[key], index)
 
@@ -317,7 +307,7 @@ class Lowering(Builder):
             return self.let("select", which, cases[1], cases[0])
         out = cases[-1]
         for i in range(len(cases) - 2, -1, -1):
-            out = self.let("select", self.let("eq", which, whole_number(i)), cases[i], out)
+            out = self.let("select", self.let("eq", which, i), cases[i], out)
         return out
 
     def places(self, shape: Sequence[int], part: Any, starts: Any, axes: Any, drops: bool) -> Any:
@@ -340,20 +330,20 @@ class Lowering(Builder):
         for place in np.ndindex(part.shape):
             at = tuple(i for k, i in enumerate(place) if k not in along)
             index, fits = ZERO, TRUE
-            begin = {j: whole_number(at[k]) for j, k in zip(batched, batches, strict=True)}
+            begin = {j: Literal(at[k], WHOLE) for j, k in zip(batched, batches, strict=True)}
             for j, start in (begin | dict(zip(mapped, starts[0][at], strict=True))).items():
                 most = shape[j] - (part.shape[inside[j]] if j in inside else 1)
                 if drops:
-                    below = self.let("le", start, whole_number(most))
+                    below = self.let("le", start, most)
                     fits = self.let(
                         "and", fits, self.let("and", self.let("le", ZERO, start), below)
                     )
                 elif most == 0:
                     continue
                 else:
-                    start = self.let("max", self.let("min", start, whole_number(most)), ZERO)
-                index = self.let("add", index, self.let("mul", whole_number(strides[j]), start))
-            last = whole_number(sum(strides[j] * place[k] for j, k in inside.items()))
+                    start = self.let("max", self.let("min", start, most), ZERO)
+                index = self.let("add", index, self.let("mul", strides[j], start))
+            last = sum(strides[j] * place[k] for j, k in inside.items())
             yield place, self.let("add", index, last), fits
 
     def gather(self, eqn, source, *starts, dimension_numbers=None, mode="", **_) -> np.ndarray:
@@ -368,11 +358,11 @@ class Lowering(Builder):
     def scatter(self, eqn, source, *others, dimension_numbers=None, mode="CLIP", **_) -> np.ndarray:
         """Write scatter, scatter-add or dynamic_update_slice."""
         part, *starts = others if dimension_numbers is None else others[::-1]
-        drops, items = "CLIP" not in str(mode), flat([source])
+        drops, adds = "CLIP" not in str(mode), "add" in eqn.primitive.name
+        items = flat([source])
         for place, index, fits in self.places(source.shape, part, starts, dimension_numbers, drops):
             for i, old in enumerate(items):
-                here = self.let("and", fits, self.let("eq", index, whole_number(i)))
-                adds = "add" in eqn.primitive.name
+                here = self.let("and", fits, self.let("eq", index, i))
                 new = self.let("add", old, part[place]) if adds else part[place]
                 items[i] = self.let("select", here, new, old)
         return array_of(items, source.shape)
@@ -383,8 +373,7 @@ class Lowering(Builder):
         """Apply any other operation that only moves entries: JAX moves the indices of them."""
         atoms = flat(values)
         numbers = [x.astype(int) for x in split(range(len(atoms)), values)]
-        moved = eqn.primitive.bind(*numbers, **params)
-        moved = moved if eqn.primitive.multiple_results else [moved]
+        moved = jax.tree.leaves(eqn.primitive.bind(*numbers, **params))
         return [array_of(atoms, [len(atoms)])[np.asarray(x)] for x in moved]
 
     def map(self, operation: str, *arrays: Any) -> np.ndarray:
@@ -392,7 +381,7 @@ class Lowering(Builder):
         return each(functools.partial(self.let, operation), *arrays)
 
     def elementwise(self, eqn, *values, **_) -> np.ndarray:
-        return self.map(OPERATIONS.get(eqn.primitive.name, eqn.primitive.name), *values)
+        return self.map(OPERATIONS.get(eqn.primitive.name) or eqn.primitive.name, *values)
 
     def integer_power(self, eqn, x, *, y, **_) -> np.ndarray:
         multiply = functools.partial(self.map, "mul")
@@ -415,20 +404,18 @@ class Lowering(Builder):
                 if x.kind == REAL:
                     wins = let("or", wins, let("and", let("ne", x, x), let("eq", best, best)))
                 best = let("select", wins, x, best)
-                place = let("select", wins, whole_number(i), place)
+                place = let("select", wins, i, place)
             places.append(place)
         return array_of(places, eqn.outvars[0].aval.shape)
 
     def dot(self, eqn, a, b, *, dimension_numbers, **_) -> np.ndarray:
         add, multiply = (functools.partial(self.let, name) for name in ("add", "mul"))
         over, batch = dimension_numbers
+        pairs = zip(rows(a, over[0], batch[0]), rows(b, over[1], batch[1]), strict=True)
         entries = [
             functools.reduce(add, map(multiply, x, y), Literal(0.0, REAL))
-            for left, right in zip(
-                rows(a, over[0], batch[0]), rows(b, over[1], batch[1]), strict=True
-            )
-            for x in left
-            for y in right
+            for pair in pairs
+            for x, y in itertools.product(*pair)
         ]
         return array_of(entries, eqn.outvars[0].aval.shape)
 
@@ -468,7 +455,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "iota": lambda _, eqn, **params: constant(eqn.primitive.bind(**params)),
     "select_n": lambda low, eqn, *values, **_: each(low.choose, *values),
     "clamp": lambda low, eqn, least, x, most: low.map("min", low.map("max", x, least), most),
-    "convert_element_type": lambda low, eqn, x, **_: low.map(f"to_{kind_of(eqn.outvars[0])}", x),
+    "convert_element_type": lambda low, eqn, x, **_: low.map(
+        f"to_{kind_of(eqn.outvars[0].aval)}", x
+    ),
     "integer_pow": Lowering.integer_power,
     "square": lambda low, eqn, x, **_: low.map("mul", x, x),
     "logistic": lambda low, eqn, x, **_: low.map(

@@ -67,6 +67,7 @@ class Statement:
     - "if": one of two blocks, by a condition.
     - "loop": a block that is repeated until a "break", or `detail` times.
     - "break": the end of a loop if a condition is true.
+    - "result": a result of the function. `detail`: the name of the function, and the place.
     - "call": a call of the function `detail`. It writes None for a result that nothing reads.
     """
 
@@ -132,13 +133,14 @@ class Function:
         while waiting:
             needed |= waiting
             waiting = set().union(*(needs[place] for place in waiting)) - needed
-        self.body = list(filter(is_live, body))
+        ends = (Statement("result", [x], detail=(self.name, *at)) for x, *at in self.places)
+        self.body = [*filter(is_live, body), *ends]
 
 
 _SYMMETRIC = {"add", "mul", "eq", "ne", "and", "or", "max", "min"}
 _NEUTRAL = {"add": 0, "mul": 1, "and": True, "or": False, "sub": 0, "div": 1}
 _ABSORBING = {"mul": 0, "and": False, "or": True}  # not for reals: 0 * NaN is NaN
-_KINDS = dict.fromkeys("eq ne lt le and or not finite to_truth".split(), TRUTH)
+_KINDS: dict[str, str] = dict.fromkeys("eq ne lt le and or not finite to_truth".split(), TRUTH)
 _KINDS |= {"to_real": REAL, "to_whole": WHOLE}  # kinds of results that differ from the arguments
 _FOLDS: dict[str, Callable[..., Any]] = {
     **{name: getattr(operator, name) for name in "add sub mul neg eq ne lt le".split()},
@@ -177,6 +179,7 @@ class Builder:
 
     def let(self, operation: str, *arguments: Any) -> Any:
         """Append an operation and return its result, or return an atom that equals the result."""
+        arguments = tuple(Literal(x, WHOLE) if isinstance(x, int) else x for x in arguments)
         if operation in ("gt", "ge"):
             operation, arguments = {"gt": "lt", "ge": "le"}[operation], arguments[::-1]
         if operation == "lt" and arguments[0].kind == TRUTH:
@@ -186,7 +189,7 @@ class Builder:
             for e, factor in zip(product, product[::-1], strict=True):
                 for x in self._arguments(factor, "log"):
                     return self.new("power", (x, e), REAL)
-        kind = _KINDS.get(operation, arguments[operation == "select"].kind)
+        kind: Any = _KINDS.get(operation, arguments[operation == "select"].kind)
         return _simplify(operation, arguments, kind) or self.new(operation, arguments, kind)
 
     def load(self, array: Array, index: Atom) -> Atom:

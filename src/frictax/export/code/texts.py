@@ -12,11 +12,9 @@ from frictax.annotations import Checked
 from frictax.engine.options import OnSamples
 from frictax.engine.result import FAILURES
 
-from .c import C
-from .javascript import JavaScript
+from .languages import C, JavaScript, StructuredText
 from .machine import MachineCode
 from .statements import REAL
-from .structured_text import StructuredText
 
 PUBLIC = "fx_start", "fx_step", "fx_outputs"
 

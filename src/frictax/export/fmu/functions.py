@@ -13,7 +13,7 @@ from frictax.engine.result import CHATTER, FAILURES, Result
 from frictax.engine.reused import Reused, model_of
 from frictax.engine.system import DEADLINE, END
 
-from ..code.c import C
+from ..code.languages import C
 from ..code.lowering import Program
 from ..code.machine import LONG_AGO, METHODS, MachineCode
 from ..code.statements import REAL
