@@ -69,8 +69,6 @@ class Language(abc.ABC):
             out += [text] if equal[function.name] == function.name else []
         return "\n".join(out) + "\n"
 
-    # The following methods write expressions.
-
     @abc.abstractmethod
     def number(self, value: float) -> str:
         """Return the text of a finite real number."""
@@ -101,8 +99,6 @@ class Language(abc.ABC):
         if form == "same":
             return operands[0]
         return Text(form[1:].lstrip().format(*operands), int(form[0]))
-
-    # The following methods write statements.
 
     def write(self, statement: str, *texts: Any) -> None:
         self.lines.append(self.indent * self.depth + self.statements[statement].format(*texts))
@@ -318,9 +314,7 @@ class JavaScript(Language):
         ]
         body = [f"let {','.join(local)};", *body] if local else body
         head = f"function {function.name}({','.join(x.name for x in function.inputs)}){{"
-        words = map(
-            "".join, (x for n in itertools.count(1) for x in itertools.product(LETTERS, repeat=n))
-        )
+        words = ("".join(x) for n in (1, 2, 3) for x in itertools.product(LETTERS, repeat=n))
         # A `$` prevents confusion with the arguments p, t and y and with words of the language.
         names = ("$" * (len(x) > 1 or x in "pty") + x for x in words)
         short = collections.defaultdict[str, str](names.__next__)
@@ -351,13 +345,8 @@ class StructuredText(Language):
         "to_whole real": "9 TRUNC({})", "to_whole truth": "9 BOOL_TO_DINT({})",
         "to_real truth": "9 BOOL_TO_LREAL({})", "to_real whole": "9 DINT_TO_LREAL({})",
     }  # fmt: skip
-    words = {
-        "False": "FALSE",
-        "True": "TRUE",
-        "inf": LARGEST,
-        "-inf": f"-{LARGEST}",
-        "nan": LARGEST,
-    }
+    words = {"False": "FALSE", "True": "TRUE", "inf": LARGEST, "-inf": f"-{LARGEST}"}
+    words |= {"nan": LARGEST}
     statements = {
         "table": "VAR_GLOBAL CONSTANT\n  {1} : ARRAY[0..{4}] OF {0} := [{3}];\nEND_VAR",
         "let": "{1} := {2};", "set": "{} := {};", "break": "IF {} THEN EXIT; END_IF",

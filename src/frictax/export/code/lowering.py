@@ -194,8 +194,6 @@ class Lowering(Builder):
             self.known[key] = [given.get(x, x) for x in function.outputs]
         return split(self.known[key], [x.aval for x in eqn.outvars])
 
-    # The following methods write loops and branches.
-
     def variables(self, like: Sequence[Any]) -> list[np.ndarray]:
         """Return new variables for values with the shapes and kinds of `like`."""
         new = [Variable(self.name("m"), kind_of(x.aval)) for x in like for _ in range(x.aval.size)]
@@ -275,31 +273,27 @@ class Lowering(Builder):
                 to[i : i + 1] = row
         return [*state, *kept]
 
-    # The following methods use entries whose index is known only when the code runs.
-
     def entry(self, value: np.ndarray, index: Any) -> Any:
-        """Return the entry of `value` at an index in C order."""
-        atoms = flat([value])
-        first = atoms[0]
+        """Return the entry at an index in C order, which may be known only when the code runs."""
+        first, *_ = atoms = flat([value])
         if isinstance(index, Literal):
             return atoms[index.value]
         if all(x == first for x in atoms):
             return first
         if len(atoms) <= CHOSEN:
             return self.choose(index, *atoms)
+        key = "local", *map(repr, atoms)
         if isinstance(first, Entry) and atoms == [
             Entry(first.array, first.index + i) for i in range(len(atoms))
         ]:
-            return self.load(first.array, self.let("add", index, first.index))
-        if all(isinstance(x, Literal) for x in atoms):
-            return self.load(self.program.table(tuple(atoms)), index)
-        key = "local", *map(repr, atoms)
-        if key not in self.known:
-            array = Array(self.name("r"), first.kind, len(atoms), local=True)
+            array, index = first.array, self.let("add", index, first.index)
+        elif all(isinstance(x, Literal) for x in atoms):
+            array = self.program.table(tuple(atoms))
+        elif (array := self.known.get(key)) is None:
+            array = self.known[key] = Array(self.name("r"), first.kind, len(atoms), local=True)
             for i, atom in enumerate(atoms):
                 self.append("store", [Literal(i, WHOLE), atom], [array])
-            self.known[key] = array
-        return self.load(self.known[key], index)
+        return self.new("load", (array, index), first.kind)
 
     def choose(self, which: Any, *cases: Any) -> Any:
         """Return the atom of `cases` that the number `which` selects."""
@@ -366,8 +360,6 @@ class Lowering(Builder):
                 new = self.let("add", old, part[place]) if adds else part[place]
                 items[i] = self.let("select", here, new, old)
         return array_of(items, source.shape)
-
-    # The following methods move entries, or compute with them.
 
     def move(self, eqn, *values, **params) -> list[np.ndarray]:
         """Apply any other operation that only moves entries: JAX moves the indices of them."""

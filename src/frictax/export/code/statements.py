@@ -192,11 +192,6 @@ class Builder:
         kind: Any = _KINDS.get(operation, arguments[operation == "select"].kind)
         return _simplify(operation, arguments, kind) or self.new(operation, arguments, kind)
 
-    def load(self, array: Array, index: Atom) -> Atom:
-        if isinstance(index, Literal) and not array.local:
-            return Entry(array, int(index.value))
-        return self.new("load", (array, index), array.kind)
-
     def _arguments(self, x: Atom, operation: str) -> Sequence[Any]:
         """Return the arguments of an operation if `x` is its result."""
         made = self._made.get(x)
