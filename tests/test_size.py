@@ -23,7 +23,7 @@ LINES = {
     "data": 230,
     "engine": 5_220,
     "excitation": 2_550,
-    "export": 5_380,
+    "export": 4_920,
     "files": 780,
     "fitting": 10_380,
     "fleets": 4_380,
@@ -34,7 +34,7 @@ LINES = {
     "parameters": 980,
     "problems": 4_700,
     "programs": 1_020,
-    "report": 6_830,
+    "report": 6_810,
     "signals": 660,
     "": 2_480,
 }

@@ -273,11 +273,12 @@ class Lowering(Builder):
                 to[i : i + 1] = row
         return [*state, *kept]
 
-    def entry(self, value: np.ndarray, index: Any) -> Any:
-        """Return the entry at an index in C order, which may be known only when the code runs."""
+    def entry(self, value: np.ndarray, index: Any, fits: Any) -> Any:
+        """Return the entry at an index in C order. If `fits` is false, return any entry."""
         first, *_ = atoms = flat([value])
-        if isinstance(index, Literal):
-            return atoms[index.value]
+        safe = self.let("select", fits, index, ZERO)
+        if isinstance(safe, Literal):
+            return atoms[safe.value]
         if all(x == first for x in atoms):
             return first
         if len(atoms) <= CHOSEN:
@@ -286,14 +287,14 @@ class Lowering(Builder):
         if isinstance(first, Entry) and atoms == [
             Entry(first.array, first.index + i) for i in range(len(atoms))
         ]:
-            array, index = first.array, self.let("add", index, first.index)
+            array, safe = first.array, self.let("add", safe, first.index)
         elif all(isinstance(x, Literal) for x in atoms):
             array = self.program.table(tuple(atoms))
         elif (array := self.known.get(key)) is None:
             array = self.known[key] = Array(self.name("r"), first.kind, len(atoms), local=True)
             for i, atom in enumerate(atoms):
                 self.append("store", [Literal(i, WHOLE), atom], [array])
-        return self.new("load", (array, index), first.kind)
+        return self.new("load", (array, safe), first.kind)
 
     def choose(self, which: Any, *cases: Any) -> Any:
         """Return the atom of `cases` that the number `which` selects."""
@@ -344,7 +345,7 @@ class Lowering(Builder):
         """Write gather or dynamic_slice."""
         out, is_filled = np.empty(eqn.outvars[0].aval.shape, object), "FILL" in str(mode)
         for place, i, fits in self.places(source.shape, out, starts, dimension_numbers, is_filled):
-            found = self.entry(source, self.let("select", fits, i, ZERO))
+            found = self.entry(source, i, fits)
             missing = Literal({REAL: math.nan, WHOLE: 0, TRUTH: False}[found.kind], found.kind)
             out[place] = self.let("select", fits, found, missing)
         return out
