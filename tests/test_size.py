@@ -23,7 +23,7 @@ LINES = {
     "data": 230,
     "engine": 5_090,
     "excitation": 2_530,
-    "export": 5_360,
+    "export": 4_910,
     "files": 770,
     "fitting": 10_270,
     "fleets": 4_360,
@@ -34,7 +34,7 @@ LINES = {
     "parameters": 970,
     "problems": 4_560,
     "programs": 1_010,
-    "report": 6_700,
+    "report": 6_690,
     "signals": 660,
     "": 2_450,
 }

@@ -16,7 +16,7 @@ from frictax.engine import OnSamples
 from frictax.engine.on_samples.control import PARTS
 from frictax.engine.on_samples.one_step import StepControl, begin_control, take_controlled_step
 from frictax.engine.reused import Reused, model_of
-from frictax.export.code.javascript import JavaScript
+from frictax.export.code.languages import JavaScript
 from frictax.export.code.lowering import Program
 from frictax.export.code.machine import METHODS
 from frictax.fitting.problem.readings import seen_in
@@ -162,7 +162,8 @@ class SimulationCode:
 
         **Raises:** `CannotBeWritten` if JAX has an operation that the code cannot contain.
         """
-        program, channels = Program(METHODS, shared=["step_with_events"]), self.channels
+        copied, channels = ["y", "mode", "start", "ranges", "inverse"], self.channels
+        program = Program(METHODS, ["step_with_events"], copied)
         x, u, t, p = self.x, self.u, jnp.asarray(0.0), self.numbers(self.x)
         width, names = jnp.array(PARTS, jnp.int32), {"inputs": channels.inputs}
         names |= {"outputs": channels.outputs, "starts": channels.starts}
@@ -176,33 +177,21 @@ class SimulationCode:
         def take(p: Any, u: Any, *at: Any) -> Any:
             return self.step(p, u, at[:3], at[3], at[4], StepControl(*at[5:]))
 
-        copied = ["y", "mode", "start", "ranges", "inverse"]
-        functions: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
-            "numbers": (self.numbers, {"x": x}, ["x"]),
-            "delays": (self.delays, {"p": p}, ["p"]),
-            "acting": (self.acting, {"p": p, "since": t, "read": read["inputs"]}, ["p", "read"]),
-            "begin": (
-                self.begin,
-                {**here, "since": read["starts"], "read": read["starts"]},
-                ["p", "given", "since", "read"],
-            ),
-            "step": (take, step, ["p", "given"]),
-            "outputs": (self.outputs, {**here, "y": y, "mode": mode}, ["p", "given"]),
-            "shown": (
-                self.sensor_readings,
-                {"p": p, "since": t, "read": read["outputs"]},
-                ["p", "read"],
-            ),
+        functions: dict[str, tuple[Any, dict[str, Any]]] = {
+            "numbers": (self.numbers, {"x": x}),
+            "delays": (self.delays, {"p": p}),
+            "acting": (self.acting, {"p": p, "since": t, "read": read["inputs"]}),
+            "begin": (self.begin, {**here, "since": read["starts"], "read": read["starts"]}),
+            "step": (take, step),
+            "outputs": (self.outputs, {**here, "y": y, "mode": mode}),
+            "shown": (self.sensor_readings, {"p": p, "since": t, "read": read["outputs"]}),
         }
-        for name, (function, arguments, arrays) in functions.items():
-            program.trace(f"fx_{name}", function, arguments, arrays, copied)
-        program.keep_called([f"fx_{name}" for name in functions])
+        for name, (function, arguments) in functions.items():
+            program.trace(f"fx_{name}", function, arguments)
         known = {function.name: function for function in program.functions}
         members = [
             f"{name}:{{call:fx_{name},"
-            + ",".join(
-                f"{x}:fx_{name}_{x}" for x in JavaScript().result_arrays(known[f"fx_{name}"])
-            )
+            + ",".join(f"{x}:fx_{name}_{x}" for x in known[f"fx_{name}"].sizes)
             + "}"
             for name in functions
         ]

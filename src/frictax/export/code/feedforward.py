@@ -13,12 +13,10 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.parameters import UnknownName
 
-from .c import C
-from .javascript import JavaScript
+from .languages import C, JavaScript, StructuredText
 from .lowering import Program
 from .machine import Number, NumberTree
 from .statements import REAL
-from .structured_text import StructuredText
 
 LANGUAGES = ("c", "st", "javascript")
 ARGUMENTS = ("command", "speed", "last", "dt")
@@ -82,7 +80,7 @@ def to_feedforward(
 
     program, zero = Program(), jnp.asarray(0.0)
     given = {"p": jnp.asarray(values)} | dict.fromkeys(ARGUMENTS, zero)
-    program.trace("friction_step", friction_step, given, ["p"])
+    program.trace("friction_step", friction_step, given)
     comment = _comment(contact, tree.numbers, (still, rate), intervals)
     write = {"c": _c, "st": _st, "javascript": _javascript}
     return write[language](program, values, comment)
@@ -116,8 +114,7 @@ def _c(program: Program, values: np.ndarray, comment: list[str]) -> str:
 
 
 def _st(program: Program, values: np.ndarray, comment: list[str]) -> str:
-    language = StructuredText()
-    language.types = {**language.types, REAL: "REAL"}
+    language = StructuredText("REAL")
     numbers = ", ".join(language.literal(x, REAL) for x in _single(values))
     return "\n".join(
         [

@@ -210,14 +210,13 @@ class MachineCode:
     @functools.cached_property
     def program(self) -> Program:
         """The functions `fx_start`, `fx_step`, `fx_outputs` and all functions that they call."""
-        program = Program(METHODS, shared=["step_with_events"])
+        program = Program(METHODS, ["step_with_events"], copied=["y", "mode"])
         t, y = jnp.asarray(0.0), jnp.zeros(self.states)
         moment = {"p": self.p, "t": t, "y": y, "mode": jnp.zeros(self.modes, jnp.int32)}
         whole = {"p": self.p, "t": t, "t_end": t + 1.0, "y": y, "mode": moment["mode"]}
-        program.trace("fx_start", self.start, {"p": self.p, "t": t}, ["p"])
-        program.trace("fx_step", self.step, whole, ["p"], ["y", "mode"])
-        program.trace("fx_outputs", self.read, moment, ["p"], ["y", "mode"])
-        program.keep_called(["fx_start", "fx_step", "fx_outputs"])
+        program.trace("fx_start", self.start, {"p": self.p, "t": t})
+        program.trace("fx_step", self.step, whole)
+        program.trace("fx_outputs", self.read, moment)
         return program
 
 

@@ -1,17 +1,18 @@
 """Scalar statements, the intermediate form between a JAX program and a programming language.
 
 A `Builder` folds constants and shares equal subexpressions while it appends statements.
-`live_statements` removes statements that no output needs.
+`Function.finish` removes statements that no output needs.
 """
 
 import collections
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 REAL, WHOLE, TRUTH = "real", "whole", "truth"
+RESULTS = {"o": REAL, "k": WHOLE}  # the arrays for results of a function, and what they contain
 
 
 @dataclass(frozen=True)
@@ -21,19 +22,15 @@ class Literal:
     value: Any
     kind: str
 
-    @property
-    def key(self) -> tuple[Any, ...]:
-        return repr(self.value), self.kind
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Array:
     """An array: an argument, a table with `values`, or a `local` array of a function."""
 
     name: str
     kind: str
     size: int
-    values: tuple[Any, ...] | None = None
+    values: tuple[Literal, ...] = ()
     local: bool = False
 
 
@@ -48,21 +45,13 @@ class Entry:
     def kind(self) -> str:
         return self.array.kind
 
-    @property
-    def key(self) -> tuple[Any, ...]:
-        return self.array.name, self.index
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Variable:
     """A number that the code computes, once or in each iteration of a loop."""
 
     name: str
     kind: str
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        return (self.name,)
 
 
 Atom = Literal | Entry | Variable
@@ -70,244 +59,178 @@ Atom = Literal | Entry | Variable
 
 @dataclass(eq=False)
 class Statement:
-    """A statement: atoms that it reads, variables and arrays that it writes, and inner blocks."""
+    """A statement with the atoms and arrays that it reads and writes, and its inner blocks.
 
-    reads: list[Any] = field(default_factory=list)
-    writes: list[Any] = field(default_factory=list)
-    blocks: list[list["Statement"]] = field(default_factory=list)
-
-
-class Let(Statement):
-    """The statement variable = operation(arguments). Operation "load" reads an array's entry."""
-
-    def __init__(self, variable: Variable, operation: str, arguments: Iterable[Any]) -> None:
-        super().__init__(list(arguments), [variable])
-        self.operation = operation
-
-
-class Set(Statement):
-    """The statement variable = value; `late`: whether it is done at the end of an iteration."""
-
-    def __init__(self, variable: Variable, value: Atom, late: bool = False) -> None:
-        super().__init__([value], [variable])
-        self.late = late
-
-
-class Store(Statement):
-    """The statement array[index] = value."""
-
-    def __init__(self, array: Array, index: Atom, value: Atom) -> None:
-        super().__init__([index, value], [array])
-
-
-class If(Statement):
-    def __init__(self, condition: Atom, then: list[Statement], otherwise: list[Statement]) -> None:
-        super().__init__([condition], [], [then, otherwise])
-
-
-class Loop(Statement):
-    """A loop that repeats its block until a `Break`, or `count` times."""
-
-    def __init__(self, body: list[Statement], count: int | None = None) -> None:
-        super().__init__([], [], [body])
-        self.count = count
-
-
-class Break(Statement):
-    def __init__(self, condition: Atom) -> None:
-        super().__init__([condition])
-
-
-class Call(Statement):
-    """A call of a function. `results` contains None for a result that nothing reads."""
-
-    def __init__(self, function: "Function", arguments: list[Any], results: list[Any]) -> None:
-        super().__init__(arguments, results)
-        self.function = function
-
-
-@dataclass(eq=False)
-class Function:
-    """A function of the code. `returned`: indices of the outputs that a call passes back. All other
-    outputs are literals or arguments, which the caller knows.
+    - "let": variable = operation(reads). `detail`: the operation; "load" reads an array's entry.
+    - "set": variable = value. "late": the same at the end of an iteration.
+    - "store": array[index] = value.
+    - "if": one of two blocks, by a condition.
+    - "loop": a block that is repeated until a "break", or `detail` times.
+    - "break": the end of a loop if a condition is true.
+    - "result": a result of the function. `detail`: the name of the function, and the place.
+    - "call": a call of the function `detail`. It writes None for a result that nothing reads.
     """
 
     name: str
-    inputs: list[Any] = field(default_factory=list)
-    body: list[Statement] = field(default_factory=list)
-    outputs: list[Atom] = field(default_factory=list)
-    returned: list[int] = field(default_factory=list)
+    reads: Sequence[Any] = ()
+    writes: Sequence[Any] = ()
+    blocks: list[list["Statement"]] = field(default_factory=list)
+    detail: Any = None
+
+
+class Function:
+    """A function of the code. A call returns `results`, the reals first. The other outputs are
+    literals or arguments, which the caller knows.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.inputs, self.outputs, self.results = list[Any](), list[Any](), list[Any]()
+        self.body = list[Statement]()
+
+    @property
+    def places(self) -> list[tuple[Atom, str, int]]:
+        """Each result, its array ("o" for reals, "k" for others) and its index in the array."""
+        reals = sum(x.kind == REAL for x in self.results)
+        numbered = enumerate(self.results)
+        return [(x, "o", i) if i < reals else (x, "k", i - reals) for i, x in numbered]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of the arrays of results that are not empty."""
+        return collections.Counter(letter for _, letter, _ in self.places)
+
+    def statements(self, block: Any = None) -> Iterator[tuple[list[Statement], Statement]]:
+        """Iterate over the statements of a block, and of all blocks inside, with their blocks."""
+        for statement in self.body if block is None else block:
+            yield self.body if block is None else block, statement
+            for inside in statement.blocks:
+                yield from self.statements(inside)
+
+    def finish(self, body: list[Statement], outputs: list[Any], is_root: bool) -> None:
+        """Set the outputs, and the body without statements that no output needs."""
+        moving = (x for x in outputs if isinstance(x, Variable) and x not in self.inputs)
+        results = outputs if is_root else dict.fromkeys(moving)
+        self.outputs, self.results = outputs, sorted(results, key=lambda x: x.kind != REAL)
+        needs = collections.defaultdict[Any, set[Any]](set)
+
+        def enter(block: list[Statement], above: set[Any]) -> None:
+            for statement in block:
+                own = above.union(statement.reads)
+                for place in statement.writes:
+                    needs[place] |= own
+                for inside in statement.blocks:
+                    enter(inside, own.union(*(s.reads for s in inside if s.name == "break")))
+
+        def is_live(s: Statement) -> bool:
+            s.blocks = [list(filter(is_live, inside)) for inside in s.blocks]
+            s.writes = [x if x in needed else None for x in s.writes]
+            works = any(inner.name != "break" for inside in s.blocks for inner in inside)
+            return works or s.name == "break" or any(s.writes)
+
+        enter(body, set())
+        needed, waiting = set[Any](), set[Any](outputs)
+        while waiting:
+            needed |= waiting
+            waiting = set().union(*(needs[place] for place in waiting)) - needed
+        ends = (Statement("result", [x], detail=(self.name, *at)) for x, *at in self.places)
+        self.body = [*filter(is_live, body), *ends]
 
 
 _SYMMETRIC = {"add", "mul", "eq", "ne", "and", "or", "max", "min"}
-_COMPARISONS = {"eq", "ne", "lt", "le", "and", "or", "not", "finite", "to_truth"}
+_NEUTRAL = {"add": 0, "mul": 1, "and": True, "or": False, "sub": 0, "div": 1}
+_ABSORBING = {"mul": 0, "and": False, "or": True}  # not for reals: 0 * NaN is NaN
+_KINDS: dict[str, str] = dict.fromkeys("eq ne lt le and or not finite to_truth".split(), TRUTH)
+_KINDS |= {"to_real": REAL, "to_whole": WHOLE}  # kinds of results that differ from the arguments
 _FOLDS: dict[str, Callable[..., Any]] = {
     **{name: getattr(operator, name) for name in "add sub mul neg eq ne lt le".split()},
     **{"and": operator.and_, "or": operator.or_, "not": operator.not_, "finite": math.isfinite},
     **{"max": max, "min": min, "abs": abs, "sqrt": math.sqrt, "div": operator.truediv},
-    **{"idiv": lambda x, y: int(x / y), "to_real": float, "to_whole": int, "to_truth": bool},
+    **dict.fromkeys(("to_real", "to_whole", "to_truth"), lambda x: x),
 }
+_TYPES: dict[str, Callable[..., Any]] = {REAL: float, WHOLE: int, TRUTH: bool}
 
 
 class Builder:
     """The statements of one function. `let` appends an operation and returns an atom."""
 
     def __init__(self) -> None:
-        self.blocks: list[list[Statement]] = [[]]
-        self._known: list[dict[Any, Any]] = [{}]
+        self.statements: list[Statement] = []  # the statements of the current block
+        self.known = collections.ChainMap[Any, Any]()  # values to share, by operation and operands
+        self._made: dict[Atom, Statement] = {}  # statement that defines each variable
         self._count = 0
-        self._made: dict[int, Let] = {}  # statement that defines each variable, by `id`
 
     def name(self, letter: str = "v") -> str:
         self._count += 1
         return f"{letter}{self._count}"
 
-    def append(self, statement: Statement) -> None:
-        self.blocks[-1].append(statement)
+    def append(self, *fields: Any, **others: Any) -> Statement:
+        self.statements.append(Statement(*fields, **others))
+        return self.statements[-1]
 
-    def open(self) -> None:
-        """Begin a block inside the current block."""
-        self.blocks.append([])
-        self._known.append({})
-
-    def close(self) -> list[Statement]:
-        self._known.pop()
-        return self.blocks.pop()
-
-    def recall(self, key: Any) -> Any:
-        """Return what `keep` stored under `key` in this block or a block around it, or None."""
-        return next((known[key] for known in reversed(self._known) if key in known), None)
-
-    def keep(self, key: Any, value: Any) -> Any:
-        self._known[-1][key] = value
-        return value
+    def block(self, write: Callable[..., Any], *arguments: Any) -> list[Statement]:
+        """Return a block inside the current block with the statements that `write` appends."""
+        outer, self.statements = self.statements, []
+        self.known = self.known.new_child()
+        write(*arguments)
+        block, self.statements = self.statements, outer
+        self.known = self.known.parents
+        return block
 
     def let(self, operation: str, *arguments: Any) -> Any:
         """Append an operation and return its result, or return an atom that equals the result."""
+        arguments = tuple(Literal(x, WHOLE) if isinstance(x, int) else x for x in arguments)
         if operation in ("gt", "ge"):
             operation, arguments = {"gt": "lt", "ge": "le"}[operation], arguments[::-1]
-        if operation == "div" and arguments[0].kind == WHOLE:
-            operation = "idiv"
-        if operation == "eq" and arguments[0].kind == TRUTH:
-            return self.let("not", self.let("ne", *arguments))
-        if operation == "exp" and (power := self._power(arguments[0])) is not None:
-            return self._new("power", power, REAL)
-        kind = arguments[operation == "select"].kind
-        if operation.startswith("to_"):
-            kind = operation.removeprefix("to_")
-        kind = TRUTH if operation in _COMPARISONS else kind
-        simple = _simplify(operation, arguments, kind)
-        return simple or self._new(operation, arguments, kind)
+        if operation == "lt" and arguments[0].kind == TRUTH:
+            return self.let("and", arguments[1], self.let("not", arguments[0]))
+        if operation == "exp":  # The exponential of e*log(x) is x to the power e.
+            product = self._arguments(arguments[0], "mul")
+            for e, factor in zip(product, product[::-1], strict=True):
+                for x in self._arguments(factor, "log"):
+                    return self.new("power", (x, e), REAL)
+        kind: Any = _KINDS.get(operation, arguments[operation == "select"].kind)
+        return _simplify(operation, arguments, kind) or self.new(operation, arguments, kind)
 
-    def _power(self, exponent: Atom) -> Sequence[Atom] | None:
-        """Return x and e if `exponent` is e*log(x), so that its exponential is x to the power e."""
-        product = self._made.get(id(exponent))
-        if product is None or product.operation != "mul":
-            return None
-        for e, x in (product.reads, product.reads[::-1]):
-            logarithm = self._made.get(id(x))
-            if logarithm is not None and logarithm.operation == "log":
-                return logarithm.reads[0], e
-        return None
+    def _arguments(self, x: Atom, operation: str) -> Sequence[Any]:
+        """Return the arguments of an operation if `x` is its result."""
+        made = self._made.get(x)
+        return made.reads if made is not None and made.detail == operation else ()
 
-    def load(self, array: Array, index: Atom) -> Atom:
-        if isinstance(index, Literal) and not array.local:
-            return Entry(array, int(index.value))
-        return self._new("load", (array, index), array.kind)
-
-    def copy(self, atom: Variable) -> Atom:
-        """Return the current value of a variable that changes."""
-        return self._new("copy", (atom,), atom.kind)
-
-    def _new(self, operation: str, arguments: Sequence[Any], kind: str) -> Atom:
+    def new(self, operation: str, arguments: Sequence[Any], kind: str) -> Atom:
+        """Append an operation, unless its result is known."""
         lasts = operation != "copy" and not (operation == "load" and arguments[0].local)
-        keys = [x.name if isinstance(x, Array) else x.key for x in arguments]
-        key = (operation, *(sorted(keys, key=str) if operation in _SYMMETRIC else keys))
-        if lasts and (found := self.recall(key)) is not None:
-            return found
+        keys = sorted(map(repr, arguments)) if operation in _SYMMETRIC else map(repr, arguments)
+        key = operation, *keys
+        if lasts and key in self.known:
+            return self.known[key]
         variable = Variable(self.name(), kind)
-        self._made[id(variable)] = Let(variable, operation, arguments)
-        self.append(self._made[id(variable)])
-        return self.keep(key, variable) if lasts else variable
+        self._made[variable] = self.append("let", arguments, [variable], detail=operation)
+        if lasts:
+            self.known[key] = variable
+        return variable
 
 
 def _simplify(operation: str, a: Sequence[Any], kind: str) -> Atom | None:
     """Return an atom that equals the result of an operation, or None."""
     values = [x.value if isinstance(x, Literal) else None for x in a]
-
-    def beside(value: Any) -> Any:
-        """Return one of two arguments if the other argument is the number `value`."""
-        return a[1] if values[0] == value else a[0] if values[-1] == value else None
-
     if operation == "select":
-        if values[0] is not None:
-            return a[1] if values[0] else a[2]
-        if a[1] == a[2]:
-            return a[1]
-        return a[0] if kind == TRUTH and values[1] is True and values[2] is False else None
+        if values[0] is not None or a[1] == a[2]:
+            return a[2] if values[0] is False else a[1]
+        return a[0] if kind == TRUTH and values[1:] == [True, False] else None
     if None not in values and operation in _FOLDS and not any(v != v for v in values):
         try:
-            value = _FOLDS[operation](*values)
+            return Literal(_TYPES[kind](_FOLDS[operation](*values)), kind)
         except (ValueError, OverflowError, ZeroDivisionError):
             return None
-        return Literal(float(value) if kind == REAL else value, kind)
-    if operation in ("and", "or"):
-        ends = operation == "or"
-        if beside(ends) is not None:
-            return Literal(ends, TRUTH)
-        return beside(not ends) or (a[0] if a[0] == a[1] else None)
+    if kind != REAL and operation in _ABSORBING and _ABSORBING[operation] in values:
+        return Literal(_ABSORBING[operation], kind)
+    if operation in _NEUTRAL and values[1] == _NEUTRAL[operation]:
+        return a[0]
+    if operation in _SYMMETRIC & _NEUTRAL.keys() and values[0] == _NEUTRAL[operation]:
+        return a[1]
+    if operation in ("and", "or") and a[0] == a[1]:
+        return a[0]
     if operation in ("eq", "ne", "lt", "le") and a[0].kind == WHOLE and a[0] == a[1]:
         return Literal(operation in ("eq", "le"), TRUTH)
-    if operation == "mul" and kind == WHOLE and beside(0) is not None:
-        return Literal(0, WHOLE)
-    if operation in ("add", "mul"):
-        return beside(0 if operation == "add" else 1)
-    if operation in ("sub", "div", "idiv"):
-        return a[0] if values[1] == (0 if operation == "sub" else 1) else None
     return a[0] if operation.startswith("to_") and a[0].kind == kind else None
-
-
-def statements_of(block: Sequence[Statement]) -> Iterator[Statement]:
-    """Iterate over the statements of a block and of all blocks inside."""
-    for statement in block:
-        yield statement
-        for inside in statement.blocks:
-            yield from statements_of(inside)
-
-
-def places(atoms: Iterable[Any]) -> set[int]:
-    """Return the `id` of each variable and array in `atoms`."""
-    return {id(x.array if isinstance(x, Entry) else x) for x in atoms if x is not None}
-
-
-def live_statements(body: list[Statement], outputs: Sequence[Atom]) -> list[Statement]:
-    """Return the statements that the outputs need. Unused loop variables are removed."""
-    needs: dict[int, set[int]] = collections.defaultdict(set)
-
-    def enter(block: list[Statement], above: set[int]) -> None:
-        for statement in block:
-            own = above | places(statement.reads)
-            for place in places(statement.writes):
-                needs[place] |= own
-            for inside in statement.blocks:
-                ends = [x for s in inside if isinstance(s, Break) for x in s.reads]
-                enter(inside, own | places(ends))
-
-    enter(body, set())
-    needed, waiting = set[int](), places(outputs)
-    while waiting:
-        needed |= waiting
-        waiting = set().union(*(needs[place] for place in waiting)) - needed
-
-    def cut(block: list[Statement]) -> list[Statement]:
-        left = []
-        for statement in block:
-            statement.blocks = [cut(inside) for inside in statement.blocks]
-            works = any(not isinstance(s, Break) for inside in statement.blocks for s in inside)
-            if works or isinstance(statement, Break) or places(statement.writes) & needed:
-                left.append(statement)
-            if isinstance(statement, Call):
-                statement.writes = [v if id(v) in needed else None for v in statement.writes]
-        return left
-
-    return cut(body)

@@ -12,11 +12,9 @@ from frictax.annotations import Checked
 from frictax.engine.options import OnSamples
 from frictax.engine.result import FAILURES
 
-from .c import C
-from .javascript import JavaScript
+from .languages import C, JavaScript, StructuredText
 from .machine import MachineCode
 from .statements import REAL
-from .structured_text import StructuredText
 
 PUBLIC = "fx_start", "fx_step", "fx_outputs"
 
@@ -324,7 +322,7 @@ def structured_text(code: MachineCode) -> str:
     def taken(name: str, o: Sequence[str], k: Sequence[str]) -> str:
         """Return the assignments of a function's results to variables."""
         to = {"o": o, "k": k}
-        results = language.results(by[name])
+        results = by[name].places
         return ", ".join(f"{letter}{i} => {to[letter][i]}" for _, letter, i in results)
 
     y, y_at = ([f"{x}[{i}]" for i in range(code.states)] for x in ("y", "y_at"))

@@ -22,6 +22,16 @@ from ..modelica_text import identifier
 NOMINAL = 0.1  # [range of a state] nominal value; importers multiply it by their tolerance
 BASE = "kg m s A K mol cd rad".split()  # base units of FMI
 DERIVED = {"N": "kg m s-2", "J": "kg m2 s-2", "W": "kg m2 s-3", "V": "kg m2 s-3 A-1", "Hz": "s-1"}
+TYPES = {"2.0": ("Real", "Integer"), "3.0": ("Float64", "Int32")}  # of real and other variables
+ABILITIES = {
+    ("ModelExchange", "2.0"): "completedIntegratorStepNotNeeded canGetAndSetFMUstate"
+    " providesDirectionalDerivative",
+    ("CoSimulation", "2.0"): "canHandleVariableCommunicationStepSize canInterpolateInputs"
+    " canGetAndSetFMUstate providesDirectionalDerivative",
+    ("ModelExchange", "3.0"): "canGetAndSetFMUState providesDirectionalDerivatives",
+    ("CoSimulation", "3.0"): "canHandleVariableCommunicationStepSize canGetAndSetFMUState"
+    " providesDirectionalDerivatives",
+}
 INSIDE = "unit start min max nominal derivative".split()  # attributes inside the type in FMI 2.0
 
 
@@ -72,32 +82,31 @@ class Description:
         self.at = at = dict(zip("INPUT STATE RATE OUTPUT MARGIN TIME".split(), ends, strict=True))
         spans = np.where(code.ranges > 0, NOMINAL * code.ranges, 1.0)
         self.nominals = [float(f"{x:.1g}") for x in spans]
-        self.rows, unit_of = list[dict[str, Any]](), lambda name: output_unit(machine, name)
-        self._add("time", at["TIME"], "independent", "time", "s")
+        self.rows = list[dict[str, Any]]()
+        self._add("time", at["TIME"], "independent", "time", unit="s")
         self._add_numbers({*states, *shown})
         for i, (name, (how, *_)) in enumerate(code.inputs.items()):
-            place, meaning = at["INPUT"] + i, f"{how} from one communication point to the next"
-            self._add(name, place, "input", meaning, unit_of(name), start=0.0)
+            place, about = at["INPUT"] + i, f"{how} from one communication point to the next"
+            self._add(name, place, "input", about, start=0.0)
             if how == "linear":
-                slope = place + len(code.inputs), "input", f"slope of {name}", unit_of(name)
+                slope = place + len(code.inputs), "input", f"slope of {name}"
                 self._add(f"der({name})", *slope, start=0.0, derivative=place)
         for i, name in enumerate(states):
             kind = "output" if name in shown or not names[i] else "local"
-            nominal = self.nominals[i]
-            about = kind, _meaning(name), unit_of(name)
-            self._add(name, at["STATE"] + i, *about, nominal=nominal)
+            self._add(name, at["STATE"] + i, kind, _meaning(name), nominal=self.nominals[i])
         for i, name in enumerate(states):
-            about = "local", f"rate of {name}", unit_of(name)
-            self._add(f"der({name})", at["RATE"] + i, *about, derivative=at["STATE"] + i)
+            place, rate = at["STATE"] + i, (at["RATE"] + i, "local", f"rate of {name}")
+            self._add(f"der({name})", *rate, derivative=place)
         for i, k in enumerate(self.outputs):
-            unit = [*code.outputs.values()][k]
-            self._add(shown[k], at["OUTPUT"] + i, "output", _meaning(shown[k]), unit)
+            about, unit = _meaning(shown[k]), [*code.outputs.values()][k]
+            self._add(shown[k], at["OUTPUT"] + i, "output", about, unit=unit)
         for i in range(margins):
-            meaning = "margin of the mode, which ends where the margin falls to 0"
-            self._add(f"margin[{i}]", at["MARGIN"] + i, "local", meaning)
+            about = "margin of the mode, which ends where the margin falls to 0"
+            self._add(f"margin[{i}]", at["MARGIN"] + i, "local", about)
         for i, name in enumerate([*_mode_names(machine, code.modes), "events"]):
-            meaning = "number of events" if name == "events" else _meaning(name) or "mode"
-            self._add(name, at["TIME"] + 1 + i, "local", meaning, variability="discrete")
+            about = "number of events" if name == "events" else _meaning(name) or "mode"
+            place = at["TIME"] + 1 + i
+            self._add(name, place, "local", about, unit="", variability="discrete")
 
     def _add_numbers(self, moving: set[str]) -> None:
         code, declared = self.code, {p.path: p for p in parameters(self.code.machine)}
@@ -106,92 +115,78 @@ class Description:
             path = number.name.partition("[")[0]
             if not number.listed or path.startswith(inputs):
                 continue
-            name, meaning, limits = number.name, "", (number.lower, number.upper)
+            name, about, limits = number.name, "", (number.lower, number.upper)
             if path in declared:
                 field, domain = path.rpartition(".")[2], declared[path].declaration.domain
-                meaning = f"{field} of {declared[path].owner}"
+                about = f"{field} of {declared[path].owner}"
                 limits = max(limits[0], domain.bound()), min(limits[1], domain.upper())
             rest: dict[str, Any] = {"variability": "tunable", "start": number.value}
             if name in moving:
-                name, meaning = f"{name}.start", f"{_meaning(name)} at the start"
+                name, about = f"{name}.start", f"{_meaning(name)} at the start"
                 rest["variability"] = "fixed"
             rest |= {k: x for k, x in zip(("min", "max"), limits, strict=True) if np.isfinite(x)}
-            self._add(name, i, "parameter", meaning, number.unit, **rest)
+            self._add(name, i, "parameter", about, unit=number.unit, **rest)
 
-    def _add(
-        self, name: str, place: int, kind: str, meaning: str, unit: str = "", **rest: Any
-    ) -> None:
-        plain = structured_name(name.removeprefix("der(").removesuffix(")"))
-        plain = name if name == "time" else plain
-        if name.startswith("der("):
+    def _add(self, name: str, place: int, kind: str, about: str, **rest: Any) -> None:
+        """Add a variable; `rest`: other attributes. By default the unit is that of the name."""
+        inner = name.removeprefix("der(").removesuffix(")")
+        plain, unit = structured_name(inner), rest.pop("unit", None)
+        unit = output_unit(self.code.machine, inner) if unit is None else unit
+        if inner != name:
             plain = f"der({plain})"
             unit = f"{unit}2" if unit.endswith("/s") else unit and f"{unit}/s"
+        plain = name if name == "time" else plain
         while any(row["name"] == plain for row in self.rows):
             plain += "_"
-        row = {"name": plain, "valueReference": place, "causality": kind, "description": meaning}
+        row = {"name": plain, "valueReference": place, "causality": kind, "description": about}
         row |= {"variability": "continuous"} | rest | {"unit": "" if unit == "1" else unit}
         self.rows.append({key: x for key, x in row.items() if x != ""})
 
     def xml(self, version: str, name: str, token: str) -> bytes:
-        is_2, at, code = version == "2.0", self.at, self.code
-        root = Xml.Element("fmiModelDescription", fmiVersion=version, modelName=name)
-        root.set("guid" if is_2 else "instantiationToken", token)
-        root.set("description", self._about())
-        root.set("generationTool", f"frictax {frictax.__version__}")
-        root.set("variableNamingConvention", "structured")
-        if is_2:
-            root.set("numberOfEventIndicators", str(at["TIME"] - at["MARGIN"]))
-        s, can = ("", "canGetAndSetFMUstate") if is_2 else ("s", "canGetAndSetFMUState")
-        for kind, abilities in (
-            ("ModelExchange", ["completedIntegratorStepNotNeeded"] * is_2),
-            (
-                "CoSimulation",
-                ["canHandleVariableCommunicationStepSize"] + ["canInterpolateInputs"] * is_2,
-            ),
-        ):
-            abilities += [can, f"providesDirectionalDerivative{s}"]
-            offer = Xml.SubElement(
-                root, kind, dict.fromkeys(abilities, "true"), modelIdentifier=name
-            )
-            if is_2:
-                Xml.SubElement(Xml.SubElement(offer, "SourceFiles"), "File", name=f"{name}.c")
-        units = Xml.SubElement(root, "UnitDefinitions")
+        is_2, at, code, add = version == "2.0", self.at, self.code, Xml.SubElement
+        head = {"fmiVersion": version, "modelName": name}
+        head |= {"guid" if is_2 else "instantiationToken": token, "description": self._about()}
+        head |= {"generationTool": f"frictax {frictax.__version__}"}
+        head |= {"variableNamingConvention": "structured"}
+        head |= {"numberOfEventIndicators": str(at["TIME"] - at["MARGIN"])} if is_2 else {}
+        root = Xml.Element("fmiModelDescription", head)
+        for (kind, number), words in ABILITIES.items():
+            if number == version:
+                offer = dict.fromkeys(words.split(), "true") | {"modelIdentifier": name}
+                element = add(root, kind, offer)
+                if is_2:
+                    add(add(element, "SourceFiles"), "File", name=f"{name}.c")
+        units = add(root, "UnitDefinitions")
         for unit in dict.fromkeys(row["unit"] for row in self.rows if "unit" in row):
-            element, base = Xml.SubElement(units, "Unit", name=unit), base_units(unit)
+            element, base = add(units, "Unit", name=unit), base_units(unit)
             if base:
-                Xml.SubElement(element, "BaseUnit", base)
-        run = {
-            "startTime": code.ts[0],
-            "stopTime": code.ts[-1],
-            "stepSize": self.step * code.substeps,
-        }
-        run = {key: repr(float(x)) for key, x in run.items()}
-        Xml.SubElement(root, "DefaultExperiment", run)
-        listed = Xml.SubElement(root, "ModelVariables")
+                add(element, "BaseUnit", base)
+        times = code.ts[0], code.ts[-1], self.step * code.substeps
+        run = zip(("startTime", "stopTime", "stepSize"), map(repr, map(float, times)), strict=True)
+        add(root, "DefaultExperiment", dict(run))
+        listed = add(root, "ModelVariables")
         places = {row["valueReference"]: i for i, row in enumerate(self.rows, 1)}
         for row in self.rows:
-            whole = row["variability"] == "discrete"
-            kind = ("Real", "Integer")[whole] if is_2 else ("Float64", "Int32")[whole]
+            kind = TYPES[version][row["variability"] == "discrete"]
             own = {key: str(value) for key, value in row.items()}
             if not is_2:
-                Xml.SubElement(listed, kind, own)
+                add(listed, kind, own)
                 continue
             inside = {key: own.pop(key) for key in INSIDE if key in own}
             if "derivative" in row:
                 inside["derivative"] = str(places[row["derivative"]])
-            Xml.SubElement(Xml.SubElement(listed, "ScalarVariable", own), kind, inside)
+            add(add(listed, "ScalarVariable", own), kind, inside)
         outputs = [r["valueReference"] for r in self.rows if r["causality"] == "output"]
-        rates = list(range(at["RATE"], at["OUTPUT"]))
-        lists = {"Output": outputs, "ContinuousStateDerivative": rates}
+        lists = {"Output": outputs, "ContinuousStateDerivative": range(at["RATE"], at["OUTPUT"])}
         lists["InitialUnknown"] = sorted({*outputs, *range(at["STATE"], at["OUTPUT"])})
-        lists |= {} if is_2 else {"EventIndicator": list(range(at["MARGIN"], at["TIME"]))}
-        structure = Xml.SubElement(root, "ModelStructure")
+        lists |= {} if is_2 else {"EventIndicator": range(at["MARGIN"], at["TIME"])}
+        structure = add(root, "ModelStructure")
         for kind, references in lists.items():
             group = f"{kind.removeprefix('ContinuousState')}s"
-            inside = Xml.SubElement(structure, group) if is_2 and references else structure
+            inside = add(structure, group) if is_2 and references else structure
             for r in references:
                 where = {"index": str(places[r])} if is_2 else {"valueReference": str(r)}
-                Xml.SubElement(inside, "Unknown" if is_2 else kind, where)
+                add(inside, "Unknown" if is_2 else kind, where)
         Xml.indent(root)
         return Xml.tostring(root, "utf-8", xml_declaration=True)
 

@@ -18,39 +18,30 @@
 #define GetFMUState GetFMUstate
 #define SetFMUState SetFMUstate
 #define FreeFMUState FreeFMUstate
-typedef enum { fmi2OK, fmi2Warning, fmi2Discard, fmi2Error, fmi2Fatal, fmi2Pending } fmi2Status;
-typedef enum { fmi2ModelExchange, fmi2CoSimulation } fmi2Type;
-typedef const char *fmi2String;
-typedef struct {
-  void (*logger)(void *, fmi2String, fmi2Status, fmi2String, fmi2String, ...);
-  void *(*allocateMemory)(size_t, size_t);
-  void (*freeMemory)(void *);
-  void (*stepFinished)(void *, fmi2Status);
-  void *componentEnvironment;
-} fmi2CallbackFunctions;
-typedef struct {
-  int newDiscreteStatesNeeded, terminateSimulation, nominalsOfContinuousStatesChanged;
-  int valuesOfContinuousStatesChanged, nextEventTimeDefined;
-  double nextEventTime;
-} fmi2EventInfo;
 typedef int truth;
-typedef void (*logger)(void *, fmi2String, fmi2Status, fmi2String, fmi2String, ...);
-#define LOG(i, reason) i->log(i->environment, i->name, fmi2Error, "logStatusError", "%s", reason)
+#define LOG(i, reason) i->log(i->environment, i->name, FX(Error), "logStatusError", "%s", reason)
 #else
 #define FX(name) JOIN(fmi3, name)
 #define SIZE(n) , size_t n
-typedef enum { fmi3OK, fmi3Warning, fmi3Discard, fmi3Error, fmi3Fatal } fmi3Status;
-typedef const char *fmi3String;
-typedef void (*fmi3LogMessageCallback)(void *, fmi3Status, fmi3String, fmi3String);
-typedef void (*fmi3IntermediateUpdateCallback)(void *, double, bool, bool, bool, bool, bool *,
-                                               double *);
 typedef bool truth;
-typedef fmi3LogMessageCallback logger;
-#define LOG(i, reason) i->log(i->environment, fmi3Error, "logStatusError", reason)
+#define LOG(i, reason) i->log(i->environment, FX(Error), "logStatusError", reason)
 #endif
-typedef FX(Status) status;
-typedef FX(String) text;
+typedef enum { FX(OK), FX(Warning), FX(Discard), FX(Error), FX(Fatal) } status;
+typedef const char *text;
 typedef const unsigned *refs;
+#if FMI == 2
+typedef void (*logger)(void *, text, status, text, text, ...);
+typedef struct {
+  logger log;
+  void (*others[3])(void), *environment;
+} callbacks;
+typedef struct {
+  truth again, stop, has_new_nominals, is_moved, has_next;
+  double next;
+} events;
+#else
+typedef void (*logger)(void *, status, text, text);
+#endif
 #define FUNCTION(name) EXPORT status FX(name)
 #define OK FX(OK)
 
@@ -98,9 +89,6 @@ static values *refresh(void *c) {
   fx_now(SEEN(m), m->x + FX_RATE);
   m->is_fresh = true;
   return m;
-}
-static status get(void *c, unsigned first, double *x, size_t n) {
-  return memcpy(x, refresh(c)->x + first, n * sizeof *x), OK;
 }
 static status put(void *c, unsigned first, const double *x, size_t n) {
   NOW->is_fresh = false;
@@ -185,21 +173,24 @@ static instance *create(text name, text token, bool is_cosimulation, void *envir
   strncat(i->name, name, sizeof i->name - 1);
   return i;
 }
-EXPORT const char *FX(GetVersion)(void) { return FMI == 2 ? "2.0" : "3.0"; }
+/* Functions of a vector of real values that begins at a reference. Functions that have no effect,
+   and functions that the model does not offer and that return an error; both take all arguments. */
+#define GET(name, first)                                     \
+  FUNCTION(name)(void *c, double x[], size_t n) {            \
+    return memcpy(x, refresh(c)->x + first, n * sizeof *x), OK; \
+  }
+#define DONE(name) FUNCTION(name)() { return OK; }
+#define NOT(name) FUNCTION(name)() { return FX(Error); }
+#define NOT_BOTH(type) NOT(Get##type) NOT(Set##type)
+EXPORT text FX(GetVersion)(void) { return FMI == 2 ? "2.0" : "3.0"; }
 EXPORT void FX(FreeInstance)(void *c) { free(c); }
-FUNCTION(SetDebugLogging)(void *c, truth on, size_t n, const text names[]) { return OK; }
 FUNCTION(ExitInitializationMode)(void *c) { return refresh(c)->is_starting = false, OK; }
-FUNCTION(Terminate)(void *c) { return OK; }
 FUNCTION(Reset)(void *c) { return reset(NOW, NOW->is_cosimulation); }
-FUNCTION(EnterEventMode)(void *c) { return OK; }
-FUNCTION(EnterContinuousTimeMode)(void *c) { return OK; }
 FUNCTION(SetTime)(void *c, double t) { return put(c, FX_TIME, &t, 1); }
 FUNCTION(SetContinuousStates)(void *c, const double x[], size_t n) { return put(c, FX_STATE, x, n); }
-FUNCTION(GetContinuousStates)(void *c, double x[], size_t n) { return get(c, FX_STATE, x, n); }
-FUNCTION(GetContinuousStateDerivatives)(void *c, double x[], size_t n) {
-  return get(c, FX_RATE, x, n);
-}
-FUNCTION(GetEventIndicators)(void *c, double x[], size_t n) { return get(c, FX_MARGIN, x, n); }
+GET(GetContinuousStates, FX_STATE)
+GET(GetContinuousStateDerivatives, FX_RATE)
+GET(GetEventIndicators, FX_MARGIN)
 FUNCTION(GetNominalsOfContinuousStates)(void *c, double x[], size_t n) {
   return memcpy(x, fx_nominals, n * sizeof *x), OK;
 }
@@ -212,22 +203,20 @@ FUNCTION(GetFMUState)(void *c, void **s) {
 }
 FUNCTION(SetFMUState)(void *c, void *s) { return memcpy(NOW, s, sizeof(values)), OK; }
 FUNCTION(FreeFMUState)(void *c, void **s) { return free(*s), *s = NULL, OK; }
-/* Functions that the model does not offer return an error for all arguments. */
-#define NOT(name) FUNCTION(name)() { return FX(Error); }
+DONE(SetDebugLogging) DONE(Terminate) DONE(EnterEventMode) DONE(EnterContinuousTimeMode)
+NOT_BOTH(Boolean) NOT_BOTH(String)
 #if FMI == 2
-EXPORT const char *fmi2GetTypesPlatform(void) { return "default"; }
-EXPORT void *fmi2Instantiate(text name, fmi2Type type, text token, text folder,
-                             const fmi2CallbackFunctions *f, int is_visible, int logs) {
-  return create(name, token, type == fmi2CoSimulation, f->componentEnvironment, f->logger);
+EXPORT text fmi2GetTypesPlatform(void) { return "default"; }
+EXPORT void *fmi2Instantiate(text name, int is_cosimulation, text token, text folder,
+                             const callbacks *f, truth is_visible, truth logs) {
+  return create(name, token, is_cosimulation, f->environment, f->log);
 }
-FUNCTION(SetupExperiment)(void *c, int b, double tolerance, double t, int has_stop, double stop) {
+FUNCTION(SetupExperiment)(void *c, truth b, double tolerance, double t, truth has_end, double end) {
   return put(c, FX_TIME, &t, 1);
 }
-FUNCTION(EnterInitializationMode)(void *c) { return OK; }
-FUNCTION(NewDiscreteStates)(void *c, fmi2EventInfo *e) {
+FUNCTION(NewDiscreteStates)(void *c, events *e) {
   memset(e, 0, sizeof *e);
-  return update(c, &e->valuesOfContinuousStatesChanged, &e->nextEventTimeDefined,
-                &e->nextEventTime);
+  return update(c, &e->is_moved, &e->has_next, &e->next);
 }
 FUNCTION(SetRealInputDerivatives)(void *c, refs r, size_t n, const int order[], const double x[]) {
   for (size_t i = 0; i < n; i++) {
@@ -237,48 +226,43 @@ FUNCTION(SetRealInputDerivatives)(void *c, refs r, size_t n, const int order[], 
   }
   return OK;
 }
-FUNCTION(DoStep)(void *c, double t, double h, int is_final) { return walk(c, t, t + h); }
-NOT(SetInteger) NOT(GetBoolean) NOT(SetBoolean) NOT(GetString) NOT(SetString) NOT(CancelStep)
-NOT(GetRealOutputDerivatives) NOT(GetStatus) NOT(GetRealStatus) NOT(GetIntegerStatus)
-NOT(GetBooleanStatus) NOT(GetStringStatus) NOT(SerializedFMUstateSize) NOT(SerializeFMUstate)
-NOT(DeSerializeFMUstate)
+FUNCTION(DoStep)(void *c, double t, double h, truth is_final) { return walk(c, t, t + h); }
+DONE(EnterInitializationMode)
+NOT(SetInteger) NOT(CancelStep) NOT(GetRealOutputDerivatives) NOT(GetStatus) NOT(GetRealStatus)
+NOT(GetIntegerStatus) NOT(GetBooleanStatus) NOT(GetStringStatus) NOT(SerializedFMUstateSize)
+NOT(SerializeFMUstate) NOT(DeSerializeFMUstate)
 #else
-EXPORT void *fmi3InstantiateModelExchange(text name, text token, text folder, bool is_visible,
-                                          bool logs, void *environment, logger f) {
+EXPORT void *fmi3InstantiateModelExchange(text name, text token, text folder, truth is_visible,
+                                          truth logs, void *environment, logger f) {
   return create(name, token, false, environment, f);
 }
-EXPORT void *fmi3InstantiateCoSimulation(text name, text token, text folder, bool is_visible,
-                                         bool logs, bool events, bool returns, refs r, size_t n,
-                                         void *environment, logger f,
-                                         fmi3IntermediateUpdateCallback g) {
+EXPORT void *fmi3InstantiateCoSimulation(text name, text token, text folder, truth is_visible,
+                                         truth logs, truth events, truth returns, refs r, size_t n,
+                                         void *environment, logger f, void (*g)(void)) {
   return create(name, token, true, environment, f);
 }
-FUNCTION(EnterInitializationMode)(void *c, bool b, double tolerance, double t, bool has_stop,
-                                  double stop) {
+EXPORT void *fmi3InstantiateScheduledExecution() { return NULL; }
+FUNCTION(EnterInitializationMode)(void *c, truth b, double tolerance, double t, truth has_end,
+                                  double end) {
   return put(c, FX_TIME, &t, 1);
 }
-FUNCTION(UpdateDiscreteStates)(void *c, bool *again, bool *stop, bool *nominals, bool *is_moved,
-                               bool *has_next, double *next) {
+FUNCTION(UpdateDiscreteStates)(void *c, truth *again, truth *stop, truth *nominals, truth *is_moved,
+                               truth *has_next, double *next) {
   return *again = *stop = *nominals = false, update(c, is_moved, has_next, next);
 }
 FUNCTION(GetNumberOfEventIndicators)(void *c, size_t *n) { return *n = FX_MARGINS, OK; }
 FUNCTION(GetNumberOfContinuousStates)(void *c, size_t *n) { return *n = FX_STATES, OK; }
-FUNCTION(EnterStepMode)(void *c) { return OK; }
-FUNCTION(EvaluateDiscreteStates)(void *c) { return OK; }
-FUNCTION(DoStep)(void *c, double t, double h, bool is_final, bool *event, bool *stop, bool *early,
-                 double *last) {
+FUNCTION(DoStep)(void *c, double t, double h, truth is_final, truth *event, truth *stop,
+                 truth *early, double *last) {
   const status s = walk(c, t, t + h);
   return *event = *stop = *early = false, *last = NOW->x[FX_TIME], s;
 }
-EXPORT void *fmi3InstantiateScheduledExecution() { return NULL; }
-NOT(GetFloat32) NOT(SetFloat32) NOT(GetInt8) NOT(SetInt8) NOT(GetUInt8) NOT(SetUInt8)
-NOT(GetInt16) NOT(SetInt16) NOT(GetUInt16) NOT(SetUInt16) NOT(SetInt32) NOT(GetUInt32)
-NOT(SetUInt32) NOT(GetInt64) NOT(SetInt64) NOT(GetUInt64) NOT(SetUInt64) NOT(GetBoolean)
-NOT(SetBoolean) NOT(GetString) NOT(SetString) NOT(GetBinary) NOT(SetBinary) NOT(GetClock)
-NOT(SetClock) NOT(GetNumberOfVariableDependencies) NOT(GetVariableDependencies)
-NOT(SerializedFMUStateSize) NOT(SerializeFMUState) NOT(DeserializeFMUState)
-NOT(GetAdjointDerivative) NOT(EnterConfigurationMode) NOT(ExitConfigurationMode)
-NOT(GetIntervalDecimal) NOT(GetIntervalFraction) NOT(GetShiftDecimal) NOT(GetShiftFraction)
-NOT(SetIntervalDecimal) NOT(SetIntervalFraction) NOT(SetShiftDecimal) NOT(SetShiftFraction)
-NOT(GetOutputDerivatives) NOT(ActivateModelPartition)
+DONE(EnterStepMode) DONE(EvaluateDiscreteStates)
+NOT_BOTH(Float32) NOT_BOTH(Int8) NOT_BOTH(UInt8) NOT_BOTH(Int16) NOT_BOTH(UInt16) NOT_BOTH(UInt32)
+NOT_BOTH(Int64) NOT_BOTH(UInt64) NOT_BOTH(Binary) NOT_BOTH(Clock) NOT_BOTH(IntervalDecimal)
+NOT_BOTH(IntervalFraction) NOT_BOTH(ShiftDecimal) NOT_BOTH(ShiftFraction) NOT(SetInt32)
+NOT(GetNumberOfVariableDependencies) NOT(GetVariableDependencies) NOT(SerializedFMUStateSize)
+NOT(SerializeFMUState) NOT(DeserializeFMUState) NOT(GetAdjointDerivative)
+NOT(EnterConfigurationMode) NOT(ExitConfigurationMode) NOT(GetOutputDerivatives)
+NOT(ActivateModelPartition)
 #endif

@@ -1,5 +1,6 @@
 """The C code of an FMU: functions of the machine, traced from the simulator, and those of FMI."""
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from frictax.engine.result import CHATTER, FAILURES, Result
 from frictax.engine.reused import Reused, model_of
 from frictax.engine.system import DEADLINE, END
 
-from ..code.c import C
+from ..code.languages import C
 from ..code.lowering import Program
 from ..code.machine import LONG_AGO, METHODS, MachineCode
 from ..code.statements import REAL
@@ -114,19 +115,11 @@ def _trace(code: MachineCode, outputs: list[int]) -> Program:
         at = lambda p, u, y: moment(p, u, t, y, mode)  # noqa: E731
         return jax.jvp(at, (p, u, y), (dp, du, dy))[1]
 
-    program, names = Program(METHODS, shared=["step_with_events"]), list[str]()
-    u, t = jnp.zeros(2 * len(code.inputs)), jnp.asarray(0.0)
-    here = {"p": code.p, "u": u, "t": t}
-    there = here | {"y": jnp.zeros(code.states), "mode": jnp.zeros(code.modes, jnp.int32)}
-    along = there | {"dp": code.p, "du": u, "dy": there["y"]}
-    for function, arguments in (
-        (start, here),
-        (event, there),
-        (step, there | {"t_end": t + 1.0}),
-        (now, there),
-        (tangent, along),
-    ):
-        names.append(f"fx_{function.__name__}")
-        program.trace(names[-1], function, arguments, ["p", "u", "dp", "du", "dy"], ["y", "mode"])
-    program.keep_called(names)
+    program = Program(METHODS, ["step_with_events"], copied=["y", "mode"])
+    u, t, y = jnp.zeros(2 * len(code.inputs)), jnp.asarray(0.0), jnp.zeros(code.states)
+    given = {"p": code.p, "u": u, "t": t, "y": y, "mode": jnp.zeros(code.modes, jnp.int32)}
+    given |= {"t_end": t + 1.0, "dp": code.p, "du": u, "dy": y}
+    for function in (start, event, step, now, tangent):
+        arguments = {name: given[name] for name in inspect.signature(function).parameters}
+        program.trace(f"fx_{function.__name__}", function, arguments)
     return program
