@@ -2,6 +2,7 @@
 
 import csv
 import importlib
+import json
 import time
 from pathlib import Path
 
@@ -89,3 +90,29 @@ def test_a_ripple_between_stops_is_named_under_an_encoder_s_steps(module) -> Non
     found = [machines.fitted(rig, record).missing().found for record in records]
     assert sum(bool(terms) for terms in found) >= 2  # the first one's chance is 1.3 %
     assert all("ripple" in terms[0].name for terms in found if terms)
+
+
+def test_results_of_two_versions_are_compared_in_standard_errors(module) -> None:
+    numbers = {"degrees of freedom": 20.0, "least cost": 1.5, "noise scale": 0.1}
+    row = [2.0, 0.1, 1.8, float("inf")]
+    old = {"sweep, white": {"table": {"F_prop": row}, "numbers": numbers, "notices": []}}
+    other = {"F_prop": [2.05, *row[1:]]}
+    new = {"sweep, white": {"table": other, "numbers": numbers, "notices": ["remembers"]}}
+    differences = module("versions").differences
+    assert differences(old, old) == []
+    assert differences(old, new) == [
+        "sweep, white: F_prop differs by 0.5 standard errors",
+        "sweep, white: notice 'remembers' of the new version only",
+    ]
+
+
+@pytest.mark.slow
+def test_two_fits_of_the_same_records_do_not_differ(module, tmp_path: Path) -> None:
+    versions = module("versions")
+    records, results = tmp_path / "records.npz", [tmp_path / "old.json", tmp_path / "new.json"]
+    versions.make_records(records, ["sweep"], ["white"])
+    for file in results:
+        versions.fit_records(records, file)
+    old, new = (json.loads(file.read_text(encoding="utf-8")) for file in results)
+    assert set(old["sweep, white"]["table"]) == {"F_prop", "F_Coulomb", "F_Stribeck", "fexp"}
+    assert versions.differences(old, new) == []
