@@ -65,7 +65,7 @@ def starting_law(
             f"A start is known for {', '.join(first)} and {last}, not for {name}. Give a law with"
             f" start values: {name}(...)."
         )
-    return kind.start_near(SlidingRows.of(sweep), exponent=exponent, nodes=nodes)
+    return kind.start_near(SlidingRows.from_sweep(sweep), exponent=exponent, nodes=nodes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SlidingRows:
     weight: Float[np.ndarray, " n"]
 
     @classmethod
-    def of(cls, sweep: Sweep) -> "SlidingRows":
+    def from_sweep(cls, sweep: Sweep) -> "SlidingRows":
         kept = ~sweep.breakaway
         v, f = np.abs(sweep.velocity[kept]), (sweep.force * sweep.direction)[kept]
         sigma = sweep.sigma
@@ -223,7 +223,7 @@ def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
         own = data if steady.f_neg is None else data.select("positive" if way > 0 else "negative")
         if not has_start(type(law)):
             return []
-        near = type(law).start_near(SlidingRows.of(own), **law.form)
+        near = type(law).start_near(SlidingRows.from_sweep(own), **law.form)
         prefix = f"{branch}." if isinstance(model, SteadyFriction) else ""
         values |= {prefix + p.path: p.value for p in parameters(near)}
         if "peak" in paths and own.breakaway.any():

@@ -229,7 +229,7 @@ def whole_step(
     if (kept := keeps_bounds(system, options, mode1, t, end, y, y1)) is not None:
         calm = calm & kept
     calm = calm & (system.deadline(mode1) >= end - slack)
-    if differences is None:  # There is no error control.
+    if differences is None:  # without error control
         return y1, mode1, calm, jnp.zeros((), y.dtype)
     return y1, mode1, calm, judge_part(differences, inverse).error
 

@@ -311,9 +311,9 @@ class Lowering(Builder):
         moved inside unless `drops`.
 
         The part consists of windows, and each row of the array in `starts` is the start of one.
-        `axes`: axes of the part along a window, axes of the array that are not along a window, the
-        axis for each entry of a row, and axes of batches in the array and in `starts`. If `axes`
-        is None, there is one window, and `starts` contains its start for each axis.
+        `axes` lists the axes of the part along a window, the axes of the array across windows, the
+        axis for each entry of a row, and the axes of batches in the array and in `starts`. Without
+        `axes` there is one window. Then `starts` contains its start for each axis.
         """
         if axes is None:
             axes = tuple(range(len(shape))), (), range(len(shape)), (), ()
@@ -346,8 +346,8 @@ class Lowering(Builder):
         out, is_filled = np.empty(eqn.outvars[0].aval.shape, object), "FILL" in str(mode)
         for place, i, fits in self.places(source.shape, out, starts, dimension_numbers, is_filled):
             found = self.entry(source, i, fits)
-            missing = Literal({REAL: math.nan, WHOLE: 0, TRUTH: False}[found.kind], found.kind)
-            out[place] = self.let("select", fits, found, missing)
+            missing = {REAL: math.nan, WHOLE: -(2**31), TRUTH: True}[found.kind]
+            out[place] = self.let("select", fits, found, Literal(missing, found.kind))
         return out
 
     def scatter(self, eqn, source, *others, dimension_numbers=None, mode="CLIP", **_) -> np.ndarray:

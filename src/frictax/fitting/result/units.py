@@ -97,7 +97,7 @@ def _is_of_user(machine: Any, path: str) -> bool:
 
 def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | None:
     """Return True if the friction at `path` of a user's own machine acts on an angle. Return None
-    if neither the records nor the name of the state show whether the state is an angle.
+    if this does not follow from the records, and not from the name of the state.
     """
     first, *more = path.split(".")
     states = machine.states() if callable(getattr(machine, "states", None)) else ()
