@@ -1,6 +1,6 @@
 """Dry friction with a viscous part."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Coulomb(CheckedModule, AbstractLaw):
         return "f(v) = F_Coulomb + F_prop·v"
 
     @classmethod
-    def start_near(cls, rows: Any, **form: Any) -> Self:
+    def start_near(cls, rows: Any, **form: Any) -> "Coulomb":
         (constant, slope), _ = rows.fit_terms(np.ones_like(rows.v), rows.v)
         least = 0.01 * rows.mean_force
         return cls(F_Coulomb=max(constant, least), F_prop=max(slope, least / rows.v.max()))

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -67,7 +67,7 @@ class AbstractLaw(Pickled, eqx.Module):
         return {}
 
     @classmethod
-    def start_near(cls, rows: Any, **form: Any) -> Self:
+    def start_near(cls, rows: Any, **form: Any) -> Any:
         """Return a law near measured rows, from which a fit can start. A law without this method
         is fitted from start values of the user.
 

@@ -1,6 +1,6 @@
 """Friction with the Stribeck effect: it falls with speed before it rises."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -115,7 +115,7 @@ class Stribeck(CheckedModule, AbstractLaw):
         return {"exponent": float(self.exponent)}
 
     @classmethod
-    def start_near(cls, rows: Any, exponent: float = 1.0, **form: Any) -> Self:
+    def start_near(cls, rows: Any, exponent: float = 1.0, **form: Any) -> "Stribeck":
         v, least = rows.v, 0.01 * rows.mean_force
 
         def fit_with(fexp: float) -> tuple[np.ndarray, float]:

@@ -1,6 +1,6 @@
 """A friction characteristic given by points."""
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -138,7 +138,7 @@ class Table(CheckedModule, AbstractLaw):
         return {"nodes": np.asarray(self.v)}
 
     @classmethod
-    def start_near(cls, rows: Any, nodes: ArrayLike | None = None, **form: Any) -> Self:
+    def start_near(cls, rows: Any, nodes: ArrayLike | None = None, **form: Any) -> "Table":
         is_number = nodes is None or isinstance(nodes, int)
         at = _quantiles(rows.v, nodes) if is_number else np.asarray(nodes, dtype=float)
         if at.size == 1:
