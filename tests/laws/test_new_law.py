@@ -38,7 +38,9 @@ def sweep(law: Any, unit: str = "m/s") -> fx.Sweep:
     v = np.linspace(0.2, 6.0, 24)
     noise = 0.01 * np.random.default_rng(3).standard_normal(v.size)
     force = "N" if unit == "m/s" else "N.m"
-    return fx.Sweep(v, np.asarray(law(jnp.asarray(v))) + noise, velocity_unit=unit, force_unit=force)
+    return fx.Sweep(
+        v, np.asarray(law(jnp.asarray(v))) + noise, velocity_unit=unit, force_unit=force
+    )
 
 
 def test_a_law_of_ones_own_is_fitted_from_its_class_in_units_of_translation_and_rotation() -> None:
