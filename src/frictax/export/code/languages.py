@@ -74,8 +74,9 @@ class Language(abc.ABC):
         """Return the text of a finite real number."""
 
     def literal(self, value: Any, kind: str) -> str:
-        number = str(value) if kind == WHOLE else self.number(value)
-        return self.words.get(str(value), number)
+        if (word := str(value)) in self.words:
+            return self.words[word]
+        return word if kind == WHOLE else self.number(value)
 
     def atom(self, x: Any) -> Text:
         """Return the text of an atom or array."""
