@@ -56,7 +56,7 @@ def each(function: Callable[..., Any], *arrays: Any) -> np.ndarray:
     return array_of(list(map(function, *(a.reshape(-1) for a in spread))), spread[0].shape)
 
 
-def rows(x: np.ndarray, over: Sequence[int], batch: Sequence[int] = ()) -> np.ndarray:
+def rows(x: np.ndarray, over: Sequence[Any], batch: Sequence[Any] = ()) -> np.ndarray:
     """Return an array with axes for `batch`, for all other axes, and for the axes `over`."""
     rest = [k for k in range(x.ndim) if k not in (*over, *batch)]
     sizes = [math.prod(x.shape[k] for k in axes) for axes in (batch, rest, over)]
