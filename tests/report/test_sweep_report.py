@@ -1,6 +1,7 @@
 """The HTML report: one file, whole, safe, and never in the place of something else."""
 
 import os
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from frictax.fitting import Found, fit
 from frictax.measurements import Sweep
 from frictax.report import sweep_report, write_sweep_report
 from frictax.trajectory import Trajectory
+from report.browser import needs_browser, slide
 
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
 VOID = {"meta", "source", "img", "br", "link", "hr", "input"}
@@ -83,13 +85,41 @@ def test_the_report_has_all_its_sections(page: Page) -> None:
         "parameters",
         "fit",
         "comparison",
-        "simulation",
+        "motion",
         "correlation",
         "modelica",
         "rows",
         "downloads",
         "again",
     ]
+
+
+def test_no_section_has_a_name_that_the_script_of_a_page_uses() -> None:
+    folder = Path(sweep_report.__file__).parent
+    script = (folder / "templates" / "report.js").read_text(encoding="utf-8")
+    packed = script.partition("var packed = [")[2].partition("]")[0]
+    # A browser makes an element with an id a property of `window`, too.
+    used = re.findall(r'(?:element\(|window\.)"?([\w-]+)', script)
+    used += re.findall(r'"([\w-]+)"', packed)
+    assert {"library", "simulation", "theme"} <= set(used)
+    sections = [
+        name
+        for path in folder.parent.rglob("*.py")
+        for name in re.findall(r'Section\(\s*"(\w+)"', path.read_text(encoding="utf-8"))
+    ]
+    assert "motion" in sections
+    assert not set(used) & set(sections)
+
+
+@pytest.mark.slow
+@needs_browser
+def test_a_report_with_a_motion_draws_the_curves_of_its_sliders(
+    found: Found, run: Trajectory, tmp_path: Path
+) -> None:
+    path = write_sweep_report(found, tmp_path / "report.html", simulation=run)
+    seen, console = slide(path, 0)
+    assert console == []
+    assert len(seen["before"]["y"]) > 1
 
 
 def test_the_report_states_each_estimate_with_unit_error_and_interval(page: Page) -> None:
@@ -132,7 +162,7 @@ def test_each_picture_has_a_text_for_those_who_do_not_see_it(page: Page) -> None
 
 
 def test_the_report_shows_the_mode_changes_of_the_run(page: Page, run: Trajectory) -> None:
-    text = page.text["simulation"]
+    text = page.text["motion"]
     assert f"{int(run.events.count)} mode changes" in text
     assert f"{float(run.events.time[0]):.6f}" in text
 

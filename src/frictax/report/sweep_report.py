@@ -179,7 +179,7 @@ def _simulation(simulation: Trajectory | Figure, found: FitResult) -> Section:
     title = "A motion with this friction"
     if isinstance(simulation, Figure):
         says = "A simulated motion."
-        return Section("simulation", title, [("picture", (pictures(simulation), says, says))])
+        return Section("motion", title, [("picture", (pictures(simulation), says, says))])
     turning = found.sweep.rotational
     drawn = [draw_trajectory(simulation, rotational=turning, width=w) for w in (_WIDE, _NARROW)]
     events, count = simulation.events, int(simulation.events.count)
@@ -206,4 +206,4 @@ def _simulation(simulation: Trajectory | Figure, found: FitResult) -> Section:
         blocks.append(("table", Rows(["time [s]", "part", "from", "to"], rows, looks)))
     if count > len(rows):
         blocks.append(("lead", f"The first {len(rows)} of {count} mode changes."))
-    return Section("simulation", title, blocks)
+    return Section("motion", title, blocks)
