@@ -3,6 +3,7 @@
 A division by zero or an overflow raises an error here, as it may stop a controller.
 """
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -12,7 +13,25 @@ _COMMENT, _CALL = re.compile(r"\(\*.*?\*\)", re.DOTALL), re.compile(r"(\w+)\((.*
 _DECLARATION = re.compile(r"(\w+) : (?:ARRAY\[0\.\.(\d+)\] OF )?(\w+)(?: := (.*))?;$")
 _ZERO = {"LREAL": "0.0", "REAL": "0.0", "DINT": "0", "BOOL": "False"}
 _WORDS = {"AND": "and", "OR": "or", "TRUE": "True", "FALSE": "False", "=": "==", "<>": "!="}
-_LIBRARY: dict[str, Callable[..., Any]] = {
+
+
+class _Infix:
+    """`a @f@ b` is f(a, b), with the precedence of a product."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __rmatmul__(self, a: Any) -> "_Infix":
+        return _Infix(functools.partial(self.function, a))
+
+    def __matmul__(self, b: Any) -> Any:
+        return self.function(b)
+
+
+_LIBRARY: dict[str, Any] = {
+    # The quotient of whole numbers is rounded towards 0, as the standard says.
+    "DIV": _Infix(lambda a, b: math.trunc(a / b)),
+    "MOD": _Infix(lambda a, b: a - math.trunc(a / b) * b),
     "SEL": lambda condition, no, yes: yes if condition else no,
     "NOT": lambda x: not x,
     "MAX": max,
@@ -43,7 +62,7 @@ def _expression(text: str) -> str:
     text = re.sub(
         r"NOT (\w+(?:\[\d+\])?|\()", lambda m: "NOT(" if m[1] == "(" else f"NOT({m[1]})", text
     )
-    text = re.sub(r" / (\d+)(?![\d.])", r" // \1", text.replace(" MOD ", " % "))  # whole numbers
+    text = re.sub(r" / (\d+)(?![\d.])", r" @DIV@ \1", text.replace(" MOD ", " @MOD@ "))
     return re.sub(r"AND|OR|TRUE|FALSE|<>|(?<![<>=])=", lambda m: _WORDS[m[0]], text)
 
 

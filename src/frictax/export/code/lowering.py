@@ -381,7 +381,8 @@ class Lowering(Builder):
         powers = functools.reduce(multiply, [x] * abs(y), np.full(x.shape, ONE))
         return powers if y >= 0 else self.map("div", ONE, powers)
 
-    def reduce(self, eqn, x, *, axes, **_) -> np.ndarray:
+    def reduce(self, eqn, x, *, axes=None, **_) -> np.ndarray:
+        axes = range(x.ndim) if axes is None else axes
         operation, out = OPERATIONS[eqn.primitive.name], eqn.outvars[0].aval
         empty = constant(np.full((), operation in ("mul", "and"), out.dtype))[()]
         fold = functools.partial(functools.reduce, functools.partial(self.let, operation))
@@ -416,7 +417,7 @@ class Lowering(Builder):
 OPERATIONS: dict[str, str] = {
     "add_any": "add", "lt_to": "lt", "le_to": "le", "xor": "ne", "is_finite": "finite",
     "reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "max", "reduce_min": "min",
-    "reduce_and": "and", "reduce_or": "or",
+    "reduce_and": "and", "reduce_or": "or", "unvmap_all": "and", "unvmap_any": "or",
 }  # fmt: skip
 ELEMENTWISE = (
     "add sub mul div rem pow atan2 nextafter eq ne lt le gt ge max min and or neg exp log sqrt sin"
@@ -425,7 +426,7 @@ ELEMENTWISE = (
 )
 UNCHANGED = (
     "stop_gradient copy copy_p optimization_barrier device_put reduce_precision nondifferentiable"
-    " unvmap_any unvmap_all name sharding_constraint squeeze reshape expand_dims"
+    " name sharding_constraint squeeze reshape expand_dims"
 )
 RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(ELEMENTWISE.split(), Lowering.elementwise),
@@ -433,6 +434,7 @@ RULES: dict[str, Callable[..., Any]] = {
         UNCHANGED.split(), lambda _, eqn, x, **__: x.reshape(eqn.outvars[0].aval.shape)
     ),
     **{f"reduce_{name}": Lowering.reduce for name in "sum prod max min and or".split()},
+    **dict.fromkeys(("unvmap_any", "unvmap_all"), Lowering.reduce),
     "cond": Lowering.branch,
     "while": Lowering.loop,
     "scan": Lowering.scan,
