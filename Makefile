@@ -73,8 +73,6 @@ durations: $(VENV)/.installed-test
 
 # PART=2/3: of the files with slow tests each third, from the second.
 PART ?= 1/1
-# Types and shapes of all arguments are checked while these tests run: tests/conftest.py.
-test-slow: export FRICTAX_CHECK_TYPES = 1
 test-slow: $(VENV)/.installed-test
 	$(PYTEST) -m slow --part $(PART)
 

@@ -33,16 +33,21 @@ def test_four_elements_take_few_steps_and_agree_on_samples() -> None:
     assert 180 < int(run.path.count) < 210
     end = float(run["mass"].s[-1])
     assert end == pytest.approx(2.71518e-3, abs=2e-8)  # at tolerances of 1e-9 and 1e-12
-    for h, near in ((4e-4, 3e-7), (1e-3, 2e-6), (5e-3, 1e-4)):
+    for h, near in ((1e-3, 2e-6), (5e-3, 1e-4)):
         machine, ts = shaken(bristle, law, h)
         run = fx.simulate(machine, ts, fx.OnSamples(), energy=True)
         assert float(run["mass"].s[-1]) == pytest.approx(end, abs=near)
         assert np.max(np.abs(run["friction"].f_z)) <= 1.2 + 1e-9
 
 
+# Without error control, so that no number of steps changes between two runs of a difference
+ON_SAMPLES, ACCURATE = fx.OnSamples(tolerance=None), fx.Adaptive(1e-10, 1e-13)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("C", [None, 20.0])
-@pytest.mark.parametrize("engine", [fx.OnSamples(), fx.Adaptive(1e-10, 1e-13)], ids=type)
+@pytest.mark.parametrize(
+    ("engine", "C"), [(ON_SAMPLES, None), (ON_SAMPLES, 20.0), (ACCURATE, 20.0)], ids=str
+)
 def test_derivatives_through_all_events_are_those_of_the_run(engine: Any, C: float | None) -> None:
     h = 1e-3 if isinstance(engine, fx.OnSamples) else None
 
@@ -50,7 +55,7 @@ def test_derivatives_through_all_events_are_those_of_the_run(engine: Any, C: flo
         scale, first, *law = jnp.exp(x)
         names = dict(zip(P1_LAW, law, strict=True))
         bristle = fx.MaxwellSlip(1e4 * scale * SHAPE, jnp.stack([first, 1.0, 2.0, 3.0]), C)
-        machine, ts = shaken(bristle, fx.Stribeck(**names), h, 3.0)
+        machine, ts = shaken(bristle, fx.Stribeck(**names), h, 1.5)
         return fx.simulate(machine, ts, engine)["mass"].s[-1]
 
     end, x = jax.jit(end), jnp.log(jnp.array([1.0, 1.0, *P1_LAW.values()]))
@@ -73,11 +78,10 @@ def balanced(machine: fx.Mechanism, ts: Any, engine: Any = None) -> fx.Trajector
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("C", [None, 30.0])
-def test_two_bodies_a_belt_heat_and_friction_of_every_kind(C: float | None) -> None:
+def test_two_bodies_a_belt_heat_and_friction_of_every_kind() -> None:
     law = fx.Stribeck(F_prop=0.3, F_Coulomb=1.0, F_Stribeck=0.4, fexp=5.0)
     hot = fx.TemperatureDependent(law, beta=0.02, T_ref=300.0)
-    elements = fx.MaxwellSlip([4e3, 2e3, 1e3], [1, 1, 2], C=C)
+    elements = fx.MaxwellSlip([4e3, 2e3, 1e3], [1, 1, 2], C=30.0)
     machine = fx.Mechanism(
         belt=fx.Mass(m=1.0),
         mass=fx.Mass(m=2.0),
@@ -108,7 +112,8 @@ def test_one_stiff_element_tends_to_friction_that_sticks() -> None:
     end = float(fx.simulate(machine, ts)["mass"].s[-1])
     for k, near in ((1e5, 3e-4), (1e7, 3e-6)):
         machine, ts = shaken(fx.MaxwellSlip([k]), law, 4e-4)
-        assert float(fx.simulate(machine, ts)["mass"].s[-1]) == pytest.approx(end, abs=near)
+        run = fx.simulate(machine, ts, ON_SAMPLES)
+        assert float(run["mass"].s[-1]) == pytest.approx(end, abs=near)
 
 
 @pytest.mark.slow
@@ -152,6 +157,7 @@ def drawn(seed: int, n: int, laws: tuple[str, str], C: bool, *, two: bool) -> fx
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Shorter steps change", "ignore:.* is extrapolated")
 @pytest.mark.parametrize(
     ("n", "laws", "C", "two"),
     [
@@ -165,7 +171,7 @@ def test_machines_that_are_drawn_keep_their_energy_and_their_limits(
     n: int, laws: tuple[str, str], C: bool, two: bool
 ) -> None:
     ts = np.linspace(0.0, 4.0, 2001)
-    for seed in range(12):
+    for seed in range(8):
         machine = drawn(seed, n, laws, C, two=two)
         exact = balanced(machine, ts[::25], fx.Adaptive(1e-8, 1e-11, max_events=4000))
         run = fx.simulate(machine, ts, fx.OnSamples(max_events=4000))
