@@ -36,7 +36,7 @@ if _kept:
     jax.config.update("jax_compilation_cache_dir", _kept)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 # Every annotated function of frictax checks its arguments' types and shapes while the tests run, if
-# this variable is set. The slow tests and `.ci/run` set it. The checks take a quarter of the time.
+# this variable is set. `.ci/run` sets it. The checks take a quarter of the time.
 if os.environ.get("FRICTAX_CHECK_TYPES"):
     install_import_hook("frictax", "beartype.beartype")
 

@@ -1,5 +1,7 @@
 """A fit as C and JavaScript: its own predictions, sensors and intervals included."""
 
+import copy
+import dataclasses
 import functools
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from frictax.export.code.texts import c_text, javascript_text, structured_text, 
 from frictax.fitting.problem.problem import predictions
 from frictax.laws import Coulomb
 
+from .structured_text import translated
 from .test_code import needs_gcc, needs_node, run_in_c, run_in_node, values_of
 
 T = np.linspace(0.0, 4.0, 801)  # the times at which `run_in_c` runs
@@ -81,13 +84,36 @@ def test_intervals_of_a_fit_are_min_and_max() -> None:
     assert values_of(c_text(code)).size == len(code.numbers)
 
 
+def with_delay(code: MachineCode, channel: str, delay: float) -> MachineCode:
+    """The same machine with another delay of a sensor [s]."""
+    changed, at = copy.copy(code), code.instruments[channel] + 3
+    changed.numbers = list(code.numbers)
+    changed.numbers[at] = dataclasses.replace(code.numbers[at], value=delay)
+    return changed
+
+
+@needs_gcc
+@pytest.mark.slow
+@pytest.mark.parametrize("given", [{}, {"drive_f": "linear"}, {"drive_f": "held"}])
+def test_structured_text_of_a_fit_is_its_c(tmp_path: Path, given: dict[str, str]) -> None:
+    code = code_of(**given)
+    for delay in (0.0041, 0.0327):  # less than a sample, and several samples
+        code = with_delay(code, "outputs.mass.s", delay)
+        u = np.asarray(fitted().records["record"].inputs["drive.f"]) if given else np.zeros(T.size)
+        run = run_in_c(c_text(code), tmp_path, 1, inputs=u[:, None])
+        cycle = translated(structured_text(code))["FX_Machine"]()
+        for i, dt in enumerate([*np.diff(T).tolist(), 0.0]):
+            words = {"drive_f": u[i]} if given else {}
+            if "linear" in given.values():
+                words["drive_f_end"] = u[min(i + 1, T.size - 1)]
+            shown = cycle(dt=dt, **words)["mass_s"]
+            assert shown == pytest.approx(run.outputs[i, 0], rel=0, abs=1e-11), i
+
+
 @pytest.mark.slow
 def test_structured_text_of_a_fit_says_what_it_leaves_out() -> None:
-    text = structured_text(code_of())
-    assert (
-        "(* The fit has a delay of 0.0041 s in outputs.mass.s, which this code leaves out. *)"
-        in text
-    )
+    text = structured_text(with_delay(code_of(), "outputs.mass.s", -0.0041))
+    assert "a delay of -0.0041 s in outputs.mass.s, which this code leaves out" in text
 
 
 @needs_gcc

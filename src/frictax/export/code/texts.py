@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 import frictax
 from frictax.annotations import Checked
 from frictax.engine.options import OnSamples
@@ -102,6 +104,43 @@ return{outputs:out,events,failure}}
 return{parameters,outputs,start:()=>Float64Array.from(numbers),run}})();
 if(typeof module!=='undefined')module.exports=fx_machine;
 """
+# `times` and `values` are the last samples of a channel, the newest last. At the first call all
+# samples are the first one, so that a time before the first sample has the value of this sample.
+TEXT_DELAY = """\
+FUNCTION fx_delay : BOOL
+VAR_IN_OUT
+  times : ARRAY[0..LAST_KEPT] OF LREAL;
+  values : ARRAY[0..LAST_KEPT] OF LREAL;
+END_VAR
+VAR_INPUT
+  is_first : BOOL;
+  t : LREAL;
+  x : LREAL;
+  delay : LREAL;
+END_VAR
+VAR_OUTPUT
+  o0 : LREAL;
+END_VAR
+VAR
+  i : DINT;
+END_VAR
+FOR i := 0 TO LAST_PAIR DO
+  times[i] := SEL(is_first, times[i + 1], t);
+  values[i] := SEL(is_first, values[i + 1], x);
+END_FOR
+times[LAST_KEPT] := t;
+values[LAST_KEPT] := x;
+o0 := values[0];
+FOR i := 0 TO LAST_PAIR DO
+  IF (times[i] <= t - delay) AND (times[i] < times[i + 1]) THEN
+    o0 := MIN(1.0, (t - delay - times[i]) / (times[i + 1] - times[i]));
+    o0 := values[i] + (values[i + 1] - values[i]) * o0;
+  END_IF
+END_FOR
+fx_delay := TRUE;
+END_FUNCTION
+
+"""
 STRUCTURED_TEXT = """\
 (* Call this block once in each sample interval of dt seconds. *)
 FUNCTION_BLOCK FX_Machine
@@ -124,12 +163,12 @@ VAR
   y_at : ARRAY[0..LAST_STATE] OF LREAL;
   mode : ARRAY[0..LAST_MODE] OF DINT;
   mode_at : ARRAY[0..LAST_MODE] OF DINT;
+MEMORY
   p : ARRAY[0..LAST_NUMBER] OF LREAL := [VALUES];
 END_VAR
 SET_INPUTS
 IF NOT started THEN
   fx_start(p := p, t := t, START);
-  started := TRUE;
 END_IF
 FOR s := 0 TO LAST_STEP DO
   IF failure = 0 THEN
@@ -138,11 +177,13 @@ FOR s := 0 TO LAST_STEP DO
       y := y, mode := mode, STEP);
     IF s = 0 THEN
       fx_outputs(p := p, t := t, y := y_at, mode := mode_at, READ);
+DELAY_OUTPUTS
     END_IF
     events := events + fired;
   END_IF
 END_FOR
 t := t + dt;
+started := TRUE;
 END_FUNCTION_BLOCK
 """
 
@@ -334,35 +375,68 @@ def structured_text(code: MachineCode) -> str:
         if how == "linear"
     ]
     since = f"(t - {language.literal(code.first, REAL)})"
-    values = [
-        (_acting(code, name, word, since), _acting(code, name, f"{word}_end", f"({since} + dt)"))
-        for name, word in zip(code.inputs, words, strict=True)
-    ]
+    delays = {c: code.numbers[code.instruments[c] + 3].value for c in code.delayed}
+    kept = 2 * math.ceil(max(delays.values(), default=0.0) / np.min(np.diff(code.ts))) + 4
+    before, values = list[str](), list[tuple[str, str]]()
+    for (name, (how, *_)), word in zip(code.inputs.items(), words, strict=True):
+        now, end = word, f"{word}_end"
+        if delays.get(f"inputs.{name}", 0.0) > 0:
+            now, end = f"{word}_late", f"{word}_end_late"
+            before.append(_late(code, f"inputs.{name}", word, now))
+            if how == "linear":
+                before.append(_late(code, f"inputs.{name}", f"{word}_end", end, "t + dt"))
+        values.append(
+            (_acting(code, name, now, since), _acting(code, name, end, f"({since} + dt)"))
+        )
     sets = _set_inputs(code, ("t", "t + dt"), values)
     columns = [name.replace(".", "_") for name in code.outputs]
+    after = list[str]()
+    for name, word in zip(code.outputs, columns, strict=True):
+        if (channel := f"outputs.{name}") in delays:
+            after += [_late(code, channel, word, word)] * (delays[channel] > 0)
+            after.append(f"{word} := {word} + p[{code.instruments[channel] + 2}] * {since};")
+    memory = list[str]()
+    for x in dict.fromkeys(re.findall(r"\w+(?:_times|_values|_late)\b", "\n".join(before + after))):
+        memory.append(f"  {x} : {'' if x.endswith('_late') else f'ARRAY[0..{kept - 1}] OF '}LREAL;")
     parts = {
         "INPUTS": "\n".join(f"  {word} : LREAL;" for word in arguments),
         "OUTPUTS": "\n".join(f"  {word} : LREAL;" for word in columns),
-        "SET_INPUTS": "\n".join(f"p[{i}] := {x};" for i, x in sets),
+        "MEMORY": "\n".join(memory),
+        "SET_INPUTS": "\n".join([*before, *(f"p[{i}] := {x};" for i, x in sets)]),
         "VALUES": ", ".join(language.literal(n.value, REAL) for n in code.numbers),
         "FIRST": language.literal(code.first, REAL),
         "LAST_STATE": str(max(code.states - 1, 0)),
         "LAST_MODE": str(max(code.modes - 1, 0)),
         "LAST_NUMBER": str(max(len(code.numbers) - 1, 0)),
         "LAST_STEP": str(code.substeps - 1),
+        "LAST_KEPT": str(kept - 1),
+        "LAST_PAIR": str(kept - 2),
         "STEPS": f"{code.substeps}.0",
         "START": taken("fx_start", y, mode),
         "STEP": taken("fx_step", [*y_at, *y], [*mode_at, *mode, "fired", "failure"]),
         "READ": taken("fx_outputs", columns, []),
+        "DELAY_OUTPUTS": "\n".join(f"      {line}" for line in after),
     }
-    late = list[str]()
-    for channel in code.delayed:
-        delay = code.numbers[code.instruments[channel] + 3].value
-        late.append(
-            f"The fit has a delay of {delay:.6g} s in {channel}, which this code leaves out."
-        )
-    comment = "".join(f"(* {line} *)\n" for line in [*_comment(code), *late])
-    return comment + functions + _fill(STRUCTURED_TEXT, parts)
+    left = [
+        f"The fit has a delay of {delay:.6g} s in {channel}, which this code leaves out, because it"
+        " would need future samples."
+        for channel, delay in delays.items()
+        if delay < 0
+    ]
+    if memory:
+        left.append(f"Delays can be at most {kept // 2 - 1} times dt.")
+    comment = "".join(f"(* {line} *)\n" for line in [*_comment(code), *left])
+    return comment + functions + _fill(TEXT_DELAY * bool(memory) + STRUCTURED_TEXT, parts)
+
+
+def _late(code: MachineCode, channel: str, value: str, to: str, t: str = "t") -> str:
+    """Return the call that keeps a value of a channel at time `t`, and reads the delayed value."""
+    word = channel.partition(".")[2].replace(".", "_")
+    is_first = "NOT started" if t == "t" else "FALSE"
+    return (
+        f"fx_delay(times := {word}_times, values := {word}_values, is_first := {is_first},"
+        f" t := {t}, x := {value}, delay := p[{code.instruments[channel] + 3}], o0 => {to});"
+    )
 
 
 def _fill(text: str, parts: Mapping[str, str]) -> str:
