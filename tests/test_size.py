@@ -23,7 +23,7 @@ LINES = {
     "data": 230,
     "engine": 5_090,
     "excitation": 2_530,
-    "export": 4_910,
+    "export": 4_980,
     "files": 770,
     "fitting": 10_270,
     "fleets": 4_360,

@@ -202,8 +202,7 @@ class Lowering(Builder):
     def assign(self, to: Sequence[np.ndarray], values: Sequence[np.ndarray], how="set") -> None:
         pairs = [(x, y) for x, y in zip(flat(to), flat(values), strict=True) if x is not y]
         changed = {place for place, _ in pairs}
-        # At the end of an iteration all variables change at once. A variable that is the new value
-        # of another variable is copied first.
+        # Late changes happen at once: a variable that is another one's new value is copied first.
         copies = {
             x: self.new("copy", (x,), x.kind) for _, x in pairs if how == "late" and x in changed
         }
@@ -382,11 +381,11 @@ class Lowering(Builder):
         return powers if y >= 0 else self.map("div", ONE, powers)
 
     def reduce(self, eqn, x, *, axes=None, **_) -> np.ndarray:
-        axes = range(x.ndim) if axes is None else axes
         operation, out = OPERATIONS[eqn.primitive.name], eqn.outvars[0].aval
         empty = constant(np.full((), operation in ("mul", "and"), out.dtype))[()]
         fold = functools.partial(functools.reduce, functools.partial(self.let, operation))
-        return array_of([fold(row) if row.size else empty for row in rows(x, axes)[0]], out.shape)
+        each_row = rows(x, range(x.ndim) if axes is None else axes)[0]
+        return array_of([fold(row) if row.size else empty for row in each_row], out.shape)
 
     def position(self, eqn, x, *, axes, **_) -> np.ndarray:
         """Write argmax or argmin. The first of equal entries is taken; NaN precedes all numbers."""
@@ -433,8 +432,7 @@ RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(
         UNCHANGED.split(), lambda _, eqn, x, **__: x.reshape(eqn.outvars[0].aval.shape)
     ),
-    **{f"reduce_{name}": Lowering.reduce for name in "sum prod max min and or".split()},
-    **dict.fromkeys(("unvmap_any", "unvmap_all"), Lowering.reduce),
+    **{x: Lowering.reduce for x in OPERATIONS if x.startswith(("reduce_", "unvmap_"))},
     "cond": Lowering.branch,
     "while": Lowering.loop,
     "scan": Lowering.scan,
