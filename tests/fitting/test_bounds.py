@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import frictax as fx
 from frictax.fitting import Knowledge
+from frictax.fitting.result.identifiability import is_at_bound
+from frictax.parameters import AtLeast, CheckedModule, Positive, Scalar, parameter
 
 F = "friction.f_pos.F_Coulomb"
 T = np.linspace(0.0, 2.0, 41)
@@ -148,3 +151,36 @@ def test_log_scales_that_cannot_be_are_refused_in_one_sentence(options: Any, say
     with pytest.raises(ValueError, match=says) as caught:
         fx.fit(fx.Coulomb(F_Coulomb=6.0, F_prop=0.1), sweep, **options)
     assert "\n" not in str(caught.value)
+
+
+class Logarithmic(fx.AbstractLaw, CheckedModule):
+    """A law in which `v0` has no effect without `F_log`."""
+
+    F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
+    F_prop: Scalar = parameter(AtLeast(0.0), "N.s/m")
+    F_log: Scalar = parameter(AtLeast(0.0), "N")
+    v0: Scalar = parameter(Positive(), "m/s")
+
+    def __call__(self, v: Any) -> Any:
+        return self.F_Coulomb + self.F_prop * v + self.F_log * jnp.log1p(v / self.v0)
+
+
+def test_a_search_along_a_direction_without_effect_ends_at_finite_values() -> None:
+    """It went to v0 = inf, and the start values were blamed."""
+    v = np.linspace(0.2, 6.0, 24)
+    noise = 0.01 * np.random.default_rng(3).standard_normal(24)
+    sweep = fx.Sweep(v, 5.0 + 0.2 * v + noise, velocity_unit="m/s", force_unit="N")
+    found = fx.fit(Logarithmic(4.996257, 0.2010678, 0.0561957, 0.02), sweep)
+    assert found.values["F_Coulomb"] == pytest.approx(5.0, abs=0.02)
+    assert found.identifiability.knowledge["F_log"] is Knowledge.AT_BOUND
+    assert found.identifiability.knowledge["v0"] is Knowledge.UNKNOWN
+    assert 0 < found.values["v0"] < 1e101
+
+
+def test_beside_a_value_at_its_bound_a_value_without_effect_is_not_at_its_bound() -> None:
+    names = ["law.F_log", "law.v0", "other.F_prop"]
+    inactive, size = np.zeros(3, bool), np.array([10.0, 1e-20, 1e-20])
+    left, before = np.array([1e-12, 1e-12, 1e-12]), np.ones(3)
+    assert is_at_bound(names, inactive, size, left, before, 1e-3).tolist() == [True, False, True]
+    is_active = np.array([True, False, False])
+    assert is_at_bound(names, is_active, size, left, before, 1e-3).tolist() == [False, True, True]

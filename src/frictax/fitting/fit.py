@@ -437,7 +437,7 @@ def resume_search(found: FitResult, z: Any) -> FitResult:
 
 
 def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if no search could start."""
+    """Raise `ValueError` if no search ended at a finite cost."""
     if np.isfinite(costs).any():
         return
     for i, label in enumerate(records):
@@ -448,6 +448,11 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
                     f"`fit` cannot start: with the start values the run of record {label!r} fails."
                     f" {Result[result]}"
                 )
+    if np.all(np.isfinite(np.asarray(problem.misfit(np.zeros(problem.x0.size), 1.0)))):
+        raise ValueError(
+            "`fit` cannot go on: the search reached values at which the residuals are not finite."
+            " Give other start values, or bounds that keep the law finite."
+        )
     raise ValueError(
         "`fit` cannot start: the residuals at the start values are not finite. Give other start"
         " values."

@@ -9,6 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+# Largest unknown whose exponential is computed: e^230 = 1e100. A search that goes on along a
+# direction without effect then ends at finite values, whose products are finite too.
+_MOST = 230.0
 # Arrays of JAX or numpy. Numpy is used before a compiled search, because it needs no compilation.
 Numbers = Array | np.ndarray
 
@@ -112,7 +115,7 @@ class Positive(AbstractDomain):
         return value.__array_namespace__().log(value)
 
     def from_unconstrained(self, z: Array) -> Array:
-        return jnp.exp(z)
+        return jnp.exp(jnp.clip(z, -_MOST, _MOST))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,4 +245,4 @@ class Increasing(AbstractDomain):
         return xp.concat([value[:1], xp.log(xp.diff(value))])
 
     def from_unconstrained(self, z: Array) -> Array:
-        return jnp.cumsum(jnp.concatenate([z[:1], jnp.exp(z[1:])]))
+        return jnp.cumsum(jnp.concatenate([z[:1], jnp.exp(jnp.clip(z[1:], -_MOST, _MOST))]))

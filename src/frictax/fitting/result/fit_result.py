@@ -509,7 +509,9 @@ def make_fit_result(
     covariance = variance * inverse_gram(triangle, norms, active)
     ends = np.where(upper - x < x - lower, upper, lower)
     left, before = np.abs(x - ends), np.abs(np.asarray(problem.x0) - ends)
-    at_bound = ~active & is_at_bound(norms, left, before, 1e-3 * scale * np.sqrt(rows))
+    names = [u.path for u in problem.unknowns for _ in range(u.size)]
+    relevant = 1e-3 * scale * np.sqrt(rows)
+    at_bound = is_at_bound(names, active, norms, left, before, relevant)
     x = np.where(at_bound, ends, x)
     if problem.is_steady and records:
         fitted, sweep = problem.setup_at(jnp.asarray(x), None).machine, next(iter(records.values()))

@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,17 +100,24 @@ def null_directions(
     return s, [{n: float(c) for n, c in zip(kept, v, strict=True) if abs(c) > 0.05} for v in null]
 
 
-def is_at_bound(size: Any, left: Any, before: Any, least: float) -> Any:
-    """Return which parameters are at their bounds, among the parameters without effect. `left`:
+def is_at_bound(
+    names: Sequence[str], active: Any, size: Any, left: Any, before: Any, least: float
+) -> Any:
+    """Return which parameters are at their bounds, among those that are not `active`. `left`:
     distance from the bound; `before`: this distance at the start; `size`: lengths of the Jacobian's
     columns; `least`: smallest relevant effect.
 
-    A parameter counts as at its bound only if the parameter has an effect at its start value. This
-    excludes parameters that are not identifiable, such as fexp if F_Stribeck = 0.
+    A parameter counts as at its bound if it has an effect at its start value. This excludes
+    parameters that are not identifiable, such as fexp if F_Stribeck = 0. A parameter next to its
+    bound counts too, unless another parameter of the same part is at its bound and can be the
+    reason why this one has no effect.
     """
     bounded = np.isfinite(left)
-    acts = size * np.where(bounded, before, 0.0) > least
-    return bounded & (left < 0.5 * before) & (acts | (left <= 1e-9 * before))
+    near = ~active & bounded & (left < 0.5 * before)
+    acts = near & (size * np.where(bounded, before, 0.0) > least)
+    owners = np.asarray([name.rpartition(".")[0] for name in names])
+    excused = np.isin(owners, owners[acts])
+    return acts | (near & (left <= 1e-9 * before) & ~excused)
 
 
 def join_names(names: Any) -> str:
@@ -152,24 +159,23 @@ def judge_columns(
     s, null = null_directions(jacobian, names, active)
     knowledge: dict[str, Knowledge] = {}
     notices: dict[str, Notice] = {}
-    for i, name in enumerate(names):
-        # The nearer bound is compared. Only the user gives upper bounds.
-        above = upper[i] - x[i] < x[i] - lower[i]
-        bound = upper[i] if above else lower[i]
+    # The nearer bound is compared. Only the user gives upper bounds.
+    is_above = upper - x < x - lower
+    bounds = np.where(is_above, upper, lower)
+    sizes, left, before = np.linalg.norm(jacobian, axis=0), np.abs(x - bounds), np.abs(x0 - bounds)
+    at_bound = is_at_bound(names, active, sizes, left, before, least)
+    for i, (name, size, bound) in enumerate(zip(names, sizes, bounds, strict=True)):
         if active[i]:
             weak = np.isfinite(bound) and half[i] >= abs(x[i] - bound)
             knowledge[name] = Knowledge.WEAK if weak else Knowledge.KNOWN
             if weak:
                 notices[name] = Notice("near-bound", name, {"bound": bound})
             continue
-        size, left, before = np.linalg.norm(jacobian[:, i]), abs(x[i] - bound), abs(x0[i] - bound)
-        knowledge[name] = (
-            Knowledge.AT_BOUND if is_at_bound(size, left, before, least) else Knowledge.UNKNOWN
-        )
-        if knowledge[name] is Knowledge.AT_BOUND:
-            at = "at-upper-bound" if above else "at-lower-bound"
+        knowledge[name] = Knowledge.AT_BOUND if at_bound[i] else Knowledge.UNKNOWN
+        if at_bound[i]:
+            at = "at-upper-bound" if is_above[i] else "at-lower-bound"
             notices[name] = Notice(at, name, {"bound": bound})
-        elif size > 0 and np.isfinite(bound) and left > 10 * before:
+        elif size > 0 and np.isfinite(bound) and left[i] > 10 * before[i]:
             notices[name] = Notice("ran-away", name, {"start": x0[i], "value": x[i]})
         else:
             notices[name] = Notice("little-effect" if size > 0 else "no-effect", name)
