@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -64,3 +65,26 @@ def test_a_machine_found_by_inverse_dynamics_starts_where_the_record_does() -> N
         r"s\(start=(\S+), fixed=true\), v\(start=(\S+), fixed", found.to_modelica()
     ).groups()  # type: ignore[union-attr]
     assert (float(s), float(v)) == (pytest.approx(0.4, abs=1e-3), pytest.approx(2.0, abs=0.05))
+
+
+class Root(fx.AbstractLaw, fx.parameters.CheckedModule):
+    """A law that the Modelica library does not have."""
+
+    f: fx.parameters.Scalar = fx.parameters.parameter(fx.parameters.AtLeast(0.0), "N")
+
+    def __call__(self, v: Any) -> Any:
+        return self.f * jnp.sqrt(1 + v)
+
+
+def test_a_law_that_modelica_does_not_have_is_a_table_up_to_the_highest_speed_of_the_record() -> (
+    None
+):
+    t = np.linspace(0.0, 2.0, 101)
+    block = fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=Root(1.0)))
+    record = fx.Record(t, outputs={"mass.s": 0.4 + 2.0 * t - 0.3 * t**2})
+    found = fx.fit(block, record, free=["friction.f_pos.f"], objective=fx.InverseDynamics())
+    for text in (found.to_modelica_modifiers(), found.to_modelica()):
+        speed = re.search(r"up to a speed of ([\d.]+)", text)
+        assert speed is not None
+        assert float(speed[1]) == pytest.approx(2.0, abs=0.05)
+    assert "up to a speed of 7.0" in found.to_modelica(v_max=7.0)

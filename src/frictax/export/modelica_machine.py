@@ -16,10 +16,11 @@ from frictax.fitting.options import refuse
 from frictax.fitting.problem.steady import as_steady
 from frictax.laws import Stribeck
 from frictax.mechanism import HeatCapacitor, Mechanism, ThermalConductor
+from frictax.simulation import simulate
 
 from .fitted_machine import FittedMachine
 from .modelica_parts import Sheet, with_dependencies, write_part
-from .modelica_text import comment_lines, model_name, number, sample
+from .modelica_text import comment_lines, model_name, needs_speed, number, sample
 
 
 def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
@@ -150,7 +151,7 @@ def machine_text(
     - `start_time`, `stop_time`, `interval` [s], `accuracy`: settings of the annotation
       `experiment`; `accuracy` is its `Tolerance`.
     - `tolerance`: allowed error of a law's table, relative to the law at rest; `v_max` [m/s or
-      rad/s]: the highest speed in the table of a law of your own.
+      rad/s]: the highest speed in the table of a law of your own; a fit takes that of its record.
     - `rows`: unless `self_contained`, the model reads a `Sampled` with more rows from the file that
       its parameter `tables` names, see `write_machine`.
 
@@ -326,7 +327,18 @@ def identified_modifiers(
 ) -> str:
     """Return the Modelica declarations of all parts with fitted values, to paste into a model."""
     parts = [e.path.partition(".")[0] for e in found.estimates]
+    if v_max is None and needs_speed(found.model):
+        v_max = _highest_speed(FittedMachine.of(found))
     return modifiers(found.model, parts, tolerance, v_max)
+
+
+def _highest_speed(fitted: FittedMachine) -> float | None:
+    """Return the highest speed of a contact in the record [m/s or rad/s], None for a sweep."""
+    if fitted.ts is None:
+        return None
+    run = simulate(fitted.machine, fitted.ts)
+    speeds = [getattr(run[name], "v_relfric", None) for name in fitted.machine.names]
+    return max(float(np.max(np.abs(np.asarray(v)))) for v in speeds if v is not None)
 
 
 def _fitted_machine(
@@ -356,4 +368,6 @@ def _fitted_machine(
     if fitted.ts is not None:
         settings |= {"start_time": float(fitted.ts[0]), "stop_time": float(fitted.ts[-1])}
     settings = {k: value for k, value in settings.items() if getattr(options, k) is None}
+    if options.v_max is None and needs_speed(fitted.machine):
+        settings["v_max"] = _highest_speed(fitted)
     return fitted.machine, dataclasses.replace(options, **settings)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -122,19 +123,27 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.
         nodes = sorted([*nodes, float(fine[worst])])
 
 
+def needs_speed(machine: Any) -> bool:
+    """Return whether `law_table` needs `v_max` for a law of the machine."""
+    inner = lambda x: isinstance(x, AbstractLaw) and not isinstance(x, TemperatureDependent)  # noqa: E731
+    laws = filter(inner, jax.tree.leaves(machine, is_leaf=inner))
+    return any(not isinstance(law, Table | Coulomb | Stribeck) for law in laws)
+
+
 def law_table(
     law: AbstractLaw, what: str, tolerance: float, v_max: float | None, unit: str
 ) -> tuple[np.ndarray, str]:
     """Return rows [speed, value] of a law for linear interpolation and extrapolation, and a
     comment.
 
-    `tolerance` is relative to the value at rest; for a law of the user's own, to the largest value.
+    `tolerance` is relative to the value at rest, for other laws than those of frictax to the
+    largest value.
 
     The Modelica library extrapolates linearly from the last two rows. For the laws of frictax the
     extrapolation is correct, because their rows end where the Stribeck curve has become a straight
-    line. A law of the user's own is correct up to `v_max`.
+    line. Other laws are correct up to `v_max`.
 
-    **Raises:** `ValueError` for a law of the user's own without `v_max`.
+    **Raises:** `ValueError` for such a law without `v_max`.
     """
     if isinstance(law, TemperatureDependent):
         rows, said = law_table(law.law, what, tolerance, v_max, unit)
@@ -168,8 +177,8 @@ def law_table(
         return rows, f"{what}: Stribeck, {values}; table within {error:.2g} {unit}"
     if v_max is None:
         raise ValueError(
-            f"`{what}` is a law of your own, {type(law).__name__}, which Modelica gets as a table"
-            " up to a speed: give `v_max`, the highest of the motion [m/s or rad/s]."
+            f"`{what}` is a {type(law).__name__} law, which Modelica gets as a table. Give `v_max`,"
+            " the highest speed of the motion [m/s or rad/s]."
         )
     rows, error = sample(law, v_max, tolerance)
     within = f"table within {error:.2g} {unit} up to a speed of {number(v_max)}"

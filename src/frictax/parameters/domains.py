@@ -9,11 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-# Largest unknown whose exponential is computed: e^230 = 1e100. A search that goes on along a
-# direction without effect then ends at finite values, whose products are finite too.
-_MOST = 230.0
 # Arrays of JAX or numpy. Numpy is used before a compiled search, because it needs no compilation.
 Numbers = Array | np.ndarray
+
+
+def _finite_exp(z: Array) -> Array:
+    """Return exp(z) between 1e-100 and 1e100, so that a search along a direction without effect
+    ends at finite values.
+    """
+    most = 230.0  # e^230 = 1e100
+    return jnp.exp(jnp.clip(z, -most, most))
 
 
 class AbstractDomain(abc.ABC):
@@ -115,7 +120,7 @@ class Positive(AbstractDomain):
         return value.__array_namespace__().log(value)
 
     def from_unconstrained(self, z: Array) -> Array:
-        return jnp.exp(jnp.clip(z, -_MOST, _MOST))
+        return _finite_exp(z)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,4 +250,4 @@ class Increasing(AbstractDomain):
         return xp.concat([value[:1], xp.log(xp.diff(value))])
 
     def from_unconstrained(self, z: Array) -> Array:
-        return jnp.cumsum(jnp.concatenate([z[:1], jnp.exp(jnp.clip(z[1:], -_MOST, _MOST))]))
+        return jnp.cumsum(jnp.concatenate([z[:1], _finite_exp(z[1:])]))

@@ -255,13 +255,14 @@ def machine_report_text(
         terms.append((label, says))
     sections.append(Section("measured", "Measurements", [("terms", terms)]))
     if hasattr(found.model, "named_parts"):
-        try:
-            text = found.to_modelica_modifiers()
-        except ValueError as why:
-            text = f"// {why}"
         code = Markup('<code>found.write_modelica("folder")</code>')
         note = Markup("A whole model that runs, under the record's own input: {}.").format(code)
-        shown = [("code", text), ("lead", note)]
+        try:
+            text = found.to_modelica_modifiers()
+            shown = [("code", text), ("lead", note)]
+        except ValueError as why:
+            text = f"// {why}"
+            shown = [("code", text)]
         sections += [Section("modelica", "Modelica", shown)] if text else []
     files = downloads(found, fit_json(found), seen.motions)
     sections.append(Section("downloads", "Downloads", [("files", files)]))
