@@ -54,7 +54,8 @@ class AbstractRubbing(AbstractByLaws):
         bristle: Any = self.bristle
         if (speed := gives_energy_from(self)) is not None:
             # A class without `rotational`, such as a brake, can turn or slide.
-            unit = {True: " rad/s", False: " m/s"}.get(getattr(self, "rotational", None), "")
+            turns = getattr(self, "rotational", None)
+            unit = "" if turns is None else " rad/s" if turns else " m/s"
             warnings.warn(
                 f"`{type(self).__name__}.bristle`: sigma_1 = {float(bristle.sigma_1):g} gives"
                 f" energy from {speed:.3g}{unit} on, where a bristle that is still bent meets the"

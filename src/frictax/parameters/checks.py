@@ -28,9 +28,9 @@ def check(model: Any) -> None:
             check(child)
         elif declaration is not None:
             unit = declaration.unit
-            # The object may slide or turn, which is not known here. Unit "1" is not printed.
-            if getattr(model, "unit_of_owner", False) and getattr(model, "rotational", None) is None:
-                unit = unit if rotational_unit(unit) == unit else "1"
+            can_turn = getattr(model, "unit_of_owner", False) and not hasattr(model, "rotational")
+            if can_turn and rotational_unit(unit) != unit:
+                unit = "1"  # is not printed
             shown = dataclasses.replace(declaration, unit=unit)
             check_value(f"{type(model).__name__}.{name}", child, shown)
     rules = getattr(type(model), "check_rules", None)
