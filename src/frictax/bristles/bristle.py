@@ -32,8 +32,7 @@ class AbstractBristle(CheckedModule):
     """
 
     sigma_0: eqx.AbstractVar[Scalar]
-    # The units depend on the contact, so error messages of the bristle do not print them.
-    unit_of_owner: ClassVar[bool] = True
+    unit_of_owner: ClassVar[bool] = True  # as in `AbstractLaw`
     # For these arguments `__new__` raises an error with advice. Problem files report this error,
     # too.
     refused: ClassVar[tuple[str, ...]] = ("sigma_2",)
