@@ -2,6 +2,7 @@
 two.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -61,15 +62,15 @@ CASES: dict[str, tuple[Callable[[], Any], list[str]]] = {
     # laws
     "negative friction": (
         lambda: fx.Coulomb(F_Coulomb=-1.0),
-        ["`Coulomb.F_Coulomb`", ">= 0", "-1 N", "without a sign"],
+        ["`Coulomb.F_Coulomb`", ">= 0", "got -1.", "without a sign"],
     ),
     "friction NaN": (
         lambda: fx.Coulomb(F_Coulomb=NAN),
-        ["`Coulomb.F_Coulomb`", ">= 0", "nan N", "missing value"],
+        ["`Coulomb.F_Coulomb`", ">= 0", "got nan.", "missing value"],
     ),
     "friction infinite": (
         lambda: fx.Coulomb(1.0, F_prop=np.inf),
-        ["`Coulomb.F_prop`", ">= 0", "inf N.s/m", "division by 0"],
+        ["`Coulomb.F_prop`", ">= 0", "got inf.", "division by 0"],
     ),
     "friction as text": (
         lambda: fx.Coulomb(F_Coulomb="5"),
@@ -85,7 +86,7 @@ CASES: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "negative fexp": (
         lambda: stribeck(fexp=-1.0),
-        ["`Stribeck.fexp`", ">= 0", "-1 s/m", "without a sign"],
+        ["`Stribeck.fexp`", ">= 0", "got -1.", "without a sign"],
     ),
     "exponent 0": (
         lambda: stribeck(exponent=0),
@@ -119,31 +120,31 @@ CASES: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "a speed twice": (
         lambda: fx.Table([[0, 1], [0, 2]]),
-        ["`Table.v`", "strictly increasing", "[0. 0.] m/s", "drop repeated"],
+        ["`Table.v`", "strictly increasing", "[0. 0.].", "drop repeated"],
     ),
     "speeds that fall": (
         lambda: fx.Table([[1, 1], [0, 2]]),
-        ["`Table.v`", "strictly increasing", "[1. 0.] m/s", "Sort"],
+        ["`Table.v`", "strictly increasing", "[1. 0.].", "Sort"],
     ),
     "speeds that fall in a long table": (
         lambda: fx.Table([*[[v, 1] for v in range(20)], [18.5, 2]]),
-        ["`Table.v`", "strictly increasing", "18.5 m/s after 19 m/s in row 20", "Sort"],
+        ["`Table.v`", "strictly increasing", "18.5 after 19 in row 20", "Sort"],
     ),
     "a negative force": (
         lambda: fx.Table([[0, 1], [1, -2]]),
-        ["`Table.f`", ">= 0", "-2.] N", "without a sign"],
+        ["`Table.f`", ">= 0", "-2.].", "without a sign"],
     ),
     "a force NaN": (
         lambda: fx.Table([[0, 1], [1, NAN]]),
-        ["`Table.f`", ">= 0", "nan] N", "missing value"],
+        ["`Table.f`", ">= 0", "nan].", "missing value"],
     ),
     "a negative speed": (
         lambda: fx.Table([[-1, 1], [1, 1]]),
-        ["`Table.v`", ">= 0", "-1 m/s", "`f_neg`"],
+        ["`Table.v`", ">= 0", "got -1.", "`f_neg`"],
     ),
     "a table that leads below 0": (
         lambda: fx.Table([[1, 1], [2, 9]]),
-        ["`Table`", ">= 0 at rest", "-7 N", "Add a row for speed 0"],
+        ["`Table`", ">= 0 at rest", "-7 at v = 0.", "Add a row for speed 0"],
     ),
     # contacts
     "a function for a law": (
@@ -558,3 +559,36 @@ def test_a_misspelt_option_is_answered_with_the_one_that_was_meant(
         TypeError, match=rf"`{function}` has no option '{meant}x'\. Did you mean '{meant}'\? It has"
     ):
         call(**{f"{meant}x": 1})
+
+
+UNITS_OF_ERRORS = {
+    "a law": (lambda: fx.Coulomb(-1.0), "got -1."),
+    "a law of a bearing": (lambda: fx.BearingFriction("r", tau_pos=fx.Coulomb(-1.0)), "got -1."),
+    "a table": (lambda: fx.Table([[-1.0, 2.0], [1.0, 2.0]]), "got -1."),
+    "a bristle": (lambda: fx.LuGre(sigma_0=-5.0), "got -5."),
+    "a force on what slides or turns": (
+        lambda: fx.PeriodicPositionDependentForce("r", period=-2.0),
+        "got -2.",
+    ),
+    "a speed in 1/s": (lambda: fx.PositionController("r", 0.0, kp=-2.0, kv=1.0), "got -2 1/s."),
+    "a mass": (lambda: fx.Mass(m=-1.0), "got -1 kg."),
+    "a spring": (lambda: fx.Spring("a", "b", c=-1.0), "got -1 N/m."),
+}
+
+
+@pytest.mark.parametrize("what", UNITS_OF_ERRORS)
+def test_an_error_has_a_unit_only_if_the_object_cannot_both_slide_and_turn(what: str) -> None:
+    build, value = UNITS_OF_ERRORS[what]
+    with pytest.raises(ValueError, match=re.escape(value)):
+        build()
+
+
+def test_a_start_beyond_the_bound_of_a_bearing_has_the_unit_of_the_bearing() -> None:
+    machine = fx.Mechanism(
+        rotor=fx.Inertia(J=1.0, w=5.0), bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(1.0))
+    )
+    t = np.linspace(0.0, 1.0, 21)
+    record = fx.Record(t, outputs={"rotor.w": 5.0 - t}, units={"rotor.w": "rad/s"})
+    law = "bearing.tau_pos.F_Coulomb"
+    with pytest.raises(ValueError, match=r"`Coulomb.F_Coulomb` must be .*, got 1 N\.m\."):
+        fx.fit(machine, record, free=[law], bounds={law: (2.0, 3.0)})

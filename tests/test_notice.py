@@ -114,6 +114,12 @@ def test_the_page_has_every_sentence_cause_and_remedy_of_the_table() -> None:
         assert re.fullmatch(r"[A-Z`][^;]*\.", text), text
 
 
+def test_a_sentence_on_a_parameter_of_a_record_or_a_sweep_does_not_name_a_record() -> None:
+    ends = ("near-bound", "at-lower-bound", "at-upper-bound", "ran-away")
+    for code in (*ends, "no-effect", "little-effect", "null-direction"):
+        assert "record" not in TEXTS[code], code
+
+
 def test_the_page_is_linked_from_the_pages_that_speak_of_warnings() -> None:
     for page in (
         ROOT / "README.md",

@@ -32,7 +32,7 @@ LINES = {
     "mechanism": 6_100,
     "observers": 770,
     "parameters": 980,
-    "problems": 4_560,
+    "problems": 4_580,
     "programs": 1_010,
     "report": 6_690,
     "signals": 660,

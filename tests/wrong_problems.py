@@ -64,7 +64,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "tied to what is not there": (
         "[uncertainty]",
         'tied = { "friction.f_pos.F_prop" = "friction.f_pos.F_prp" }\n[uncertainty]',
-        ("fit cannot be", "'friction.f_pos.F_prp'", "Did you mean"),
+        ("fit is not valid", "'friction.f_pos.F_prp'", "Did you mean"),
     ),
     "what is not there is tied": (
         "[uncertainty]",
@@ -74,22 +74,22 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "tied and free": (
         "[uncertainty]",
         'tied = { "mass.m" = "2 * friction.f_pos.F_Coulomb" }\n[uncertainty]',
-        ("fit cannot be", "is in `free` and in `tied`"),
+        ("fit is not valid", "is in `free` and in `tied`"),
     ),
     "tied by code": (
         "[uncertainty]",
         'tied = { "friction.peak" = "max(1, 2) * mass.m" }\n[uncertainty]',
-        ("fit cannot be", "'factor * path'"),
+        ("fit is not valid", "'factor * path'"),
     ),
     "a log scale of what is not fitted": (
         "[uncertainty]",
         'log_scale = ["friction.peak"]\n[uncertainty]',
-        ("fit cannot be", "`log_scale` names 'friction.peak', which is not fitted"),
+        ("fit is not valid", "`log_scale` names 'friction.peak', which is not fitted"),
     ),
     "derived by code": (
         "[uncertainty]",
         '[derived]\nx = "open(1)"\n[uncertainty]',
-        ("derived.x cannot be", "+ - * / **", "'open(1)' is none of these"),
+        ("derived.x is not valid", "+ - * / **", "'open(1)' is none of these"),
     ),
     "derived from what is not there": (
         "[uncertainty]",
@@ -263,6 +263,16 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         'kind = "Coulomb"',
         'kind = "Columb"',
         ("machine.friction.f_pos.kind", "Did you mean 'Coulomb'"),
+    ),
+    "a signal for a law": (
+        'kind = "Coulomb"',
+        'kind = "Sine"',
+        ("f_pos.kind must be one of Coulomb, Stribeck, Table, TemperatureDependent, got 'Sine'",),
+    ),
+    "an object for a number": (
+        "m = 1.2",
+        'm = { kind = "Sine" }',
+        ("machine.mass.m must not be a table with a `kind`",),
     ),
     "a friction below 0": (
         "F_Coulomb = 0.8",

@@ -191,7 +191,7 @@ def test_text_as_people_have_it_is_read(text: str, values: dict[str, Any], ends:
         ("Mass m1(\n\nm=F);", "line 3: 'm' must be a number or an array, got F"),
         ("Mass m1(m=1", "'\\)' must stand before the end"),
         ("f_pos=[0,5;1]", "line 1: an array must have rows of numbers, all of one length"),
-        ("f_pos=[1,5;0,1]", "line 1: 'f_pos' cannot be: `Table.v` must"),
+        ("f_pos=[1,5;0,1]", "line 1: 'f_pos' is not valid: `Table.v` must"),
         ("peak=1.1 $", "'\\$' is no sign of Modelica"),
         ('name="a', "has no end"),
         ('Mass m(m(unit="g")=3);', "must be in SI units, got unit='g'"),

@@ -257,7 +257,7 @@ def test_the_command_checks_a_problem_and_says_what_is_wrong_without_a_traceback
     done = frictax("identify", str(problem(("m = 1.2", "m = -1.0"))))
     assert done.returncode == 1
     assert done.stderr.startswith(
-        "frictax: problem.toml: machine.mass cannot be: `Mass.m` must be > 0"
+        "frictax: problem.toml: machine.mass is not valid: `Mass.m` must be > 0"
     )
     assert done.stderr.count("\n") == 1
     done = frictax("identify", str(folder.parent))

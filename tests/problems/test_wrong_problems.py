@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import jax
 import pytest
 
 from frictax.problems import ProblemError, check, identify, read
@@ -28,6 +29,13 @@ def test_says_what_is_wrong_in_one_sentence_and_writes_nothing(
     assert all(word in said for word in words), said
     assert "Traceback" not in said
     assert sorted(folder.iterdir()) == before
+
+
+def test_numbers_of_32_bits_are_not_a_fault_of_the_file(problem: Callable[..., Path]) -> None:
+    folder = problem()
+    with jax.enable_x64(False), pytest.raises(ValueError, match="^`fit` needs 64 bit") as error:
+        identify(folder)
+    assert not isinstance(error.value, ProblemError)
 
 
 TOLD_BY_CHECK = (

@@ -32,6 +32,7 @@ class AbstractBristle(CheckedModule):
     """
 
     sigma_0: eqx.AbstractVar[Scalar]
+    unit_of_owner: ClassVar[bool] = True  # as in `AbstractLaw`
     # For these arguments `__new__` raises an error with advice. Problem files report this error,
     # too.
     refused: ClassVar[tuple[str, ...]] = ("sigma_2",)

@@ -101,7 +101,11 @@ def export(options: Export) -> None:
             if law:
                 text = fx.to_feedforward(found, friction, language=to.value)
             else:
-                write = {Target.C: fx.to_c, Target.JAVASCRIPT: fx.to_javascript}
-                text = write.get(to, fx.to_structured_text)(found, **how)
+                write = {
+                    Target.C: fx.to_c,
+                    Target.JAVASCRIPT: fx.to_javascript,
+                    Target.ST: fx.to_structured_text,
+                }
+                text = write[to](found, **how)
             write_whole(target, text, replace=options.overwrite)
     show(f"Written: {target}")

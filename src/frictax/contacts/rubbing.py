@@ -20,7 +20,6 @@ from frictax.parameters import (
     check,
     field_children,
     is_traced,
-    rotational_unit,
 )
 
 from .contact import AbstractByLaws
@@ -54,12 +53,12 @@ class AbstractRubbing(AbstractByLaws):
         check(self)
         bristle: Any = self.bristle
         if (speed := gives_energy_from(self)) is not None:
-            # A class without `rotational`, such as a brake, may be translational.
-            turns = getattr(self, "rotational", False)
-            unit = rotational_unit("m/s") if turns else "m/s"
+            # A class without `rotational`, such as a brake, can turn or slide.
+            turns = getattr(self, "rotational", None)
+            unit = "" if turns is None else " rad/s" if turns else " m/s"
             warnings.warn(
                 f"`{type(self).__name__}.bristle`: sigma_1 = {float(bristle.sigma_1):g} gives"
-                f" energy from {speed:.3g} {unit} on, where a bristle that is still bent meets the"
+                f" energy from {speed:.3g}{unit} on, where a bristle that is still bent meets the"
                 " speed at which the law is low. Leave out v_d, or make it or sigma_1 less.",
                 stacklevel=2,
             )

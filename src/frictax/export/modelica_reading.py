@@ -818,5 +818,5 @@ def _check_value(name: str, value: Any, line: int) -> Any:
         try:
             return Table(value)
         except ValueError as error:
-            raise ValueError(f"Modelica, line {line}: {name!r} cannot be: {error}") from error
+            raise ValueError(f"Modelica, line {line}: {name!r} is not valid: {error}") from error
     return value

@@ -201,7 +201,8 @@ def _start_values(
         declaration = declared.get(p.path, p.declaration)
         owner = type(setup.machine).__name__ if p.owner == Setup.__name__ else p.owner
         name = f"{owner}.{p.path.rsplit('.', 1)[-1]}"
-        check_value(name, value, declaration)
+        shown = dataclasses.replace(declaration, unit=unit_of(records, setup.machine)(p))
+        check_value(name, value, shown)
         check_not_on_edge(name, value, declaration.domain)
         first = sum(v.size for v in values)
         unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))

@@ -36,6 +36,8 @@ class AbstractLaw(Pickled, eqx.Module):
 
     # parameter -> its meaning in a few words, which reports print
     meanings: ClassVar[Mapping[str, str]] = {}
+    # The units depend on the contact: N, N.m or 1. Error messages of the law do not print them.
+    unit_of_owner: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -92,13 +92,13 @@ class Table(CheckedModule, AbstractLaw):
         v, f = np.asarray(self.v), np.asarray(self.f)
         if v[0] < 0:
             raise ValueError(
-                f"`Table.v` must be >= 0, got {v[0]:g} m/s. A table holds one direction; give the"
+                f"`Table.v` must be >= 0, got {v[0]:g}. A table holds one direction; give the"
                 " other its own, as `f_neg`."
             )
         f0 = f[0] if v.size == 1 else f[0] - v[0] * (f[1] - f[0]) / (v[1] - v[0])
         if f0 < 0:
             raise ValueError(
-                f"`Table` must be >= 0 at rest, but its first two rows lead to {f0:g} N at v = 0."
+                f"`Table` must be >= 0 at rest, but its first two rows lead to {f0:g} at v = 0."
                 " Add a row for speed 0."
             )
 

@@ -186,6 +186,8 @@ class AbstractSource(CheckedModule):
     body: str = eqx.field(static=True)
 
     rotational: ClassVar[bool]
+    # A source without `rotational` acts on a mass or on an inertia, so errors print no unit.
+    unit_of_owner: ClassVar[bool] = True
     dissipates: ClassVar[bool] = False
     is_smooth: ClassVar[bool] = True
 

@@ -1,5 +1,6 @@
 """Checks of parameter values, with error messages."""
 
+import dataclasses
 import functools
 import inspect
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from frictax.pytree import Pickled, readable
 from frictax.text import brief, suggestion
 
-from .declaration import Declaration, is_traced
+from .declaration import Declaration, is_traced, rotational_unit
 from .domains import AbstractDomain
 from .modelica_names import modelica_advice
 from .paths import children
@@ -26,7 +27,12 @@ def check(model: Any) -> None:
         if isinstance(child, eqx.Module):
             check(child)
         elif declaration is not None:
-            check_value(f"{type(model).__name__}.{name}", child, declaration)
+            unit = declaration.unit
+            can_turn = getattr(model, "unit_of_owner", False) and not hasattr(model, "rotational")
+            if can_turn and rotational_unit(unit) != unit:
+                unit = "1"  # is not printed
+            shown = dataclasses.replace(declaration, unit=unit)
+            check_value(f"{type(model).__name__}.{name}", child, shown)
     rules = getattr(type(model), "check_rules", None)
     if rules is not None:
         rules(model)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from .checks import check_value
+from .checks import check
 from .declaration import is_traced
 from .domains import AbstractDomain
 from .paths import Parameter, replace, select
@@ -33,9 +33,9 @@ def to_unconstrained(
     fit cannot leave. Start at 1.05, say.
     """
     result = {}
+    check(model)
     for p in select(model, free):
         name = f"{p.owner}.{p.path.rsplit('.', 1)[-1]}"
-        check_value(name, p.value, p.declaration)
         check_not_on_edge(name, p.value, p.declaration.domain)
         result[p.path] = p.declaration.domain.to_unconstrained(jnp.asarray(p.value))
     return result

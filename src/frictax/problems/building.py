@@ -2,13 +2,16 @@
 
 import inspect
 import json
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import frictax as fx
 from frictax import laws
+from frictax.bristles import AbstractBristle
 from frictax.mechanism import Mechanism
 from frictax.parameters.modelica_names import modelica_advice
+from frictax.signals import AbstractSignal
 from frictax.text import brief, suggestion
 
 PARTS = (
@@ -28,7 +31,13 @@ PRIORS = ("Normal", "Smooth")
 ERRORS = ("Guarded", "Autoregression", "Clustered", "White", "HAC", "BlockBootstrap", "Jackknife")
 LOSSES = ("Squares", "Huber")
 CONTROLLERS = ("PositionController",)
-_INSIDE = (*LAWS, *BRISTLES, *SIGNALS, *CONTROLLERS)
+# Class in the type of a field -> kinds of objects that a table at this field can describe.
+_INSIDE: Mapping[type, tuple[str, ...]] = {
+    laws.AbstractLaw: LAWS,
+    AbstractBristle: BRISTLES,
+    AbstractSignal: SIGNALS,
+    fx.PositionController: CONTROLLERS,
+}
 
 
 class ProblemError(ValueError):
@@ -46,6 +55,10 @@ class Place:
 
     def error(self, says: str) -> ProblemError:
         return ProblemError(f"{self.file}: {self.key}{' ' if self.key else ''}{says}")
+
+    def invalid(self, says: object) -> ProblemError:
+        """Return the error that what the key describes is not valid, with the reason."""
+        return self.error(f"{'is not valid: ' if self.key else ''}{says}")
 
 
 def toml_text(text: str) -> str:
@@ -104,9 +117,12 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
             raise place.below(p.name).error(
                 f"must not contain true or false, got {brief(table[p.name], 80)}. Write a number."
             )
-    given = {
-        key: build_inside(value, place.below(key)) for key, value in table.items() if key != "kind"
-    }
+    given = {}
+    for key in [key for key in table if key != "kind"]:
+        field = getattr(maker, "__dataclass_fields__", {}).get(key)
+        types = (field.type, *typing.get_args(field.type)) if field else ()
+        inside = [kind for base in _INSIDE if base in types for kind in _INSIDE[base]]
+        given[key] = build_inside(table[key], inside, place.below(key))
     return call_checked(lambda: getattr(fx, kind)(**given), place, values=True)
 
 
@@ -115,13 +131,15 @@ def _has_truth(value: Any) -> bool:
     return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 
-def build_inside(value: Any, place: Place) -> Any:
-    """Return a value of a table. Build a law, signal or controller if `value` has a `kind`."""
-    if isinstance(value, Mapping):
-        if "kind" in value:
-            return build(value, _INSIDE, place)
-        return {key: build_inside(v, place.below(key)) for key, v in value.items()}
-    return value
+def build_inside(value: Any, kinds: Iterable[str], place: Place) -> Any:
+    """Return a value of a table. Build an object of one of `kinds` if `value` has a `kind`."""
+    if not isinstance(value, Mapping):
+        return value
+    if "kind" not in value:
+        return {key: build_inside(v, kinds, place.below(key)) for key, v in value.items()}
+    if not kinds:
+        raise place.error(f"must not be a table with a `kind`, got {brief(value, 80)}.")
+    return build(value, kinds, place)
 
 
 def build_machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
@@ -142,12 +160,9 @@ def call_checked(function: Callable[[], Any], place: Place, *, values: bool = Fa
     except ProblemError:
         raise
     except (ValueError, KeyError) as error:
-        raise place.error(
-            f"cannot be: {error.args[0] if error.args else type(error).__name__}"
-        ) from error
+        raise place.invalid(error.args[0] if error.args else type(error).__name__) from error
     except (TypeError, AttributeError, IndexError, ArithmeticError) as error:
         if not values:
             raise
-        raise place.error(
-            f"cannot be: {' '.join(str(error).split())[:300]} Check the kind of its values."
-        ) from error
+        said = " ".join(str(error).split())[:300]
+        raise place.invalid(f"{said} Check the kind of its values.") from error

@@ -10,6 +10,7 @@ from frictax.analysis import Guarded
 from frictax.analysis.examination import examine_fit
 from frictax.analysis.replay.free_run import Motion, Preview, free_run, preview
 from frictax.annotations import Checked
+from frictax.fitting.checks import check_precision
 from frictax.fitting.problem.setup import channel_unit
 from frictax.interrupts import Workers, results_of
 from frictax.laws import as_law
@@ -187,6 +188,7 @@ def identify(
 
     **Raises:** `ProblemError`, and the errors that `fit` raises.
     """
+    check_precision()
     with show_progress(progress, "Identifying") as work:
         work("Reading")
         problem = read(path, allow_code=allow_code, tolerance=tolerance)

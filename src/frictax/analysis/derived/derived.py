@@ -21,7 +21,7 @@ from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.fitting.problem.ties import ByPath, differentiable
 from frictax.fitting.result.estimates import Estimated, quantile
 from frictax.fitting.result.spread import CovarianceEstimate
-from frictax.laws import AbstractLaw, Coulomb, Stribeck
+from frictax.laws import AbstractLaw
 from frictax.measurements import Sweep
 from frictax.mechanism import Fixed, Force, Inertia, Mass, Mechanism, Torque
 from frictax.mechanism.layout import is_rotational
@@ -431,6 +431,7 @@ def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
 
     - breakaway: `peak` times the sliding friction at speed 0; under a normal force, at `fn_max`;
     - Stribeck velocity: 1/fexp, the speed at which the dip has decreased to 1/e, for any exponent;
+      v_s of `stribeck_dip` for a law of the user;
     - time constant of the speed without dry friction: inertia divided by viscous friction, for a
       body on a fixed support on which only drives act.
     """
@@ -457,19 +458,19 @@ def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
             yield title, breakaway, "N.m" if turns else "N"
             path = f"{name}.{of}"
             law = part.law(way)
-            if isinstance(law, Stribeck):
+            if law.stribeck_dip is not None and float(law.stribeck_dip[1]) > 0:
                 title = f"{path}: Stribeck velocity"
                 yield (
                     title,
-                    lambda m, n=name, w=way: 1.0 / m[n].law(w).fexp,
+                    lambda m, n=name, w=way: 1.0 / m[n].law(w).stribeck_dip[1],
                     "rad/s" if turns else "m/s",
                 )
             body = _carried_body(model, name, part)
-            if body is not None and isinstance(law, Coulomb | Stribeck) and float(law.F_prop) > 0:
+            if body is not None and float(law.viscous_slope) > 0:
                 title = f"{body}: time constant{where}"
                 yield (
                     title,
-                    lambda m, n=name, b=body, w=way: m[b].inertia() / m[n].law(w).F_prop,
+                    lambda m, n=name, b=body, w=way: m[b].inertia() / m[n].law(w).viscous_slope,
                     "s",
                 )
 
@@ -486,10 +487,10 @@ def _of_sweep(model: Any, sweep: Sweep) -> Iterator[Quantity]:
                 lambda m, b=branch: m.peak * getattr(m, b).f0,
                 "N.m" if turns else "N",
             )
-        if isinstance(law, Stribeck):
+        if law.stribeck_dip is not None and float(law.stribeck_dip[1]) > 0:
             yield (
                 f"{title}: Stribeck velocity",
-                lambda m, b=branch: 1.0 / getattr(as_steady(m), b).fexp,
+                lambda m, b=branch: 1.0 / getattr(as_steady(m), b).stribeck_dip[1],
                 "rad/s" if turns else "m/s",
             )
 

@@ -12,7 +12,7 @@ from frictax.fitting import FitResult, FreeRun, Windows
 from frictax.fitting.fit import fit
 from frictax.fitting.problem.readings import cutoffs_of, known_states
 from frictax.fitting.problem.ties import tied_again
-from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
+from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements.record import Record
 from frictax.mechanism import (
     Force,
@@ -181,14 +181,16 @@ def _with_law(
     part, ranges = get(machine, name), operating_range(found.problem, np.asarray(found.x))[0]
     vmax = float(ranges.slip[path])
     of_stops = isinstance(part, MassWithStopAndFriction)
-    law: AbstractLaw = part.law(1)
+    law: Any = part.law(1)
     where = name if of_stops else path
     if one.term == "viscous" and hasattr(law, "F_prop"):
         return machine, [*free, f"{where}.F_prop"]
     body, support = contact_bodies(machine, path)
     if one.term == "drag" and support is None and not hasattr(part, "f_normalized"):
         return _with_drag(machine, body, value, free)
-    if not isinstance(law, Coulomb | Stribeck):
+    if not isinstance(law, Coulomb | Stribeck) and (
+        one.term != OTHER_WAY or not hasattr(law, "F_Coulomb")
+    ):
         return None
     dry = float(law.F_Coulomb)
     if one.term == "Stribeck":

@@ -266,13 +266,15 @@ def _left_out(found: FitResult, rho: float) -> float:
     if found.dof < 2:
         return float("inf")
     # A search cannot leave a bound. Therefore values at their bound are moved inside by 1 % of a
-    # typical value: of the mean force, or of 1 for a ratio.
+    # typical value: of the mean force, of the greatest speed, or of 1 for a ratio.
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))
+    of_force = found.sweep.force_unit.si_name
 
     def size(unit: str) -> float:
-        power = re.search(r"/(?:m|rad)(\d*)", unit)  # of the speed, by which the force is divided
-        return (force if "N" in unit else 1.0) / speed ** (int(power[1] or 1) if power else 0)
+        of_speed = re.findall(r"(/?)\b(?:m|rad)(\d*)\b", unit.removeprefix(of_force))
+        power = sum((-1 if slash else 1) * int(digits or 1) for slash, digits in of_speed)
+        return (force if "N" in unit else 1.0) * speed**power
 
     inside = [
         e.value + (0.01 * size(e.unit) if np.isnan(e.standard_error) else 0.0)

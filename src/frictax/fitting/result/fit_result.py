@@ -278,7 +278,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         suitable prefix.
         """
         if self.of_sweep:
-            return display_unit(unit, self.shown_force)
+            speed = self.sweep.velocity_unit
+            shown = (speed.name, speed.si) if unit == speed.si_name else None
+            return shown or display_unit(unit, self.shown_force)
         labels = list(self.records) if record is None else [list(self.records)[record]]
         return in_records({n: self.records[n] for n in labels}, unit, path, value)
 

@@ -57,7 +57,7 @@ velocity_unit = "{velocity.unit}"
 force_unit = "{force.unit}"
 
 [law]
-f_pos = "compare" # the data choose among Coulomb, Stribeck and a table
+f_pos = "compare" # fits several laws and chooses one by the data
 {'f_neg = "compare" # each direction has a law of its own' + chr(10) if both else ""}"""
         }
     found = sizes(draft)
