@@ -448,7 +448,7 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
                     f"`fit` cannot start: with the start values the run of record {label!r} fails."
                     f" {Result[result]}"
                 )
-    start: Any = np.zeros(problem.x0.size)  # in the coordinates of the search
+    start: Any = np.zeros(problem.x0.size)
     if np.all(np.isfinite(np.asarray(problem.misfit(start, 1.0)))):
         raise ValueError(
             "`fit` cannot go on: the search reached values at which the residuals are not finite."

@@ -203,14 +203,16 @@ def _with_law(
         new = Stribeck(F_prop=viscous, F_Coulomb=dry, F_Stribeck=dip, fexp=fexp)
         return _with_new_fields(machine, name, {field: new}), [*free, *more]
     back = "f_neg" if of_stops else field.replace("_pos", "_neg")
-    if one.term == OTHER_WAY and getattr(part, back) is None:
+    if getattr(part, back) is not None:
+        return None
+    if one.term == OTHER_WAY:
         own = [u for u in free if u.startswith(f"{where}.F_")]
         more = [f"{name}.{back}.{u.rpartition('.')[2]}" for u in own]
         new = replace(law, {"F_Coulomb": max(dry - value, 0.1 * dry)})
         changed = _with_new_fields(machine, name, {back: new})
         changed = replace(changed, {f"{where}.F_Coulomb": max(dry + value, 0.1 * dry)})
         return changed, [*free, *more]
-    if one.term in ("drag", "bend") and not of_stops and getattr(part, back) is None:
+    if one.term in ("drag", "bend") and not of_stops:
         more = MoreFriction(jnp.array([value]), jnp.asarray(vmax), (one.term,)).on(law, 1)
         speeds = vmax * np.array(_NODES)
         new = Table(np.stack([speeds, np.asarray(more(jnp.asarray(speeds)))], axis=1))

@@ -4,7 +4,7 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -377,27 +377,11 @@ def structured_text(code: MachineCode) -> str:
     since = f"(t - {language.literal(code.first, REAL)})"
     delays = {c: code.numbers[code.instruments[c] + 3].value for c in code.delayed}
     kept = 2 * math.ceil(max(delays.values(), default=0.0) / np.min(np.diff(code.ts))) + 4
-    before, values = list[str](), list[tuple[str, str]]()
-    for (name, (how, *_)), word in zip(code.inputs.items(), words, strict=True):
-        now, end = word, f"{word}_end"
-        if delays.get(f"inputs.{name}", 0.0) > 0:
-            now, end = f"{word}_late", f"{word}_end_late"
-            before.append(_late(code, f"inputs.{name}", word, now))
-            if how == "linear":
-                before.append(_late(code, f"inputs.{name}", f"{word}_end", end, "t + dt"))
-        values.append(
-            (_acting(code, name, now, since), _acting(code, name, end, f"({since} + dt)"))
-        )
+    before, values = _inputs_of_text(code, words, {c for c in delays if delays[c] > 0}, since)
     sets = _set_inputs(code, ("t", "t + dt"), values)
     columns = [name.replace(".", "_") for name in code.outputs]
-    after = list[str]()
-    for name, word in zip(code.outputs, columns, strict=True):
-        if (channel := f"outputs.{name}") in delays:
-            after += [_late(code, channel, word, word)] * (delays[channel] > 0)
-            after.append(f"{word} := {word} + p[{code.instruments[channel] + 2}] * {since};")
-    memory = list[str]()
-    for x in dict.fromkeys(re.findall(r"\w+(?:_times|_values|_late)\b", "\n".join(before + after))):
-        memory.append(f"  {x} : {'' if x.endswith('_late') else f'ARRAY[0..{kept - 1}] OF '}LREAL;")
+    after = _outputs_of_text(code, columns, delays, since)
+    memory = _memory_of_text("\n".join(before + after), f"ARRAY[0..{kept - 1}] OF LREAL")
     parts = {
         "INPUTS": "\n".join(f"  {word} : LREAL;" for word in arguments),
         "OUTPUTS": "\n".join(f"  {word} : LREAL;" for word in columns),
@@ -456,6 +440,43 @@ def _inputs_of_run(code: MachineCode) -> list[tuple[str, str]]:
             pair.append(_acting(code, name, read, f"(ts[{row}]-ts[0])"))
         pairs.append((pair[0], pair[1]))
     return pairs
+
+
+def _inputs_of_text(
+    code: MachineCode, words: Sequence[str], late: Collection[str], since: str
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the calls that delay inputs, and for each input the text of its value at the start and
+    at the end of a cycle. `late`: the channels with a delay.
+    """
+    calls, values = list[str](), list[tuple[str, str]]()
+    for (name, (how, *_)), word in zip(code.inputs.items(), words, strict=True):
+        now, end, channel = word, f"{word}_end", f"inputs.{name}"
+        if channel in late:
+            now, end = f"{now}_late", f"{end}_late"
+            calls.append(_late(code, channel, word, now))
+            if how == "linear":
+                calls.append(_late(code, channel, f"{word}_end", end, "t + dt"))
+        both = _acting(code, name, now, since), _acting(code, name, end, f"({since} + dt)")
+        values.append(both)
+    return calls, values
+
+
+def _outputs_of_text(
+    code: MachineCode, columns: Sequence[str], delays: Mapping[str, float], since: str
+) -> list[str]:
+    """Return the lines that delay outputs, and add the drift of their clocks."""
+    lines = list[str]()
+    for name, word in zip(code.outputs, columns, strict=True):
+        if (channel := f"outputs.{name}") in delays:
+            lines += [_late(code, channel, word, word)] * (delays[channel] > 0)
+            lines.append(f"{word} := {word} + p[{code.instruments[channel] + 2}] * {since};")
+    return lines
+
+
+def _memory_of_text(lines: str, array: str) -> list[str]:
+    """Return the declarations of the variables for delays in `lines`."""
+    names = dict.fromkeys(re.findall(r"\w+(?:_times|_values|_late)\b", lines))
+    return [f"  {x} : {'LREAL' if x.endswith('_late') else array};" for x in names]
 
 
 def _place(code: MachineCode, name: str) -> int:

@@ -109,8 +109,8 @@ def is_at_bound(
 
     A parameter counts as at its bound if it has an effect at its start value. This excludes
     parameters that are not identifiable, such as fexp if F_Stribeck = 0. A parameter next to its
-    bound counts too, unless another parameter of the same part is at its bound and can be the
-    reason why this one has no effect.
+    bound counts too. The exception is a parameter beside another one of the same part at its bound,
+    which can be the reason for the missing effect.
     """
     bounded = np.isfinite(left)
     near = ~active & bounded & (left < 0.5 * before)
