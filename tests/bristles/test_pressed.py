@@ -80,8 +80,13 @@ def test_let_go_it_is_free_and_unbends_and_pressed_on_again_it_begins_unbent() -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", [fx.OnSamples(), TIGHT], ids=["on_samples", "adaptive"])
-@pytest.mark.parametrize("name", list(PRESSES))
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        *((name, fx.OnSamples()) for name in ("by the motion", "jumps", "swings through 0")),
+        *((name, TIGHT) for name in ("lets go", "jumps", "from either side")),
+    ],
+)
 def test_derivatives_are_those_of_differences(name: str, engine: Any) -> None:
     ts = jnp.linspace(0.0, 1.5, 601)
     at = jnp.array([2.0, 2e3, 20.0, 0.5, 0.2])
@@ -106,6 +111,7 @@ def test_derivatives_are_those_of_differences(name: str, engine: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Shorter steps change")  # by 1.1e-4 of the range of an element
 @pytest.mark.parametrize("elements", [False, True], ids=["LuGre", "MaxwellSlip"])
 def test_a_clutch_locks_its_wheels_as_a_stiff_one_does(elements: bool) -> None:
     def train(bristle: Any) -> fx.Mechanism:
