@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack, overload
 
+import jax.numpy as jnp
 import numpy as np
 
 from frictax.annotations import DataFrame
@@ -448,8 +449,7 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
                     f"`fit` cannot start: with the start values the run of record {label!r} fails."
                     f" {Result[result]}"
                 )
-    start: Any = np.zeros(problem.x0.size)
-    if np.all(np.isfinite(np.asarray(problem.misfit(start, 1.0)))):
+    if np.all(np.isfinite(np.asarray(problem.misfit(jnp.zeros(problem.x0.size), 1.0)))):
         raise ValueError(
             "`fit` cannot go on: the search reached values at which the residuals are not finite."
             " Give other start values, or bounds that keep the law finite."
