@@ -200,7 +200,7 @@ def test_refits_start_a_speed_at_its_bound_from_1_percent_of_the_greatest_speed(
     starts = []
 
     def refit(found: Any, kept: Any, start: Any) -> Any:
-        starts.append(np.asarray(found.problem.physical(start)))
+        starts.append(np.asarray(found.problem.physical(jnp.asarray(start))))
         return refit_with_counts(found, kept, start)
 
     monkeypatch.setattr("frictax.analysis.selection.compare.refit_with_counts", refit)
