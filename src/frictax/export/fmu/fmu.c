@@ -7,6 +7,10 @@
 #else
 #define EXPORT
 #endif
+typedef int status; // what each function of FMI returns: OK or ERROR
+enum { OK, ERROR = 3 };
+typedef const char *text;
+typedef const unsigned *refs;
 #define JOIN(a, b) a##b
 #if FMI == 2
 #define FX(name) JOIN(fmi2, name)
@@ -18,18 +22,8 @@
 #define GetFMUState GetFMUstate
 #define SetFMUState SetFMUstate
 #define FreeFMUState FreeFMUstate
+#define LOG(i, reason) i->log(i->environment, i->name, ERROR, "logStatusError", "%s", reason)
 typedef int truth;
-#define LOG(i, reason) i->log(i->environment, i->name, FX(Error), "logStatusError", "%s", reason)
-#else
-#define FX(name) JOIN(fmi3, name)
-#define SIZE(n) , size_t n
-typedef bool truth;
-#define LOG(i, reason) i->log(i->environment, FX(Error), "logStatusError", reason)
-#endif
-typedef enum { FX(OK), FX(Warning), FX(Discard), FX(Error), FX(Fatal) } status;
-typedef const char *text;
-typedef const unsigned *refs;
-#if FMI == 2
 typedef void (*logger)(void *, text, status, text, text, ...);
 typedef struct {
   logger log;
@@ -40,10 +34,13 @@ typedef struct {
   double next;
 } events;
 #else
+#define FX(name) JOIN(fmi3, name)
+#define SIZE(n) , size_t n
+#define LOG(i, reason) i->log(i->environment, ERROR, "logStatusError", reason)
+typedef bool truth;
 typedef void (*logger)(void *, status, text, text);
 #endif
 #define FUNCTION(name) EXPORT status FX(name)
-#define OK FX(OK)
 
 /* x: all real values in the order of their references: numbers, inputs, slopes of inputs, states,
    then rates, outputs and margins, which follow from these, and time. y and seen: state and mode
@@ -65,7 +62,7 @@ typedef struct {
 
 static status fail(instance *i, text reason) {
   if (i->log) LOG(i, reason);
-  return FX(Error);
+  return ERROR;
 }
 static status keep(void *c, const double *y, const int32_t *k) {
   values *m = NOW;
@@ -135,7 +132,7 @@ static status walk(void *c, double t, double end) {
     const double to = s + 1 < n ? t + (s + 1) * h : end;
     m->x[FX_TIME] = t + s * h;
     fx_step(MOMENT(m), to, y, k);
-    if (keep(c, y, k) != OK) return FX(Error);
+    if (keep(c, y, k) != OK) return ERROR;
     for (int i = 0; i < FX_INPUTS; i++) u[i] += h * u[FX_INPUTS + i];
     m->x[FX_TIME] = to;
   }
@@ -158,48 +155,40 @@ FUNCTION(GetDirectionalDerivative)(void *c, refs unknown, size_t n, refs known, 
   }
   return OK;
 }
-static status reset(values *m, bool is_cosimulation) {
-  memset(m, 0, sizeof *m);
-  memcpy(m->x, fx_first, FX_STATE * sizeof *m->x);
-  m->is_cosimulation = is_cosimulation;
-  m->is_starting = true;
-  return OK;
+FUNCTION(Reset)(void *c) {
+  *NOW = (values){.is_cosimulation = NOW->is_cosimulation, .is_starting = true};
+  return put(c, 0, fx_first, FX_STATE);
 }
 static instance *create(text name, text token, bool is_cosimulation, void *environment, logger f) {
   instance *i = strcmp(token, FX_TOKEN) ? NULL : calloc(1, sizeof *i);
   if (!i) return NULL;
-  reset(&i->now, is_cosimulation);
+  i->now.is_cosimulation = is_cosimulation;
   i->environment = environment, i->log = f;
   strncat(i->name, name, sizeof i->name - 1);
-  return i;
+  return FX(Reset)(i), i;
 }
-/* Functions of a vector of real values that begins at a reference. Functions that have no effect,
-   and functions that the model does not offer and that return an error; both take all arguments. */
-#define GET(name, first)                                     \
-  FUNCTION(name)(void *c, double x[], size_t n) {            \
-    return memcpy(x, refresh(c)->x + first, n * sizeof *x), OK; \
-  }
+/* GET: functions that return n real values from a place on. DONE: functions that have no effect.
+   NOT: functions that the model does not offer and that return an error. */
+#define GET(name, place) \
+  FUNCTION(name)(void *c, double x[], size_t n) { return memcpy(x, place, n * sizeof *x), OK; }
 #define DONE(name) FUNCTION(name)() { return OK; }
-#define NOT(name) FUNCTION(name)() { return FX(Error); }
+#define NOT(name) FUNCTION(name)() { return ERROR; }
 #define NOT_BOTH(type) NOT(Get##type) NOT(Set##type)
 EXPORT text FX(GetVersion)(void) { return FMI == 2 ? "2.0" : "3.0"; }
 EXPORT void FX(FreeInstance)(void *c) { free(c); }
 FUNCTION(ExitInitializationMode)(void *c) { return refresh(c)->is_starting = false, OK; }
-FUNCTION(Reset)(void *c) { return reset(NOW, NOW->is_cosimulation); }
 FUNCTION(SetTime)(void *c, double t) { return put(c, FX_TIME, &t, 1); }
-FUNCTION(SetContinuousStates)(void *c, const double x[], size_t n) { return put(c, FX_STATE, x, n); }
-GET(GetContinuousStates, FX_STATE)
-GET(GetContinuousStateDerivatives, FX_RATE)
-GET(GetEventIndicators, FX_MARGIN)
-FUNCTION(GetNominalsOfContinuousStates)(void *c, double x[], size_t n) {
-  return memcpy(x, fx_nominals, n * sizeof *x), OK;
-}
+FUNCTION(SetContinuousStates)(void *c, const double *x, size_t n) { return put(c, FX_STATE, x, n); }
+GET(GetContinuousStates, refresh(c)->x + FX_STATE)
+GET(GetContinuousStateDerivatives, refresh(c)->x + FX_RATE)
+GET(GetEventIndicators, refresh(c)->x + FX_MARGIN)
+GET(GetNominalsOfContinuousStates, fx_nominals)
 FUNCTION(CompletedIntegratorStep)(void *c, truth is_final, truth *event, truth *stop) {
   return *event = *stop = 0, OK;
 }
 FUNCTION(GetFMUState)(void *c, void **s) {
   if (!*s) *s = malloc(sizeof(values));
-  return *s ? memcpy(*s, NOW, sizeof(values)), OK : FX(Error);
+  return *s ? memcpy(*s, NOW, sizeof(values)), OK : ERROR;
 }
 FUNCTION(SetFMUState)(void *c, void *s) { return memcpy(NOW, s, sizeof(values)), OK; }
 FUNCTION(FreeFMUState)(void *c, void **s) { return free(*s), *s = NULL, OK; }
