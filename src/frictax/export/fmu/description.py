@@ -32,6 +32,8 @@ ABILITIES = {
     ("CoSimulation", "3.0"): "canHandleVariableCommunicationStepSize canGetAndSetFMUState"
     " providesDirectionalDerivatives",
 }
+KINDS = "NUMBER INPUT SLOPE STATE RATE OUTPUT MARGIN TIME MODE".split()
+RATES = {"SLOPE": "INPUT", "RATE": "STATE"}  # kinds of rates, and the kinds of their variables
 INSIDE = "unit start min max nominal derivative".split()  # attributes inside the type in FMI 2.0
 
 
@@ -69,44 +71,39 @@ class Description:
     """
 
     def __init__(self, code: MachineCode) -> None:
-        machine, sensed = code.machine, code.instruments
+        sensed, t = code.instruments, jnp.asarray(code.ts[0])
         self.code, self.step = code, float(np.median(np.diff(code.ts))) / code.substeps
-        names = [*state_names(machine), *[""] * code.states][: code.states]
+        names = [*state_names(code.machine), *[""] * code.states][: code.states]
         states = [name or f"state[{i}]" for i, name in enumerate(names)]
         shown = [f"outputs.{n}" if f"outputs.{n}" in sensed else n for n in code.outputs]
         self.outputs = [i for i, name in enumerate(shown) if name not in states]
-        t = jnp.asarray(code.ts[0])
         margins = code.system(code.p).guard(t, *code.start(code.p, t), None).size
-        sizes = len(code.numbers), 2 * len(code.inputs), len(states), len(states)
-        ends = itertools.accumulate((*sizes, len(self.outputs), margins))
-        self.at = at = dict(zip("INPUT STATE RATE OUTPUT MARGIN TIME".split(), ends, strict=True))
+        sizes = [len(code.numbers), *[len(code.inputs)] * 2, *[code.states] * 2]
+        starts = itertools.accumulate([*sizes, len(self.outputs), margins, 1], initial=0)
+        self.at = dict(zip(KINDS, starts, strict=True))
         spans = np.where(code.ranges > 0, NOMINAL * code.ranges, 1.0)
         self.nominals = [float(f"{x:.1g}") for x in spans]
         self.rows = list[dict[str, Any]]()
-        self._add("time", at["TIME"], "independent", "time", unit="s")
+        self._add("TIME", 0, "time", "independent", "time", unit="s")
         self._add_numbers({*states, *shown})
         for i, (name, (how, *_)) in enumerate(code.inputs.items()):
-            place, about = at["INPUT"] + i, f"{how} from one communication point to the next"
-            self._add(name, place, "input", about, start=0.0)
+            about = f"{how} from one communication point to the next"
+            self._add("INPUT", i, name, "input", about, start=0.0)
             if how == "linear":
-                slope = place + len(code.inputs), "input", f"slope of {name}"
-                self._add(f"der({name})", *slope, start=0.0, derivative=place)
+                self._add("SLOPE", i, name, "input", f"slope of {name}", start=0.0)
         for i, name in enumerate(states):
-            kind = "output" if name in shown or not names[i] else "local"
-            self._add(name, at["STATE"] + i, kind, _meaning(name), nominal=self.nominals[i])
-        for i, name in enumerate(states):
-            place, rate = at["STATE"] + i, (at["RATE"] + i, "local", f"rate of {name}")
-            self._add(f"der({name})", *rate, derivative=place)
+            causality = "output" if name in shown or not names[i] else "local"
+            self._add("STATE", i, name, causality, _meaning(name), nominal=self.nominals[i])
+            self._add("RATE", i, name, "local", f"rate of {name}")
         for i, k in enumerate(self.outputs):
-            about, unit = _meaning(shown[k]), [*code.outputs.values()][k]
-            self._add(shown[k], at["OUTPUT"] + i, "output", about, unit=unit)
+            name, unit = shown[k], [*code.outputs.values()][k]
+            self._add("OUTPUT", i, name, "output", _meaning(name), unit=unit)
         for i in range(margins):
             about = "margin of the mode, which ends where the margin falls to 0"
-            self._add(f"margin[{i}]", at["MARGIN"] + i, "local", about)
-        for i, name in enumerate([*_mode_names(machine, code.modes), "events"]):
+            self._add("MARGIN", i, f"margin[{i}]", "local", about)
+        for i, name in enumerate([*_mode_names(code.machine, code.modes), "events"]):
             about = "number of events" if name == "events" else _meaning(name) or "mode"
-            place = at["TIME"] + 1 + i
-            self._add(name, place, "local", about, unit="", variability="discrete")
+            self._add("MODE", i, name, "local", about, variability="discrete")
 
     def _add_numbers(self, moving: set[str]) -> None:
         code, declared = self.code, {p.path: p for p in parameters(self.code.machine)}
@@ -125,21 +122,23 @@ class Description:
                 name, about = f"{name}.start", f"{_meaning(name)} at the start"
                 rest["variability"] = "fixed"
             rest |= {k: x for k, x in zip(("min", "max"), limits, strict=True) if np.isfinite(x)}
-            self._add(name, i, "parameter", about, unit=number.unit, **rest)
+            self._add("NUMBER", i, name, "parameter", about, unit=number.unit, **rest)
 
-    def _add(self, name: str, place: int, kind: str, about: str, **rest: Any) -> None:
-        """Add a variable; `rest`: other attributes. By default the unit is that of the name."""
-        inner = name.removeprefix("der(").removesuffix(")")
-        plain, unit = structured_name(inner), rest.pop("unit", None)
-        unit = output_unit(self.code.machine, inner) if unit is None else unit
-        if inner != name:
-            plain = f"der({plain})"
+    def _add(self, kind: str, i: int, name: str, causality: str, about: str, **rest: Any) -> None:
+        """Add variable `i` of a kind; a rate has the name of its variable. `rest`: other
+        attributes. By default the unit is that of the name.
+        """
+        plain = name if kind == "TIME" else structured_name(name)
+        unit = rest.pop("unit", None)
+        unit = output_unit(self.code.machine, name) if unit is None else unit
+        if kind in RATES:
+            plain, rest["derivative"] = f"der({plain})", self.at[RATES[kind]] + i
             unit = f"{unit}2" if unit.endswith("/s") else unit and f"{unit}/s"
-        plain = name if name == "time" else plain
         while any(row["name"] == plain for row in self.rows):
             plain += "_"
-        row = {"name": plain, "valueReference": place, "causality": kind, "description": about}
-        row |= {"variability": "continuous"} | rest | {"unit": "" if unit == "1" else unit}
+        row = {"name": plain, "valueReference": self.at[kind] + i, "causality": causality}
+        row |= {"description": about, "variability": "continuous", **rest}
+        row["unit"] = "" if unit == "1" else unit
         self.rows.append({key: x for key, x in row.items() if x != ""})
 
     def xml(self, version: str, name: str, token: str) -> bytes:
