@@ -80,7 +80,7 @@ class Description:
         margins = code.system(code.p).guard(t, *code.start(code.p, t), None).size
         sizes = [len(code.numbers), *[len(code.inputs)] * 2, *[code.states] * 2]
         starts = itertools.accumulate([*sizes, len(self.outputs), margins, 1], initial=0)
-        self.at = dict(zip(KINDS, starts, strict=True))
+        self.at: dict[str, int] = dict(zip(KINDS, starts, strict=True))
         spans = np.where(code.ranges > 0, NOMINAL * code.ranges, 1.0)
         self.nominals = [float(f"{x:.1g}") for x in spans]
         self.rows = list[dict[str, Any]]()
@@ -142,27 +142,25 @@ class Description:
         self.rows.append({key: x for key, x in row.items() if x != ""})
 
     def xml(self, version: str, name: str, token: str) -> bytes:
-        is_2, at, code, add = version == "2.0", self.at, self.code, Xml.SubElement
-        head = {"fmiVersion": version, "modelName": name}
-        head |= {"guid" if is_2 else "instantiationToken": token, "description": self._about()}
+        is_2, at, ts, add = version == "2.0", self.at, self.code.ts, Xml.SubElement
+        head = {"fmiVersion": version, "modelName": name, "description": self._about()}
+        head |= {"guid" if is_2 else "instantiationToken": token}
         head |= {"generationTool": f"frictax {frictax.__version__}"}
         head |= {"variableNamingConvention": "structured"}
         head |= {"numberOfEventIndicators": str(at["TIME"] - at["MARGIN"])} if is_2 else {}
         root = Xml.Element("fmiModelDescription", head)
-        for (kind, number), words in ABILITIES.items():
-            if number == version:
-                offer = dict.fromkeys(words.split(), "true") | {"modelIdentifier": name}
-                element = add(root, kind, offer)
-                if is_2:
-                    add(add(element, "SourceFiles"), "File", name=f"{name}.c")
+        for kind in "ModelExchange", "CoSimulation":
+            offer = dict.fromkeys(ABILITIES[kind, version].split(), "true")
+            element = add(root, kind, offer, modelIdentifier=name)
+            if is_2:
+                add(add(element, "SourceFiles"), "File", name=f"{name}.c")
         units = add(root, "UnitDefinitions")
         for unit in dict.fromkeys(row["unit"] for row in self.rows if "unit" in row):
-            element, base = add(units, "Unit", name=unit), base_units(unit)
-            if base:
+            element = add(units, "Unit", name=unit)
+            if base := base_units(unit):
                 add(element, "BaseUnit", base)
-        times = code.ts[0], code.ts[-1], self.step * code.substeps
-        run = zip(("startTime", "stopTime", "stepSize"), map(repr, map(float, times)), strict=True)
-        add(root, "DefaultExperiment", dict(run))
+        first, last, step = map(str, (ts[0], ts[-1], self.step * self.code.substeps))
+        add(root, "DefaultExperiment", startTime=first, stopTime=last, stepSize=step)
         listed = add(root, "ModelVariables")
         places = {row["valueReference"]: i for i, row in enumerate(self.rows, 1)}
         for row in self.rows:

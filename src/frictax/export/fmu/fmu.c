@@ -108,7 +108,7 @@ FUNCTION(SetFloat64)(void *c, refs r, size_t n, const double x[] SIZE(m)) {
 }
 FUNCTION(GetInt32)(void *c, refs r, size_t n, int32_t x[] SIZE(m)) {
   for (size_t i = 0; i < n; i++) {
-    const unsigned k = r[i] - FX_TIME - 1;
+    const unsigned k = r[i] - FX_MODE;
     if (k > FX_MODES) return fail(c, "A value reference is not that of a mode.");
     x[i] = k == FX_MODES ? NOW->events : refresh(c)->seen[k];
   }
@@ -209,7 +209,7 @@ FUNCTION(NewDiscreteStates)(void *c, events *e) {
 }
 FUNCTION(SetRealInputDerivatives)(void *c, refs r, size_t n, const int order[], const double x[]) {
   for (size_t i = 0; i < n; i++) {
-    const bool is_input = r[i] >= FX_INPUT && r[i] < FX_INPUT + FX_INPUTS;
+    const bool is_input = r[i] >= FX_INPUT && r[i] < FX_SLOPE;
     if (!is_input || order[i] != 1) return fail(c, "Only first derivatives of inputs are set.");
     put(c, r[i] + FX_INPUTS, x + i, 1);
   }

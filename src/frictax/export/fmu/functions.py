@@ -26,11 +26,10 @@ EARLY = 1e-9  # [time] FMPy and other importers may stop this fraction before a 
 def fmu_source(code: MachineCode, description: Description) -> str:
     """Return the C code of the FMU, which is the same for both versions of FMI."""
     language, at = C(), description.at
-    literals = lambda values: ", ".join(language.literal(float(x), REAL) for x in values)  # noqa: E731
+    literals = lambda x: ", ".join(language.literal(float(v), REAL) for v in [*x, 0.0])  # noqa: E731
     sizes = {"STATES": code.states, "MODES": code.modes, "INPUTS": len(code.inputs)}
     sizes |= {"MARGINS": at["TIME"] - at["MARGIN"]} | at
     failures = [f"[{i}] = {json.dumps(text.partition('. ')[0])}" for i, text in FAILURES.items()]
-    first = [number.value for number in code.numbers] + [0.0] * 2 * len(code.inputs)
     functions = language.print(_trace(code, description.outputs))
     return "\n".join(
         [
@@ -38,8 +37,8 @@ def fmu_source(code: MachineCode, description: Description) -> str:
             language.head(functions),
             f"enum {{ {', '.join(f'FX_{name} = {n}' for name, n in sizes.items())} }};",
             f"static const double fx_step_size = {description.step!r}, fx_far = {0.1 * FAR!r};",
-            f"static const double fx_first[] = {{{literals([*first, 0.0])}}};",
-            f"static const double fx_nominals[] = {{{literals([*description.nominals, 0.0])}}};",
+            f"static const double fx_first[FX_STATE + 1] = {{{literals(code.p)}}};",
+            f"static const double fx_nominals[] = {{{literals(description.nominals)}}};",
             f"static const char *const fx_failures[] = {{{', '.join(failures)}}};",
             functions,
             Path(__file__).with_name("fmu.c").read_text(encoding="utf-8"),
@@ -60,17 +59,16 @@ def _trace(code: MachineCode, outputs: list[int]) -> Program:
         return Reused(model_of(code.system(with_inputs(p, t, u)), None))
 
     def with_inputs(p: Any, t: Any, u: Any) -> Any:
-        new = p
         for i, (name, (how, time, value)) in enumerate(code.inputs.items()):
             x, slope, sensor = u[i], u[len(code.inputs) + i], code.instruments.get(f"inputs.{name}")
             if sensor is not None:
                 gain, offset, drift = (p[sensor + k] for k in range(3))
                 x, slope = gain * x + offset + drift * (t - code.first), gain * slope + drift
-            new = new.at[value].set(x)
+            p = p.at[value].set(x)
             if how == "linear":
                 line = jnp.stack([t, FAR, x + FAR * slope])
-                new = new.at[jnp.array([time, time + 1, value + 1])].set(line)
-        return new
+                p = p.at[jnp.array([time, time + 1, value + 1])].set(line)
+        return p
 
     def start(p: Any, u: Any, t: Any) -> Any:
         y, mode = code.start(with_inputs(p, t, u), t)

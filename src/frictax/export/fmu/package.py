@@ -145,12 +145,11 @@ def find_compilers(asked: Sequence[str] | None) -> dict[str, list[str]]:
     """Return the command of a compiler for each platform for which one is found."""
     cpu = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     here, has_zig = f"{cpu}-{platform.system().lower()}", importlib.util.find_spec("ziglang")
+    programs = {"x86_64-windows": ["x86_64-w64-mingw32-gcc"]} | {here: ["cc", "gcc", "clang"]}
     found = dict[str, list[str]]()
     for name in PLATFORMS:
         cpu, system = name.split("-")
-        own = ["cc", "gcc", "clang"] if name == here else [f"{cpu}-w64-mingw32-gcc"]
-        is_native = name == here or system == "windows"
-        paths = [path for path in map(shutil.which, own) if path and is_native]
+        paths = [path for path in map(shutil.which, programs.get(name, [])) if path]
         zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{cpu}-{SYSTEMS[system][2]}"]
         if paths or has_zig:
             found[name] = paths[:1] or zig
