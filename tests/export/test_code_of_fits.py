@@ -127,6 +127,27 @@ def test_javascript_of_a_fit_is_its_c(tmp_path: Path) -> None:
     )
 
 
+@needs_gcc
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["drive", "drive.f"])
+def test_an_input_keeps_its_sensor_under_both_of_its_names(tmp_path: Path, name: str) -> None:
+    """The gain was dropped without a message where the record calls the input "drive"."""
+    run = fx.simulate(cart(fx.Sampled(T, PULL)), ts=T)
+    record = fx.Record(T, {"drive": PULL / 1.1}, {"mass.s": np.asarray(run["mass"].s)})
+    found = fx.fit(
+        cart(fx.Constant(0.0)),
+        record,
+        free=["friction.f_pos.F_Coulomb"],
+        instruments={"inputs.drive": fx.Instrument(gain=1.1, offset=0.01)},
+    )
+    code = MachineCode(found, None, fx.OnSamples(), {name: "linear"}, ["mass.s"])
+    inside = MachineCode(found, None, fx.OnSamples(), {}, ["mass.s"])
+    given = run_in_c(c_text(code), tmp_path, 1, inputs=(PULL / 1.1)[:, None])
+    (tmp_path / "inside").mkdir()  # a library is loaded once for each path
+    expected = run_in_c(c_text(inside), tmp_path / "inside", 1)
+    np.testing.assert_allclose(given.outputs, expected.outputs, rtol=0, atol=1e-11)
+
+
 def test_a_sweep_is_no_machine() -> None:
     v = np.linspace(0.1, 1.0, 12)
     found = fx.fit(Coulomb(F_Coulomb=1.0), fx.Sweep(v, 2.0 + v))

@@ -154,20 +154,31 @@ class MachineCode:
         names = default_outputs(self.machine) if outputs is None else outputs
         self.outputs = {name: output_unit(self.machine, name) for name in names}
         known = [number.name for number in self.tree.numbers]
+
+        def first_time(name: str) -> int | None:
+            """Return the index of the first time of the drive of an input."""
+            times = (i for i, x in enumerate(known) if x.endswith(".times[0]"))
+            return next((i for i in times if known[i].startswith(f"{name}.")), None)
+
         self.inputs = dict[str, tuple[str, int, int]]()
+        channels = {f"outputs.{n}": f"outputs.{n}" for n in self.outputs}
         for name, how in inputs.items():
-            path = next(x for x in known if x.startswith(name) and x.endswith(".times[0]"))
-            value = known.index(path.replace(".times[0]", ".values[0]"))
-            self.inputs[name] = how, known.index(path), value
-        channels = {*(f"outputs.{n}" for n in self.outputs), *(f"inputs.{n}" for n in self.inputs)}
+            time: Any = first_time(name)
+            value = known.index(known[time].replace(".times[0]", ".values[0]"))
+            self.inputs[name] = how, time, value
+            # The record may call this input by another name, such as "drive" for "drive.f".
+            for channel in (x for x in instruments if x.startswith("inputs.")):
+                if first_time(channel.removeprefix("inputs.")) == time:
+                    channels[f"inputs.{name}"] = channel
         self.instruments = dict[str, int]()
         self.delayed = list[str]()
         numbers = list(self.tree.numbers)
-        for channel in sorted(channels & {*instruments}):
-            self.instruments[channel] = len(numbers)
-            unit = self.outputs.get(channel.removeprefix("outputs."), "")
-            numbers += _numbers_of(channel, instruments[channel], unit)
-            self.delayed += [channel] * bool(numbers[-1].value)
+        for channel in sorted(channels):
+            if channels[channel] in instruments:
+                self.instruments[channel] = len(numbers)
+                unit = self.outputs.get(channel.removeprefix("outputs."), "")
+                numbers += _numbers_of(channels[channel], instruments[channels[channel]], unit)
+                self.delayed += [channel] * bool(numbers[-1].value)
         self.numbers = [
             dataclasses.replace(n, lower=min(low, n.value), upper=max(high, n.value))
             for n in numbers
