@@ -174,7 +174,7 @@ def _refine_run(
 
     def change(before: Trajectory, after: Trajectory, share: float = 1.0) -> float:
         if int(before.steps) == int(after.steps):  # With equal time steps the runs are equal.
-            return float(after.error)
+            return float(constant(after.error))
         x, y = (np.asarray(constant(one.ys))[:, :judged] for one in (before, after))
         ranges, difference = np.ptp(y, axis=0), np.max(np.abs(y - x), axis=0, initial=0.0)
         # A state at rest changes by rounding only, which differs between runs.
@@ -197,7 +197,7 @@ def _refine_run(
             # The error of `run` is an eighth of its difference from the coarser run.
             moved = change(coarser, run, 1 / 8)
     if moved is None:
-        return run, Notice("run-unchecked", "", {"error": float(run.error)})
+        return run, Notice("run-unchecked", "", {"error": float(constant(run.error))})
     cause = "run-inaccurate" if run.ys.dtype == np.float64 else "run-single-precision"
     return run, Notice(cause, "", {"error": moved}) if moved > large else None
 

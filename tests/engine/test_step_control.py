@@ -5,6 +5,7 @@ make it slow, fast or stiff beside the samples.
 """
 
 import dataclasses
+from typing import Any
 
 import diffrax
 import equinox as eqx
@@ -297,3 +298,22 @@ def test_a_motion_of_less_than_a_nanometre_is_right_or_said_to_be_inaccurate(uni
     alone = simulation.simulate_once(block, jnp.asarray(ts), fx.OnSamples())
     error = np.max(np.abs(alone.ys - exact) / np.ptp(exact, axis=0))
     assert 1e-3 < error < alone.error
+
+
+def test_a_run_that_is_repeated_with_equal_steps_has_a_gradient() -> None:
+    """Its error was asked for as a number, and the gradient of the run ended in an error."""
+    ts = jnp.linspace(0.0, 4.0, 201)
+    push = fx.Sampled(ts, 3.0 * jnp.sin(5.0 * ts))
+
+    def travel(F_Coulomb: Any) -> Any:
+        law = fx.Coulomb(F_Coulomb=F_Coulomb)
+        block = fx.Mechanism(
+            mass=fx.Mass(m=1.0),
+            friction=fx.SupportFriction("mass", f_pos=law),
+            drive=fx.Force("mass", push),
+        )
+        return fx.simulate(block, ts)["mass"].s[-1]
+
+    h = 1e-5
+    slope = (travel(1.0 + h) - travel(1.0 - h)) / (2 * h)
+    assert float(jax.grad(travel)(1.0)) == pytest.approx(float(slope), rel=1e-6)
