@@ -23,7 +23,7 @@ LINES = {
     "data": 230,
     "engine": 5_090,
     "excitation": 2_530,
-    "export": 5_030,
+    "export": 5_040,
     "files": 770,
     "fitting": 10_290,
     "fleets": 4_360,

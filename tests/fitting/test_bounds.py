@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import frictax as fx
 from frictax.fitting import Knowledge
 from frictax.fitting.result.identifiability import is_at_bound
-from frictax.parameters import AtLeast, CheckedModule, Positive, Scalar, parameter
+from logarithmic import Logarithmic
 
 F = "friction.f_pos.F_Coulomb"
 T = np.linspace(0.0, 2.0, 41)
@@ -151,18 +150,6 @@ def test_log_scales_that_cannot_be_are_refused_in_one_sentence(options: Any, say
     with pytest.raises(ValueError, match=says) as caught:
         fx.fit(fx.Coulomb(F_Coulomb=6.0, F_prop=0.1), sweep, **options)
     assert "\n" not in str(caught.value)
-
-
-class Logarithmic(fx.AbstractLaw, CheckedModule):
-    """A law in which `v0` has no effect without `F_log`."""
-
-    F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
-    F_prop: Scalar = parameter(AtLeast(0.0), "N.s/m")
-    F_log: Scalar = parameter(AtLeast(0.0), "N")
-    v0: Scalar = parameter(Positive(), "m/s")
-
-    def __call__(self, v: Any) -> Any:
-        return self.F_Coulomb + self.F_prop * v + self.F_log * jnp.log1p(v / self.v0)
 
 
 def test_a_search_along_a_direction_without_effect_ends_at_finite_values() -> None:

@@ -20,13 +20,13 @@ from frictax.laws import LAWS, LAWS_WITH_START
 from frictax.parameters import (
     AtLeast,
     CheckedModule,
-    Positive,
     Scalar,
     get,
     parameter,
     rotational_unit,
 )
 from frictax.report.sweep_text import formulas, meaning_of, python_text
+from logarithmic import Logarithmic
 
 
 class Drag(CheckedModule, fx.AbstractLaw):
@@ -146,22 +146,6 @@ def test_a_unit_of_a_new_term_is_turned_and_divided_by_the_normal_force() -> Non
     noisy = w + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
     found = fx.fit(block, fx.Record(t, outputs={"wheel.w": noisy}), free=["brake.mu_pos"])
     assert [e.unit for e in found.estimates] == ["1", "s3/rad3"]
-
-
-class Logarithmic(CheckedModule, fx.AbstractLaw):
-    """Dry friction that grows with the logarithm of the speed, and a viscous part."""
-
-    F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
-    F_prop: Scalar = parameter(AtLeast(0.0), "N.s/m")
-    F_log: Scalar = parameter(AtLeast(0.0), "N")
-    v0: Scalar = parameter(Positive(), "m/s")
-
-    def __call__(self, v: Any) -> Any:
-        return self.F_Coulomb + self.F_prop * v + self.F_log * jnp.log1p(v / self.v0)
-
-    @property
-    def viscous_slope(self) -> Any:
-        return self.F_prop
 
 
 def test_the_time_constant_is_inertia_over_the_viscous_slope_of_any_law() -> None:

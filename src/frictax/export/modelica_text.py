@@ -125,8 +125,11 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.
 
 def needs_speed(machine: Any) -> bool:
     """Return whether `law_table` needs `v_max` for a law of the machine."""
-    inner = lambda x: isinstance(x, AbstractLaw) and not isinstance(x, TemperatureDependent)  # noqa: E731
-    laws = filter(inner, jax.tree.leaves(machine, is_leaf=inner))
+
+    def is_law(x: Any) -> bool:
+        return isinstance(x, AbstractLaw) and not isinstance(x, TemperatureDependent)
+
+    laws = filter(is_law, jax.tree.leaves(machine, is_leaf=is_law))
     return any(not isinstance(law, Table | Coulomb | Stribeck) for law in laws)
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,10 @@ EARLY = 1e-9  # [time] FMPy and other importers may stop this fraction before a 
 def fmu_source(code: MachineCode, description: Description) -> str:
     """Return the C code of the FMU, which is the same for both versions of FMI."""
     language, at = C(), description.at
-    literals = lambda x: ", ".join(language.literal(float(v), REAL) for v in [*x, 0.0])  # noqa: E731
+
+    def literals(values: Sequence[float]) -> str:
+        return ", ".join(language.literal(float(x), REAL) for x in [*values, 0.0])
+
     sizes = {"STATES": code.states, "MODES": code.modes, "INPUTS": len(code.inputs)}
     sizes |= {"MARGINS": at["TIME"] - at["MARGIN"]} | at
     failures = [f"[{i}] = {json.dumps(text.partition('. ')[0])}" for i, text in FAILURES.items()]
