@@ -29,7 +29,7 @@ def fmu_source(code: MachineCode, description: Description) -> str:
     language, at = C(), description.at
 
     def literals(values: Sequence[float]) -> str:
-        return ", ".join(language.literal(float(x), REAL) for x in [*values, 0.0])
+        return ", ".join(language.literal(x, REAL) for x in [*values, 0.0])
 
     sizes = {"STATES": code.states, "MODES": code.modes, "INPUTS": len(code.inputs)}
     sizes |= {"MARGINS": at["TIME"] - at["MARGIN"]} | at
@@ -41,7 +41,7 @@ def fmu_source(code: MachineCode, description: Description) -> str:
             language.head(functions),
             f"enum {{ {', '.join(f'FX_{name} = {n}' for name, n in sizes.items())} }};",
             f"static const double fx_step_size = {description.step!r}, fx_far = {0.1 * FAR!r};",
-            f"static const double fx_first[FX_STATE + 1] = {{{literals(code.p)}}};",
+            f"static const double fx_first[FX_STATE + 1] = {{{literals(code.p.tolist())}}};",
             f"static const double fx_nominals[] = {{{literals(description.nominals)}}};",
             f"static const char *const fx_failures[] = {{{', '.join(failures)}}};",
             functions,
