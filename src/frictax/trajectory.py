@@ -186,7 +186,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
                 law = system.mechanism.parts[contact.part].law(m)
                 table = table_of(law)
                 rows = 0 if table is None else table.v.shape[0]
-                # Test only laws whose range a run can leave, or whose value can be negative.
+                # Test only tables that are extrapolated, and laws whose value can be negative.
                 extended = table is not None and rows > 1 and table.extrapolation != "error"
                 if extended or not law.is_nonnegative:
                     laws.append((k, m, law))

@@ -182,8 +182,8 @@ def _by_direction(v: Number | Integer, values: list[Any]) -> Any:
 
 
 def gives_energy_from(contact: Any) -> float | None:
-    """Return the lowest speed at which the bristle of a contact may generate energy, or
-    None without such a speed or for a contact with traced values.
+    """Return the lowest speed at which the bristle of a contact may generate energy.
+    Return None if it never generates energy, or if JAX traces the values of the contact.
 
     Energy is generated if the dissipated power f*v - dW/dt is negative. It is taken at the
     deflection, in the direction of motion, for which this power is smallest.

@@ -271,7 +271,7 @@ def continued(
     1.49812        0.8057      0.02229  0.1615  0
     ...
     1.3            0.6931      0.01562  0.1281  0
-    It arrived to friction.peak = 1.3.
+    It reached friction.peak = 1.3.
     """
     if not isinstance(cycle, LimitCycle):
         raise ValueError(
@@ -356,9 +356,8 @@ def _follow_curve(
                 return points, folds, f"It turns back at {curve.path} = {figures(folds[0], 6)}."
         points.append(new)
         if passed:
-            text = f"{curve.path} = {figures(passed[0])}"
-            back = passed[0] == begins
-            return points, folds, f"It arrived {'back to' if back else 'to'} {text}."
+            arrived = "returned to" if passed[0] == begins else "reached"
+            return points, folds, f"It {arrived} {curve.path} = {figures(passed[0])}."
         size = float(np.linalg.norm(new.x) / np.linalg.norm(points[0].x))
         if size > 1e3:
             text = (

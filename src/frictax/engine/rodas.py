@@ -66,8 +66,8 @@ class _Between(diffrax.AbstractLocalInterpolation):
 
 class Rodas4(diffrax.AbstractAdaptiveSolver):
     """A diffrax solver for stiff motion: each stage solves one linear system, without iteration. At
-    kinks of the motion, such as the reversal of a bristle, an iteration rejects steps that this
-    method accepts.
+    kinks of the motion, such as the reversal of a bristle, the Newton iteration of other implicit
+    methods rejects steps that this method accepts.
     """
 
     term_structure: ClassVar[Any] = diffrax.AbstractTerm

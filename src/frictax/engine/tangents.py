@@ -34,7 +34,7 @@ def linear_map(push, pull, inputs, nothing) -> Any:
     def transpose(_, c) -> Any:
         return jax.tree.map(jnp.add, c[0], pull(c[1])), c[1]
 
-    # JAX uses the operator, here the identity, only for second derivatives, which raise an error.
+    # The first argument, here the identity, acts only in second derivatives, which raise an error.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
 
 

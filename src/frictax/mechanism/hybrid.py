@@ -133,7 +133,8 @@ class MechanicalSystem(AbstractHybridSystem):
                 after = jnp.where(signal.turns(k), after, k)
             new[self.layout.first_signal + j] = after
             for c, contact in enumerate(self.layout.contacts):
-                # If a normal force begins or ends at the switch, only `jump` changes the segment.
+                # If the normal force of a contact starts or vanishes at the switch, only `jump`
+                # changes the segment.
                 if contact.signal == j:
                     off = is_unpressed(self.mechanism, self.layout, t, contact, after)
                     goes_on = off == (mode[c] == FREE)

@@ -83,8 +83,8 @@ def solve_in_span(
     matrix = {c: {d: p for d in rows if (p := dot(rows[c], span[d])) is not None} for c in rows}
     # A small term on the diagonal makes the matrix regular, and iterative refinement removes the
     # error of this term. The derivative of a nearly singular elimination is inaccurate. Therefore
-    # the regular matrix is a constant, and derivatives come from the residual only, where they are
-    # exact.
+    # the matrix with this term is a constant in derivatives. The derivatives come from the residual
+    # only, and are exact.
     slack = jnp.finfo(zero.dtype).eps ** 0.75
     regular = {
         c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}

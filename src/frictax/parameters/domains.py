@@ -140,7 +140,7 @@ class LogScale(Positive):
     def interval(self, value: float, half: float) -> tuple[float, float]:
         if not (value > 0 and half >= 0):
             return np.nan, np.nan
-        # Above this bound the factor `exp(half/value)` exceeds exp(20) = 4.9e8, so the record does
+        # If half > 20 value, the factor `exp(half/value)` exceeds exp(20) = 4.9e8: the record does
         # not identify the value.
         if half > 20.0 * value:
             return 0.0, np.inf

@@ -133,7 +133,9 @@ class SweepEntry(FileEntry):
 
 
 class LawEntry(Strict):
-    """The friction law of a sweep for each direction. With ``"compare"`` the data decide."""
+    """The friction law of a sweep. With ``"compare"`` the data decide. `f_neg`: the law of the
+    negative direction, if it is another one.
+    """
 
     f_pos: Made = "compare"
     f_neg: Made | None = None

@@ -37,7 +37,7 @@ def surroundings() -> str:
     """
     digest = hashlib.sha256()
     sources = sorted(Path(__file__).parents[1].rglob("*.py"))
-    if not sources:  # Without source files frictax was imported from an archive.
+    if not sources:  # There are none if frictax was imported from an archive.
         raise Unknown(__file__)
     for source in sources:
         if source.stat().st_mtime > _IMPORT_TIME:

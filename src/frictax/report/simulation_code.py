@@ -75,7 +75,10 @@ class SimulationCode:
 
     def _split(self, x: Any) -> tuple[Any, Any]:
         """Return the real numbers of the setup at `x`, and all its other content."""
-        is_real = lambda a: eqx.is_inexact_array(a) or isinstance(a, float | np.floating)  # noqa: E731
+
+        def is_real(a: Any) -> bool:
+            return eqx.is_inexact_array(a) or isinstance(a, float | np.floating)
+
         return eqx.partition(self._with_signals(self._setup_at(x)), is_real)
 
     def _setup(self, p: Any) -> Setup:
@@ -106,13 +109,13 @@ class SimulationCode:
         return [jnp.asarray(sensor.delay, float) for sensor in sensors]
 
     def acting(self, p: Any, since: Any, read: Any) -> list[Any]:
-        """Return the inputs that act on the machine `since` [s] after the start, without delays."""
+        """Return the inputs of the machine `since` [s] after the start; delays are left out."""
         setup = self._setup(p)
         named = enumerate(self.channels.inputs)
         return [_read_by_sensor(setup.inputs.at(n), since, read[i]) for i, n in named]
 
     def sensor_readings(self, p: Any, since: Any, read: Any) -> list[Any]:
-        """Return the sensor readings of the outputs `since` [s] after the start, without delays."""
+        """Return the readings of the outputs `since` [s] after the start; delays are left out."""
         setup = self._setup(p)
         named = enumerate(self.channels.outputs)
         return [_read_by_sensor(setup.outputs.at(n), since, read[i]) for i, n in named]

@@ -133,7 +133,7 @@ class Series:
         phi, q = self.model.phi, self.model.phi.size
         a = np.concatenate([[1.0], -phi])
         whitened = np.einsum("i,j,ijab->ab", a, a, self.gram[: q + 1, : q + 1])
-        # The autoregression does not predict the first samples. They count as white noise.
+        # The first samples count as white noise, because the autoregression does not predict them.
         whole = (1.0 + floor) * g[0, 0] / max(self.count, 1)
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 

@@ -95,7 +95,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     if is_white:
         counted = test.counted
         if has_windows or p_of_slow_changes(r[counted], fitted[counted]) > 1e-3:
-            return ()  # the fitted parameters do not change in the run
+            return ()  # the fitted parameters do not change during the record
     # Time steps that are too long have their own notice. Their error is not a missing term.
     if long_steps(found):
         return ()

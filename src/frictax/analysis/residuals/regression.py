@@ -37,8 +37,9 @@ class Finding:
     - `name`: "whiteness", "speed", "position", "direction", "time" or "ripple"; `record`, `of`: the
       body or channel of the residual.
     - `sentence`; `strong`: see `ResidualStudy`.
-    - `effect`: largest difference of the residual by the pattern (for a ripple the amplitude, for
-      whiteness the first autocorrelation [1]); `error`: its standard error; both in `unit`.
+    - `effect`: size of the pattern: largest difference of the residual over speed, position or
+      time; mean for "direction", amplitude for "ripple", first autocorrelation [1] for
+      "whiteness"; `error`: its standard error; both in `unit`.
       `share`: fraction of the residual's mean square that the pattern explains; `p`: probability
       that coloured noise explains as much.
     - `numbers`: further results by name [SI], for example ``period``, ``period error``, ``forward``

@@ -33,8 +33,8 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
     1. Implausible structures are excluded, unless all are implausible.
     2. Each error in data left out, of trajectory and of force, is divided by the smallest error of
        the same kind. A ratio up to 1.05 counts as 1. A ratio also counts as 1 if the difference of
-       the errors is within one standard error over the pieces of the records. A structure is rated
-       by its largest ratio, its worst prediction.
+       the errors is within one standard error over the pieces of the records. The rating of
+       a structure is its largest ratio, that of its worst prediction.
     3. Structures within 5 % of the smallest rating are equal. Among them the one with the fewest
        parameters is chosen; with equal numbers the one with the smaller rating, then the first.
 

@@ -183,7 +183,8 @@ class _Cloud:
         self.of_one = 2 / ((p + 1.3) ** 2 + mass)
         self.of_all = min(1 - self.of_one, 2 * (mass - 2 + 1 / mass) / ((p + 2) ** 2 + mass))
         self.damping = 1 + self.of_width + 2 * max(0.0, np.sqrt((mass - 1) / (p + 1)) - 1)
-        self.usual = np.sqrt(p) * (1 - 1 / (4 * p) + 1 / (21 * p * p))  # length of a normal vector
+        # The expected length of a vector of p standard normal numbers.
+        self.usual = np.sqrt(p) * (1 - 1 / (4 * p) + 1 / (21 * p * p))
         self.covariance, self.path, self.straight = np.eye(p), np.zeros(p), np.zeros(p)
         self.axes, self.lengths = np.eye(p), np.ones(p)
 

@@ -124,8 +124,8 @@ def expected_information(
     estimates: Estimates, at: Likelihood, within: bool, most: int | None = None
 ) -> np.ndarray:
     """Return the expected information matrix of the entries of Omega, followed by those of Psi.
-    Entries are coefficients of `symmetric_basis`. `most`: approximate number of records that are
-    used, by taking every k-th machine; None for all.
+    These entries are coefficients of `symmetric_basis`. `most`: approximate number of records
+    that are used, by taking every k-th machine; None for all.
     """
     E, m, n = symmetric_basis(len(at.mean)), estimates.start.size, len(estimates.y)
     k, every = len(E), 1 if most is None else max(n // most, 1)

@@ -78,7 +78,7 @@ class RawEstimates:
         """
         slope = np.where(self.log, np.exp(np.where(self.log, u, 0.0)), 1.0)
         moved = np.where(self.known, self.z / slope - 1.0, 0.0)
-        # The linearisation of a logarithm is limited to a distance of 3 from `u`.
+        # On a logarithmic scale the linearised estimate differs by at most 3 from `u` (factor 20).
         y = np.where(self.log, u + np.clip(moved, -3.0, 3.0), self.z)
         C = np.nan_to_num(self.covariance) / slope[:, :, None] / slope[:, None, :]
         C = np.where(self.known[:, :, None] & self.known[:, None, :], C, 0.0)

@@ -147,7 +147,8 @@ def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
     rest = _residuals(kept, fitted)
     own_variance = kept.error**2 + fitted.white
     diagonal = 1.0 / own_variance  # diagonal of the inverse covariance of the records
-    # The diagonal follows from eliminations that start at both ends of the records.
+    # The diagonal of the inverse follows from two eliminations: one from the first record forward,
+    # one from the last record backward.
     if fitted.slow != 0:
         band, _ = _band(kept, own_variance, fitted.slow, fitted.memory)
         squares = band[0, 1:] ** 2

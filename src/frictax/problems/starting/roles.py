@@ -69,7 +69,7 @@ _TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
 # Ranges of counters that wrap because of their number of bits, not after a turn.
 _COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)
-# largest relative deviation of a measured ratio of position to integrated speed from that of units
+# largest relative difference of the ratio of position to integrated speed from that of two units
 _SAME_SCALE = 0.02
 
 
