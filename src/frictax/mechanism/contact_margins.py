@@ -168,8 +168,7 @@ def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
 
 
 def _is_loaded_by_several(mechanism: Mechanism, lay: Layout, c: int) -> bool:
-    """Return whether the load of stuck contact `c` can have a maximum or minimum at a time at
-    which no drive has one.
+    """Return whether the load of stuck contact `c` can have an extremum where no drive has one.
 
     This is possible if the load depends on two drives, a user's function, a prescribed
     motion, or a spring or damper to another body.

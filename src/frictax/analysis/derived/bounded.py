@@ -49,8 +49,7 @@ def draws_within_bounds(
 
     - The parameter near its bound that changes the quantity most is drawn from its profile
       likelihood. The profile also gives the other parameters for each value of this parameter.
-    - Random errors are added to the other parameters. They are drawn from Student's t with the
-      covariance of `spread`.
+    - Random errors (Student's t, covariance of `spread`) are added to the other parameters.
     - For each further parameter at a bound, the distance d from the bound has the density exp(-(g d
       + s d^2/2)). Here g and s are slope and curvature of half the linearised misfit, minimised
       over the other parameters. g and s are divided by the ratio of the variances of `spread` to

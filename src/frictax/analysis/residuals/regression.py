@@ -39,9 +39,8 @@ class Finding:
     - `sentence`; `strong`: see `ResidualStudy`.
     - `effect`: size of the pattern: largest difference of the residual over speed, position or
       time; mean for "direction", amplitude for "ripple", first autocorrelation [1] for
-      "whiteness"; `error`: its standard error; both in `unit`.
-      `share`: fraction of the residual's mean square that the pattern explains; `p`: probability
-      that coloured noise explains as much.
+      "whiteness"; `error`: its standard error; both in `unit`. `share`: fraction of the residual's
+      mean square that the pattern explains; `p`: probability that coloured noise explains as much.
     - `numbers`: further results by name [SI], for example ``period``, ``period error``, ``forward``
       and ``backward`` of a ripple.
     - `curves` of the plot; `x_label`, `y_label`: name and unit of its axes.
