@@ -22,7 +22,7 @@ def identify(root: Path, data_folder: Path) -> Any:
             sys.modules["identify"] = before
 
 
-# root mean squares of 40000 samples, of which every eighth is used, known from fits by SciPy's least_squares
+# Root mean squares of 40000 samples, from fits by SciPy's least_squares. Here every eighth is used.
 KNOWN = {"Dahl": 0.252, "spring and slider": 0.110, "elasto-plastic": 0.104}
 
 
