@@ -115,7 +115,7 @@ def test_noise_of_a_torque_that_steps_over_a_gap_is_taken_for_no_term() -> None:
 
 @pytest.mark.slow
 def test_and_a_delay_beside_it_is_named() -> None:
-    """What the torque did in the gap may explain as much: of seeds 0 to 2, in one."""
+    """With other noise it is not always named: the torque in the gap may explain as much."""
     found = turned(0, late=0.03).missing().found
     assert "delay" in found[0].name
 

@@ -33,8 +33,8 @@ def block(x: Any, bristle: Any, drive: Any) -> fx.Mechanism:
 def test_information_is_the_sum_over_samples_and_its_slope_that_of_differences(name: str) -> None:
     bristle = BRISTLES[name](2e3)
     x = jnp.array([1.0, 1.0])
-    # Error control divides some steps into another number of parts when `s` changes, where the run
-    # jumps. Differences need a fixed number.
+    # With error control, the number of parts of a step changes with `s`, and the run jumps there.
+    # Differences need a fixed number of parts.
     engine = fx.OnSamples(tolerance=None, substeps=4)
 
     def speed(x: Any) -> Any:
