@@ -138,9 +138,12 @@ def in_records(
     own = [
         d for name, d in given if path in (name, f"inputs.{name}.offset", f"outputs.{name}.offset")
     ]
+    # "N.m.s/rad" begins with a torque, not with a force.
+    forces = ("N.m",) if f"{unit}.".startswith("N.m.") else ("N", "N.m")
+    leading = [n for n in forces if unit.startswith((f"{n}.", f"{n}/"))]
     for declared in (own, [d for _, d in given]):
         known = {d for d in declared if d.si_name == unit} or {
-            d for d in declared if d.si_name in ("N", "N.m") and _leads(d.si_name, unit)
+            d for d in declared if d.si_name in leading
         }
         if len(known) == 1:
             (one,) = known
@@ -149,11 +152,6 @@ def in_records(
             handy = not value or 0.1 <= abs(value) / size < 1e4
             return None if by_prefix and (size == 1.0 or not handy) else (name, size)
     return None
-
-
-def _leads(force: str, unit: str) -> bool:
-    rest = unit.removeprefix(force)
-    return rest != unit and rest[0] in "./" and not (force == "N" and f"{rest}.".startswith(".m."))
 
 
 def rms_units(records: Mapping[str, Any], model: Any, label: str, names: Any) -> dict[str, Any]:
