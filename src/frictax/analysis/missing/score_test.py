@@ -181,18 +181,35 @@ class ScoreTest:
 
     - `counted` (n,): the residuals that have a weight; `stretches`: for each channel, the indices
       of its residuals in sections without a gap.
-    - `noise`: mean square of the sensor noise, in units of the weighted residuals.
+    - `noise`: mean square of the sensor noise, in units of the weighted residuals, from the record
+      or estimated from the samples; infinite unless the residuals are those of outputs.
     - `has_windows`: whether window starts are projected out. The spread of the score is then
       computed from the residuals without the candidate.
     - `limit`: significance level of the test by the spread of the score, divided by `SURE`.
     """
 
     def __init__(self, found: FitResult, has_windows: bool) -> None:
-        linear = linearize(found)
+        linear, problem = linearize(found), found.problem
         self.has_windows, self.counted = has_windows, linear.counted
         # A significance level of 1 % with windows and of 0.1 % without windows, divided by `SURE`
         self.limit = 1.0 if has_windows else 0.001 / SURE
-        self.noise = _sensor_noise(found)
+        self.noise, squares = np.inf, []
+        pairs = zip(found.records.values(), problem.prepared, strict=True)
+        runs = [(r, p) for r, p in pairs if isinstance(r, Record) and isinstance(p, PreparedRecord)]
+        if problem.objective.in_units_of_outputs() and len(runs) == len(problem.prepared):
+            for record, prepared in runs:
+                weight = np.asarray(prepared.weight)
+                for k, name in enumerate(prepared.names):
+                    sd, counted = record.sd.get(name), weight[..., k][weight[..., k] > 0]
+                    noise = (
+                        white_noise_of(record.outputs[name])
+                        if sd is None
+                        else np.sqrt(np.mean(sd**2))
+                    )
+                    of_ticks = prepared.tick_noise.get(name)
+                    sizes = counted * noise if of_ticks is None else np.full(counted.size, of_ticks)
+                    squares.append(sizes**2)
+            self.noise = float(np.mean(np.concatenate(squares)))
         self._found = found
         self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
         self.block = time_blocks(linear, 16)[0][linear.counted]
@@ -375,27 +392,6 @@ class CandidateTests:
         size = float(c @ np.linalg.solve(mine + 1e-12 * np.trace(mine) * np.eye(k) / k, c))
         by_blocks = test.doubt * f_test_p(size * nu / (nu + k - 1) / k, k, nu)
         return dataclasses.replace(out, p_values=(first, second, by_blocks))
-
-
-def _sensor_noise(found: FitResult) -> float:
-    """Return the mean square of the white noise of the outputs, in units of the weighted residuals,
-    from the record, or estimated from the samples. The result is infinite unless the residuals are
-    those of outputs.
-    """
-    problem, squares = found.problem, []
-    if not problem.objective.in_units_of_outputs():
-        return np.inf
-    for record, prepared in zip(found.records.values(), problem.prepared, strict=True):
-        if not (isinstance(record, Record) and isinstance(prepared, PreparedRecord)):
-            return np.inf
-        weight = np.asarray(prepared.weight)
-        for k, name in enumerate(prepared.names):
-            sd, counted = record.sd.get(name), weight[..., k][weight[..., k] > 0]
-            noise = white_noise_of(record.outputs[name]) if sd is None else np.sqrt(np.mean(sd**2))
-            of_ticks = prepared.tick_noise.get(name)
-            sizes = counted * noise if of_ticks is None else np.full(counted.size, of_ticks)
-            squares.append(sizes**2)
-    return float(np.mean(np.concatenate(squares)))
 
 
 def score_statistics(plain: Projected, white: Projected, at: list[int], before: bool) -> TestResult:
