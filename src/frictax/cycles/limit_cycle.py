@@ -184,12 +184,11 @@ def _settle(
         )
     log = PhaseLog.from_path(path)
     names = mode_names(machine, log.before.shape[1])
-    entry = _mode_index(names, contact, log)
-    which, at = _find_event(log, entry, event, names, within)
+    which, at = _find_event(log, contact, event, names, within)
     last = float(log.times[at[-1]])
     if len(at) <= returns or within - last > 2 * (last - log.times[at[-1 - returns]]):
         raise CycleError(
-            f"No cycle: {names[entry]} {_EVENTS[event or 'rest']} at {figures(last)} s and not"
+            f"No cycle: {names[which[0]]} {_EVENTS[event or 'rest']} at {figures(last)} s and not"
             f" again within {figures(within)} s. Let it run for longer, or look at its run: it may"
             " have come to rest for good, which the gains, or a greater start, may change."
         )
@@ -211,31 +210,27 @@ def _settle(
     return y, section, jnp.asarray(state_sizes(*extremes))
 
 
-def _mode_index(names: Sequence[str], contact: Any, log: PhaseLog) -> int:
-    """Return the index of the contact in the mode vector. Without `contact`, use the first
-    contact whose mode changes in the second half of the run.
+def _find_event(
+    log: PhaseLog, contact: Any, event: Any, names: Sequence[str], within: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the event as (index into the mode vector, mode before, mode after), and the indices of
+    the phases in `log` that it ends. Without `contact`, use the first contact whose mode changes in
+    the second half of the run.
     """
     if contact is None:
         late = log.changes & (log.times > 0.5 * log.times[-1])[:, None]
         known = [i for i, name in enumerate(names) if not name.startswith("mode ")]
         among = known or range(len(names))
-        return next((i for i in among if late[:, i].any()), next(iter(among)))
-    if isinstance(contact, int) and not isinstance(contact, bool) and 0 <= contact < len(names):
-        return contact
-    if contact in names:
-        return names.index(contact)
-    raise ValueError(
-        f"`limit_cycle`: `contact` must be one of {', '.join(names)}, or its entry in the mode,"
-        f" got {contact!r}.{suggestion(contact, names)}"
-    )
-
-
-def _find_event(
-    log: PhaseLog, entry: int, event: Any, names: Sequence[str], within: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the event as (index into the mode vector, mode before, mode after), and the indices of
-    the phases in `log` that it ends.
-    """
+        entry = next((i for i in among if late[:, i].any()), next(iter(among)))
+    elif isinstance(contact, int) and not isinstance(contact, bool) and 0 <= contact < len(names):
+        entry = contact
+    elif contact in names:
+        entry = names.index(contact)
+    else:
+        raise ValueError(
+            f"`limit_cycle`: `contact` must be one of {', '.join(names)}, or its entry in the mode,"
+            f" got {contact!r}.{suggestion(contact, names)}"
+        )
     before, after, changes = log.before[:, entry], log.after[:, entry], log.changes[:, entry]
     rests, leaves = changes & (after == STUCK), changes & (before == STUCK)
     late = log.times > 0.5 * log.times[changes][-1] if changes.any() else changes
