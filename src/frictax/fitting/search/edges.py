@@ -99,7 +99,15 @@ def over_edges(
     try:
         for _ in range(ROUNDS):
             z, variance = np.asarray(state.z), 2.0 * float(state.cost) / dof
-            ways = _standard_errors(state, variance)[:12]  # 12 directions with the largest errors
+            # Probes lie along the eigenvectors of the scaled Gram matrix, at multiples of one
+            # standard error. The 12 directions with the largest errors are used.
+            gram = np.asarray(state.products)[:-1, :-1]
+            unit = np.sqrt(np.diag(gram))
+            unit = np.where(unit > 0, unit, 1.0)
+            sizes, vectors = np.linalg.eigh(gram / np.outer(unit, unit))
+            ways = (vectors / np.sqrt(np.maximum(sizes, 1e-10))).T / unit * np.sqrt(variance)
+            ways /= np.maximum(np.max(np.abs(ways) / state.span, axis=1), 1.0)[:, None]
+            ways = ways[:12]
             points = [z] + [z + s * a * w for w in ways for a in LENGTHS for s in (-1.0, 1.0)]
             costs, courses = _evaluate_probes(problem, np.stack(points), noise)
             kinds = [tuple(event.kind for event in events) for events in courses]
@@ -138,19 +146,6 @@ def over_edges(
     if notices or (bool(state.done) and float(state.distance) <= 0.3):
         state = dataclasses.replace(state, done=np.array(True), settled=np.array(True))
     return Hopped(state, steps, False, notices)
-
-
-def _standard_errors(state: Descent, variance: float) -> Float[np.ndarray, "p p"]:
-    """Return steps of one standard error along the eigenvectors of the scaled Gram matrix, the
-    least certain direction first. Steps are shortened to the span of each coordinate
-    (`Descent.span`).
-    """
-    gram = np.asarray(state.products)[:-1, :-1]
-    unit = np.sqrt(np.diag(gram))
-    unit = np.where(unit > 0, unit, 1.0)
-    sizes, vectors = np.linalg.eigh(gram / np.outer(unit, unit))
-    ways = (vectors / np.sqrt(np.maximum(sizes, 1e-10))).T / unit * np.sqrt(variance)
-    return ways / np.maximum(np.max(np.abs(ways) / state.span, axis=1), 1.0)[:, None]
 
 
 def _find_edge(
