@@ -99,8 +99,8 @@ def over_edges(
     try:
         for _ in range(ROUNDS):
             z, variance = np.asarray(state.z), 2.0 * float(state.cost) / dof
-            # Probes lie along the eigenvectors of the scaled Gram matrix, at multiples of one
-            # standard error. The 12 directions with the largest errors are used.
+            # Steps of one standard error along the eigenvectors of the scaled Gram matrix are
+            # shortened to the span of each coordinate. The 12 least certain directions are probed.
             gram = np.asarray(state.products)[:-1, :-1]
             unit = np.sqrt(np.diag(gram))
             unit = np.where(unit > 0, unit, 1.0)
