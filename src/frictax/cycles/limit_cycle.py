@@ -218,10 +218,10 @@ def _find_event(
     the second half of the run.
     """
     if contact is None:
-        late = log.changes & (log.times > 0.5 * log.times[-1])[:, None]
+        changed = log.changes & (log.times > 0.5 * log.times[-1])[:, None]
         known = [i for i, name in enumerate(names) if not name.startswith("mode ")]
         among = known or range(len(names))
-        entry = next((i for i in among if late[:, i].any()), next(iter(among)))
+        entry = next((i for i in among if changed[:, i].any()), next(iter(among)))
     elif isinstance(contact, int) and not isinstance(contact, bool) and 0 <= contact < len(names):
         entry = contact
     elif contact in names:
