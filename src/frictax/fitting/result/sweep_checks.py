@@ -206,9 +206,26 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
     scale = np.sqrt(np.sum(others[~off] ** 2) / (np.sum(~off) - p))
     noise = np.random.default_rng(0).standard_normal((n, 999))
     draws = np.column_stack([np.clip(others, -3.0 * scale, 3.0 * scale), noise])
-    lacking = _lacking(sweep, draws - basis @ (basis.T @ draws))
+    notices = _lacking(sweep, draws - basis @ (basis.T @ draws))
     names = [name for name, is_active in zip(fit.names, active, strict=True) if is_active]
-    return [*lacking, *_outlying(fit, names, columns, off, others)]
+    robust, unit, pull = fit.loss.rounds > 1, sweep.velocity_unit, r
+    if robust:
+        scaled = jnp.asarray(r / fit.noise_scale)
+        slope = float(jnp.mean(fit.loss.score_slope(scaled)))
+        pull = np.asarray(fit.loss.score(scaled)) * fit.noise_scale / max(slope, 0.1)
+    gram, kept = np.linalg.pinv(columns.T @ columns), columns[~off]
+    without = np.linalg.pinv(kept.T @ kept)
+    for i in np.flatnonzero(off).tolist():
+        times = abs(others[i]) / scale / np.sqrt(1.0 + columns[i] @ without @ columns[i])
+        # Compute the change of the estimates without this row, in standard errors.
+        step = gram @ columns[i] * pull[i] / max(1.0 - columns[i] @ gram @ columns[i], 1e-6)
+        errors = np.abs(step) / np.maximum(np.sqrt(np.diag(gram)) * scale, 1e-300)
+        k = int(np.argmax(errors))
+        numbers = {"row": i, "speed": sweep.velocity[i] / unit.si, "unit": unit.name}
+        numbers |= {"times": times, "probability": _chance(times, n, len(kept) - p)}
+        numbers |= {"errors": float(errors[k]), "remedy": _REMEDIES[robust]}
+        notices.append(Notice("row-lies-off", names[k], numbers))
+    return notices
 
 
 def outliers(
@@ -318,37 +335,6 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         where = f"{row}at {first:.4g} {unit.name}"
     numbers = {"test": test, "probability": chance, "unit": unit.name, "side": sign}
     return [Notice("lack-of-fit", "", numbers | {"first": first, "last": last, "where": where})]
-
-
-def _outlying(
-    fit: SteadyFit,
-    names: list[str],
-    columns: Float[np.ndarray, "n p"],
-    off: Bool[np.ndarray, " n"],
-    others: Float[np.ndarray, " n"],
-) -> list[Notice]:
-    """Return notices of the rows `off`; `others`: residuals of a fit without these rows."""
-    out, robust, unit = [], fit.loss.rounds > 1, fit.sweep.velocity_unit
-    pull = fit.residuals
-    if robust:
-        scaled = jnp.asarray(fit.residuals / fit.noise_scale)
-        slope = float(jnp.mean(fit.loss.score_slope(scaled)))
-        pull = np.asarray(fit.loss.score(scaled)) * fit.noise_scale / max(slope, 0.1)
-    gram, kept = np.linalg.pinv(columns.T @ columns), columns[~off]
-    dof = len(kept) - columns.shape[1]
-    deviation = np.sqrt(np.sum(others[~off] ** 2) / dof)
-    without = np.linalg.pinv(kept.T @ kept)
-    for i in np.flatnonzero(off).tolist():
-        times = abs(others[i]) / deviation / np.sqrt(1.0 + columns[i] @ without @ columns[i])
-        # Compute the change of the estimates without this row, in standard errors.
-        step = gram @ columns[i] * pull[i] / max(1.0 - columns[i] @ gram @ columns[i], 1e-6)
-        errors = np.abs(step) / np.maximum(np.sqrt(np.diag(gram)) * deviation, 1e-300)
-        k = int(np.argmax(errors))
-        numbers = {"row": i, "speed": fit.sweep.velocity[i] / unit.si, "unit": unit.name}
-        numbers |= {"times": times, "probability": _chance(times, len(off), dof)}
-        numbers |= {"errors": float(errors[k]), "remedy": _REMEDIES[robust]}
-        out.append(Notice("row-lies-off", names[k], numbers))
-    return out
 
 
 def _lengths(jacobian: Float[np.ndarray, "n p"]) -> Float[np.ndarray, " p"]:
