@@ -2,7 +2,7 @@
 bristles) that the record does not identify.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -311,46 +311,40 @@ def presliding(
     """
     free = {u.path for u in problem.unknowns}
     out: list[Notice] = []
-    for contact in _rubbing(machine):
-        damping = f"{contact.name}.bristle.sigma_1"
-        stiffness = [f"{contact.name}.bristle.{n}" for n in ("sigma_0", "k")]
+    system, t = MechanicalSystem(machine), jnp.zeros(())
+    now = system.snapshot(t, *system.start(t))
+    for b, place in enumerate(system.layout.bristles):
+        name, part = machine.names[place.part], now.bristle_elements[b]
+        row = contact_row(place, now.body_rows)
+        moves = dot(row, now.accelerations_by(row)) if row else None
+        mobility = None if moves is None else float(moves)
+        position, force = ("phi", "tau") if part.rotational else ("s", "f")
+        motion = f"{part.body.partition('.')[0]}.{position}"
+        contact = Rubbing(name, part, motion, f"{name}.{force}", mobility)
+        damping = f"{name}.bristle.sigma_1"
+        stiffness = [f"{name}.bristle.{n}" for n in ("sigma_0", "k")]
         stiffness = [path for path in stiffness if path in free][:1]
         for label, record in records.items():
             if not isinstance(record, Record):
                 continue
             for path in stiffness:
                 out += _check_stiffness(contact, path, machine, record, label)
-            if damping in free and contact.mobility is not None:
-                oscillation = np.sqrt(float(contact.part.bristle.sigma_0) * contact.mobility)
+            if damping in free and mobility is not None:
+                oscillation = np.sqrt(float(part.bristle.sigma_0) * mobility)
                 frequency = float(oscillation) / (2 * np.pi)
                 # The damping of a sticking bristle is visible with at least 4 samples per period.
                 if record.rate < 4 * frequency:
                     numbers = {"frequency": frequency, "rate": record.rate, "record": label}
                     out.append(Notice("bristle-swings-unseen", damping, numbers))
         if damping in free:
-            value, mobility = float(contact.part.bristle.sigma_1), contact.mobility or 1.0
-            critical = 2 * float(np.sqrt(contact.part.bristle.sigma_0 / mobility))
+            value = float(part.bristle.sigma_1)
+            critical = 2 * float(np.sqrt(part.bristle.sigma_0 / (mobility or 1.0)))
             out += [Notice("bristle-undamped", damping)] if value < 1e-3 * critical else []
-        for path in (f"{contact.name}.{law}.F_Stribeck" for law in ("f_pos", "tau_pos")):
+        for law in ("f_pos", "tau_pos"):
+            path = f"{name}.{law}.F_Stribeck"
             if path in free:
                 out += _unbroken(problem, contact, path, x)
     return list(dict.fromkeys(out))
-
-
-def _rubbing(machine: Mechanism) -> Iterator[Rubbing]:
-    system, t = MechanicalSystem(machine), jnp.zeros(())
-    now = system.snapshot(t, *system.start(t))
-    for b, contact in enumerate(system.layout.bristles):
-        part, row = now.bristle_elements[b], contact_row(contact, now.body_rows)
-        moves = dot(row, now.accelerations_by(row)) if row else None
-        position, force = ("phi", "tau") if part.rotational else ("s", "f")
-        yield Rubbing(
-            machine.names[contact.part],
-            part,
-            f"{part.body.partition('.')[0]}.{position}",
-            f"{machine.names[contact.part]}.{force}",
-            None if moves is None else float(moves),
-        )
 
 
 def _check_stiffness(
