@@ -322,8 +322,7 @@ def _solve(
     rounds = end.rounds
     raise_if_failed(problem, end.costs, records)
     notes = [*notes, *end.notices]
-    problem, end = _with_noise_of_end(problem, end, method, work)
-    problem, end, more = _with_corrected_starts(problem, end, method, work)
+    problem, end, more = _repeat_search(problem, end, method, work)
     notes += [n for n in more if n not in notes]
     if end.interrupted:
         work.break_off()
@@ -352,10 +351,13 @@ def _solve(
     return with_step_notices(found)
 
 
-def _with_noise_of_end(
+def _repeat_search(
     problem: Problem, end: Searched, method: Any, work: Work
-) -> tuple[Problem, Searched]:
-    """Repeat the search with the noise estimated at its final point, until the noise is stable."""
+) -> tuple[Problem, Searched, tuple[Notice, ...]]:
+    """Repeat the search with the noise estimated at its final point, until the noise is stable.
+    Then repeat the search with corrected initial states of the windows. The result of this last
+    search is not used if the corrected states raise the cost by more than 5 %.
+    """
     objective = problem.objective
     for _ in range(3):  # three updates are enough for the noise of a weak form
         # Only whitened residuals depend on the noise. Without whitening, one search is enough.
@@ -375,15 +377,6 @@ def _with_noise_of_end(
         if second.interrupted or not np.isfinite(float(second.state.cost)):
             break
         problem, end = again, _merge_searches(end, second)
-    return problem, end
-
-
-def _with_corrected_starts(
-    problem: Problem, end: Searched, method: Any, work: Work
-) -> tuple[Problem, Searched, tuple[Notice, ...]]:
-    """Repeat the search with corrected initial states of the windows. Return the first search if
-    the corrected states raise the cost by more than 5 %.
-    """
     again = problem if end.interrupted else without_rounding(problem, np.asarray(end.state.x))
     if again is problem:
         return problem, end, ()
