@@ -248,21 +248,12 @@ def extremes(
 
     speed, second = jax.vmap(rates)(ts[1:], path.ys[1:], path.modes[1:])
     shape = (ends.shape[0], len(positions), -1)
-    at, y0, f0, a0 = (x.reshape(shape) for x in (ts[1:], path.ys[1:], speed, second))
+    at, states, speed, second = (x.reshape(shape) for x in (ts[1:], path.ys[1:], speed, second))
     edge = edge * (at[:, -1] - at[:, 0])
-    first, last = y0[:, 0] - f0[:, 0] * edge, y0[:, -1] + f0[:, -1] * edge
-    inner = _extrema_between(y0, f0, a0, at)
-    every = jnp.concatenate([x.reshape(-1, y.shape[0]) for x in (y0, first, last, inner)])
-    return least(every.T), -least(-every.T)
-
-
-def _extrema_between(y: Array, f: Array, a: Array, t: Array) -> Array:
-    """Return for each interval between two nodes the value at its extremum, or the value at its
-    first node if it has no extremum. The nodes are the second axis of all arguments: states `y`,
-    rates `f`, second derivatives `a`, times `t`.
-    """
-    (y0, y1), (f0, f1), (a0, a1), (t0, t1) = ((x[:, :-1], x[:, 1:]) for x in (y, f, a, t))
-    h = t1 - t0
+    first, last = states[:, 0] - speed[:, 0] * edge, states[:, -1] + speed[:, -1] * edge
+    # The ends of each interval between two nodes: states, rates and second derivatives.
+    (y0, y1), (f0, f1), (a0, a1) = ((x[:, :-1], x[:, 1:]) for x in (states, speed, second))
+    h = at[:, 1:] - at[:, :-1]
     r0, r1, c0, c1, rise = f0 * h, f1 * h, a0 * h * h, a1 * h * h, y1 - y0
     # If an interval contains an extremum, the rates at its ends have opposite signs. The position
     # of the extremum is that of the cubic y = y0 + r0*x + b*x^2 + a*x^3.
@@ -275,9 +266,10 @@ def _extrema_between(y: Array, f: Array, a: Array, t: Array) -> Array:
     )
     p, q, r = rise - r0 - 0.5 * c0, r1 - r0 - c0, c1 - c0
     third, fourth, fifth = 10 * p - 4 * q + 0.5 * r, -15 * p + 7 * q - r, 6 * p - 3 * q + 0.5 * r
-    return jnp.where(
-        has_extremum, y0 + x * (r0 + x * (0.5 * c0 + x * (third + x * (fourth + x * fifth)))), y0
-    )
+    quintic = y0 + x * (r0 + x * (0.5 * c0 + x * (third + x * (fourth + x * fifth))))
+    inner = jnp.where(has_extremum, quintic, y0)
+    every = jnp.concatenate([x.reshape(-1, y.shape[0]) for x in (states, first, last, inner)])
+    return least(every.T), -least(-every.T)
 
 
 compiled_run_to_section = interruptible_jit(run_to_section)
