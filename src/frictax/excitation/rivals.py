@@ -39,21 +39,11 @@ def best_rivals(problem: DesignProblem) -> list[Rival]:
         )
         if found is not None:
             chirps.append(Rival(f"chirp, {band[0]:.2g} to {band[1]:.2g} Hz", *found))
-    chirp = min(chirps, key=lambda rival: _criterion(problem, rival.run), default=None)
-    return [rival for rival in (chirp, _best_staircase(problem)) if rival is not None]
-
-
-def _criterion(problem: DesignProblem, run: ExperimentRun) -> float:
-    return float(problem.compiled_criterion(run.information))
-
-
-def _best_staircase(problem: DesignProblem) -> Rival | None:
-    """Return the best staircase of speeds; None if the machine cannot follow one. If the excitation
-    is a force, a stiff position controller follows the staircase.
-    """
+    rivals = [min(chirps, key=lambda rival: _criterion(problem, rival.run))] if chirps else []
+    # If the excitation is a force, a stiff position controller follows the staircase of speeds.
     drive_of = motion_to_drive(problem)
     if drive_of is None:
-        return None
+        return rivals
     draws, best, lowest = np.random.default_rng(0), None, np.inf
     count = 15  # number of random staircases, and then of variations of the best staircase
     for k in range(2 * count):
@@ -69,10 +59,14 @@ def _best_staircase(problem: DesignProblem) -> Rival | None:
         found = largest_within_limits(problem, lambda scale, x=curve: drive_of(scale * x))
         if found is not None and _criterion(problem, found[1]) < lowest:
             lowest, best = _criterion(problem, found[1]), (found, shape, c)
-    if best is None:
-        return None
-    held = "" if problem.excites_reference else ", held by a controller"
-    return Rival(f"staircase of speeds{held}", *best[0])
+    if best is not None:
+        held = "" if problem.excites_reference else ", held by a controller"
+        rivals.append(Rival(f"staircase of speeds{held}", *best[0]))
+    return rivals
+
+
+def _criterion(problem: DesignProblem, run: ExperimentRun) -> float:
+    return float(problem.compiled_criterion(run.information))
 
 
 def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray | None] | None:
