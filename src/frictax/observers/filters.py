@@ -322,14 +322,28 @@ def run_filters(
         sensors = Measurement(problem.measured[i], problem.variance[i], problem.outputs)
         correct = lambda x, P: update(interval, x, P, sensors, saltation)  # noqa: E731
         corrected = jax.vmap(correct)(X, P)
-        output, log_w = _mix(corrected, log_w, result, problem.contacts)
         X, P = corrected.x, corrected.P
+        # Combine the filters: the innovation with the weights before the sample, the estimate with
+        # those after the sample.
+        before = jnp.exp(log_w)
+        innovation = before @ corrected.innovation
+        deviation = corrected.innovation - innovation
+        S = jnp.einsum("p,pij->ij", before, corrected.S)
+        S = S + jnp.einsum("p,pi,pj->ij", before, deviation, deviation)
+        log_density = jax.scipy.special.logsumexp(log_w + corrected.log_density)
+        log_w = log_w + corrected.log_density - log_density
+        w = jnp.exp(log_w)
+        mean = w @ X
+        covariance = jnp.einsum("p,pij->ij", w, P)
+        covariance = covariance + jnp.einsum("p,pi,pj->ij", w, X - mean, X - mean)
+        nis = squared_distance(innovation, S)
+        stuck = w @ (corrected.mode[:, : problem.contacts] == STUCK).astype(w.dtype)
+        output = FilterOutput(mean, covariance, innovation, S, nis, log_density, stuck, result)
         if members > 1:
             normal_key, resample_key = jax.random.split(key)
             z = jax.random.normal(normal_key, (members,))
             # If the effective number of filters is below half of `members`, filters are drawn again
             # by systematic resampling, in proportion to their weights.
-            w = jnp.exp(log_w)
             few = jnp.sum(w**2) > 2.0 / members
             at = (jax.random.uniform(resample_key) + jnp.arange(members)) / members
             pick = jnp.minimum(jnp.searchsorted(jnp.cumsum(w), at), members - 1)
@@ -351,23 +365,3 @@ def run_filters(
     each = lambda a: jnp.broadcast_to(a, (members, *a.shape))  # noqa: E731
     start = each(x), each(P), jnp.full(members, -jnp.log(members)), Result.successful
     return jax.lax.scan(step, start, (jnp.arange(n), jax.random.split(key, n)))[1]
-
-
-def _mix(
-    update: FilterUpdate, log_w: Array, result: PyTree, contacts: int
-) -> tuple[FilterOutput, Array]:
-    """Combine the filters, and return the logarithms of their weights after the sample."""
-    before = jnp.exp(log_w)
-    innovation = before @ update.innovation
-    deviation = update.innovation - innovation
-    S = jnp.einsum("p,pij->ij", before, update.S)
-    S = S + jnp.einsum("p,pi,pj->ij", before, deviation, deviation)
-    log_density = jax.scipy.special.logsumexp(log_w + update.log_density)
-    log_w = log_w + update.log_density - log_density
-    w = jnp.exp(log_w)
-    x = w @ update.x
-    P = jnp.einsum("p,pij->ij", w, update.P)
-    P = P + jnp.einsum("p,pi,pj->ij", w, update.x - x, update.x - x)
-    nis = squared_distance(innovation, S)
-    stuck = w @ (update.mode[:, :contacts] == STUCK).astype(w.dtype)
-    return FilterOutput(x, P, innovation, S, nis, log_density, stuck, result), log_w
