@@ -207,12 +207,22 @@ def _profile(
     at = _LikelihoodRatio(found, [i], stretch, work)
     bound, most = (float(of(found.problem.unknowns)[i]) for of in (bounds, upper_bounds))
     best = min(max(float(found.x[i]), bound), most)
-    step = _first_step(found, i, path, best, bound, stretch)
+    step = np.sqrt(stretch * found.full_covariance[i, i])
+    if not (found.active[i] and 0 < step < np.inf):
+        # A parameter at its bound does not have a standard error, so a tenth of its size is used.
+        norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
+        usual = 0.1 * max(abs(best), abs(start - bound))
+        is_on_bound = best - bound <= 0.1 * usual
+        if not np.isfinite(bound) or (norm == 0 and not is_on_bound):
+            raise _not_identifiable(path)
+        step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
+        # At a bound, `norm` can be nearly 0, as for `peak` at 1. Then `usual` limits the step.
+        step = min(step, usual) if is_on_bound else step
     at([best])
-    to_bound = at([bound]) if np.isfinite(bound) and best - bound < 30 * step else np.inf
+    to_bound = at([bound]) if best - bound < 30 * step else np.inf
     reaches = to_bound <= one_sided
     threshold = one_sided if reaches else two_sided
-    to_most = at([most]) if np.isfinite(most) and most - best < 30 * step else np.inf
+    to_most = at([most]) if most - best < 30 * step else np.inf
     upper = most if to_most <= threshold else interval_end(at, best, step, most, threshold)
     lower = bound
     if not reaches:
@@ -245,24 +255,6 @@ def _profile(
         level,
         sentence,
     )
-
-
-def _first_step(
-    found: FitResult, i: int, path: str, best: float, bound: float, stretch: float
-) -> float:
-    """Return the standard error of parameter i, or a replacement for a parameter at its bound."""
-    step = np.sqrt(stretch * found.full_covariance[i, i])
-    if found.active[i] and np.isfinite(step) and step > 0:
-        return step
-    norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
-    # A parameter at its bound does not have a standard error, so a tenth of its size is used.
-    usual = 0.1 * max(abs(best), abs(start - bound))
-    is_on_bound = best - bound <= 0.1 * usual
-    if not np.isfinite(bound) or (norm == 0 and not is_on_bound):
-        raise _not_identifiable(path)
-    step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
-    # At a bound, `norm` can be nearly 0, as for `peak` at 1. Then `usual` limits the step.
-    return min(step, usual) if is_on_bound else step
 
 
 class _LikelihoodRatio:
