@@ -395,13 +395,23 @@ def search_excitation(
     draws = np.random.default_rng(seed)
     with nested_work():
         descents: list[Descent] = []
+        without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
         for _ in range(3 * starts):
-            drawn = problem.shape.draw(problem.t, problem.band, draws)
-            c = _reduced_start(problem, machines[0], drawn)
-            if c is not None:
-                descents.append(Descent(problem, machines, c, steps))
-                count = len(descents)
-                work(f"{count} of {starts} starts", 0.1 * count / starts)
+            c = problem.shape.draw(problem.t, problem.band, draws)
+            # Reduce the excitation until it exceeds the limits by less than a factor of 11. It is
+            # not reduced to the limits, because large motions have many events, and these events
+            # remain when the search makes the motions smaller.
+            for _ in range(8):
+                run = problem.run_once(problem.compiled_excitation(c), machines[0])
+                criterion = float(problem.compiled_criterion(run.information))
+                if run.is_complete and np.isfinite(criterion) and run.excess < 10.0:
+                    # A machine at rest gives no information and no gradient.
+                    if criterion < without - 1e-3:
+                        descents.append(Descent(problem, machines, c, steps))
+                        count = len(descents)
+                        work(f"{count} of {starts} starts", 0.1 * count / starts)
+                    break
+                c = problem.shape.resized(c, 0.6)
             if len(descents) == starts:
                 break
         if not descents:
@@ -428,22 +438,6 @@ def search_excitation(
                 best = descent.best
     assert best is not None
     return best
-
-
-def _reduced_start(problem: DesignProblem, nominal: np.ndarray, c: np.ndarray) -> np.ndarray | None:
-    """Reduce an excitation until it exceeds the limits by less than a factor of 11. Return None if
-    the simulation fails, or if the experiment contains no information: a machine at rest gives no
-    gradient. The excitation is not reduced to the limits, because large motions have many events,
-    and these events remain when the search makes the motions smaller.
-    """
-    without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
-    for _ in range(8):
-        run = problem.run_once(problem.compiled_excitation(c), nominal)
-        criterion = float(problem.compiled_criterion(run.information))
-        if run.is_complete and np.isfinite(criterion) and run.excess < 10.0:
-            return c if criterion < without - 1e-3 else None
-        c = problem.shape.resized(c, 0.6)
-    return None
 
 
 _DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(DesignSettings)}
