@@ -321,14 +321,25 @@ def free_run(
     machine = objective.machine(found.problem.setup_at(jnp.asarray(x), i).machine)
     prepared = divide_gaps(objective.prepare(machine, data), found.problem.engine)
     changes, driven = _changes(data, machine)
-    times = _repeats(found, errors)
-    covariance = errors.full * np.sqrt(np.outer(times, times))
+    unknowns, covariance = found.problem.unknowns, errors.full
+    says = f"parameters drawn with their errors ({type(errors.by).__name__})"
+    if isinstance(errors.by, Jackknife):
+        # A parameter is the mean of `each` or `shared` repeats. The variance of one repeat is this
+        # number times the variance of the parameter.
+        says = "machines that differ as one repeat from the next"
+        each, shared = 1, len(found.records)
+        if errors.by.repeats is not None:
+            each = errors.by.repeats
+            shared = each * sum(isinstance(r, Record) for r in found.records.values())
+        times = np.concatenate(
+            [np.full(u.size, float(shared if u.record is None else each)) for u in unknowns]
+        )
+        covariance = covariance * np.sqrt(np.outer(times, times))
     values, vectors = np.linalg.eigh(covariance)
     away = (
         np.random.default_rng(seed).standard_normal((draws, x.size))
         @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
     )
-    unknowns = found.problem.unknowns
     drawn = np.clip(x + away, bounds(unknowns), upper_bounds(unknowns))
     xs = np.concatenate([np.tile(x, (1 + len(changes), 1)), drawn])
     more, scale = np.zeros(len(xs)), np.ones(len(xs))
@@ -345,11 +356,6 @@ def free_run(
         if ok.any()
         else np.full((3, base.size), np.nan)
     )
-    says = (
-        "machines that differ as one repeat from the next"
-        if isinstance(errors.by, Jackknife)
-        else f"parameters drawn with their errors ({type(errors.by).__name__})"
-    )
     return FreeRunScore(
         record if isinstance(record, str) and record else data.name,
         dict(zip(prepared.names, base.tolist(), strict=True)),
@@ -365,23 +371,6 @@ def free_run(
         says,
         spread,
         int(np.sum(~ok)),
-    )
-
-
-def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
-    """Return for each fitted parameter the number of repeats whose mean it is. The variance of one
-    repeat is this number times the variance of the parameter.
-    """
-    if not isinstance(errors.by, Jackknife):
-        return np.ones(len(found.x))
-    motions = sum(isinstance(r, Record) for r in found.records.values())
-    each = 1 if errors.by.repeats is None else errors.by.repeats
-    shared = len(found.records) if errors.by.repeats is None else each * motions
-    return np.concatenate(
-        [
-            np.full(u.size, float(shared if u.record is None else each))
-            for u in found.problem.unknowns
-        ]
     )
 
 
