@@ -384,13 +384,44 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
     if not isinstance(objective, Windows) or objective.free_starts:
         return problem
     prepared = list(problem.prepared)
+    names = state_names(problem.setup.machine)
     for i, one in enumerate(problem.prepared):
-        if isinstance(one, PreparedRecord):
-            names = state_names(problem.setup.machine)
-            states = np.asarray(simulate_channels(problem, x, i, names)[0])
-            if not np.isfinite(states).all():
-                return problem
-            prepared[i] = _correct_starts(problem, one, states, x, i)
+        if not isinstance(one, PreparedRecord):
+            continue
+        states = np.asarray(simulate_channels(problem, x, i, names)[0])
+        if not np.isfinite(states).all():
+            return problem
+        setup, rows, known = problem.setup_at(jnp.asarray(x), i), one.rows, dict(one.known)
+        assert rows is not None
+        t = np.asarray(one.t)[: int(rows[-1, -1]) + 1]
+        for name in names:
+            of, order = seen_in(name, one.names)
+            if order < 0 or of not in names:
+                continue
+            rate = related_channel(of, VELOCITY_OF)
+            value = states[..., names.index(of)]
+            slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
+            # Join the windows to one motion by adding a cubic to each. Each window then begins with
+            # the value and slope at the end of the previous window. At the end of a window, the
+            # cubic and its slope are 0.
+            times = np.asarray(one.t)[rows]
+            length = times[:, -1:] - times[:, :1]
+            u = (times - times[:, :1]) / length
+            jump, turn = (np.zeros((len(times), 1)) for _ in range(2))
+            jump[1:, 0], turn[1:, 0] = value[:-1, -1] - value[1:, 0], slope[:-1, -1] - slope[1:, 0]
+            turn *= length
+            value = value + (1 - u) ** 2 * (jump * (1 + 2 * u) + turn * u)
+            slope = slope + (1 - u) * (turn * (1 - 3 * u) - 6 * jump * u) / length
+            value, slope = (np.append(np.ravel(a[:, :-1]), a[-1, -1]) for a in (value, slope))
+            read = smooth(t, value, float(one.cutoffs[of]))
+            bias = read.v - slope if order else read.x - value
+            if f"outputs.{of}" in problem.delayed:
+                bias = np.interp(t - float(setup.outputs.at(of).delay), t, bias)
+            left = np.array(known[name])
+            left[: t.size] -= float(setup.outputs.at(of).gain) * bias
+            known[name] = left
+        start = {name: known[name][rows[:, 0]] for name in one.start}
+        prepared[i] = eqx.tree_at(lambda p: (p.known, p.start), one, (known, start))
     return dataclasses.replace(problem, prepared=tuple(prepared))
 
 
@@ -413,44 +444,3 @@ def simulate_channels(
     setup = dataclasses.replace(setup, outputs=Named.from_dict(dict.fromkeys(names, perfect())))
     late = frozenset(n for n in problem.delayed if n.startswith("inputs."))
     return (objective.predict(setup, asked, problem.engine, late),)
-
-
-def _correct_starts(
-    problem: Problem,
-    prepared: PreparedRecord,
-    states: Float[np.ndarray, "w k s"],
-    x: Float[np.ndarray, " p"],
-    i: int,
-) -> PreparedRecord:
-    setup, rows = problem.setup_at(jnp.asarray(x), i), prepared.rows
-    assert rows is not None
-    names, known = state_names(setup.machine), dict(prepared.known)
-    t = np.asarray(prepared.t)[: int(rows[-1, -1]) + 1]
-    for name in names:
-        of, order = seen_in(name, prepared.names)
-        if order < 0 or of not in names:
-            continue
-        rate = related_channel(of, VELOCITY_OF)
-        value = states[..., names.index(of)]
-        slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
-        # Join the windows to one motion by adding a cubic to each. Each window then begins with the
-        # value and slope at the end of the previous window. At the end of a window, the cubic and
-        # its slope are 0.
-        times = np.asarray(prepared.t)[rows]
-        length = times[:, -1:] - times[:, :1]
-        u = (times - times[:, :1]) / length
-        jump, turn = (np.zeros((len(times), 1)) for _ in range(2))
-        jump[1:, 0], turn[1:, 0] = value[:-1, -1] - value[1:, 0], slope[:-1, -1] - slope[1:, 0]
-        turn *= length
-        value = value + (1 - u) ** 2 * (jump * (1 + 2 * u) + turn * u)
-        slope = slope + (1 - u) * (turn * (1 - 3 * u) - 6 * jump * u) / length
-        value, slope = (np.append(np.ravel(a[:, :-1]), a[-1, -1]) for a in (value, slope))
-        read = smooth(t, value, float(prepared.cutoffs[of]))
-        bias = read.v - slope if order else read.x - value
-        if f"outputs.{of}" in problem.delayed:
-            bias = np.interp(t - float(setup.outputs.at(of).delay), t, bias)
-        left = np.array(known[name])
-        left[: t.size] -= float(setup.outputs.at(of).gain) * bias
-        known[name] = left
-    start = {name: known[name][rows[:, 0]] for name in prepared.start}
-    return eqx.tree_at(lambda p: (p.known, p.start), prepared, (known, start))
