@@ -125,12 +125,20 @@ def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
     """Return sentences on whether a bristle improves the prediction of the data left out, and on
     how many springs and sliders are identifiable. An implausible structure is not an improvement.
     """
-    both = {row.name: _count_bristles(row) for row in rows}
-    bristles, counts = ({name: pair[k] for name, pair in both.items()} for k in (0, 1))
-    rigid = [row for row in rows if not bristles[row.name] and not row.implausible]
-    bent = [row for row in rows if bristles[row.name]]
-    out = []
-    if rigid and bent and not any(all(_is_better(b, r) for r in rigid) for b in bent):
+    out, rigid, bent, counts = [], [], [], {}
+    for row in rows:
+        machine = row.found.problem.setup.machine
+        parts = machine.parts if isinstance(machine, Mechanism) else ()
+        bristles = [b for part in parts if (b := getattr(part, "bristle", None)) is not None]
+        if bristles:
+            bent.append(row)
+        elif not row.implausible:
+            rigid.append(row)
+        # The number of springs with sliders is 0 if the structure has other bristles.
+        numbers = [b.k.shape[0] for b in bristles if isinstance(b, MaxwellSlip)]
+        counts[row.name] = sum(numbers) if len(numbers) == len(bristles) else 0
+    # Without a plausible rigid structure, `all` is true and the sentence is left out.
+    if bent and not any(all(_is_better(b, r) for r in rigid) for b in bent):
         out.append(
             "A bristle does not improve the prediction: none predicts the data left out better than"
             " rigid friction by more than 5 %, or by more than chance."
@@ -147,15 +155,6 @@ def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
             " chance."
         )
     return out
-
-
-def _count_bristles(row: ComparedStructure) -> tuple[int, int]:
-    """Return the numbers of bristles and of their springs with sliders (0 for other bristles)."""
-    machine = row.found.problem.setup.machine
-    parts = machine.parts if isinstance(machine, Mechanism) else ()
-    found = [b for part in parts if (b := getattr(part, "bristle", None)) is not None]
-    springs = [bristle.k.shape[0] for bristle in found if isinstance(bristle, MaxwellSlip)]
-    return len(found), sum(springs) if len(springs) == len(found) else 0
 
 
 def _is_better(row: ComparedStructure, other: ComparedStructure) -> bool:
