@@ -307,8 +307,24 @@ class Draft:
             return [*out, lack]
         for column in self.used_columns:
             counted = column.unit in COUNTS and column.per_turn is None
-            if not column.sure and not counted:
-                out.append(_unit_question(column, self.file.name))
+            if column.sure or counted:
+                continue
+            if column.per_turn is not None:
+                flag, doubtful = f"--{column.role} '{column.as_typed}'", False
+                says = (
+                    f"{column.label} wraps at {column.per_turn:.15g}, which may be its counts in a"
+                    f" turn. Give {flag} if that is so, or --yes to take it."
+                )
+            elif column.factor is not None:
+                flag = f"--{column.role} '{column.name or column.number}[FACTOR {column.unit}]'"
+                doubtful = True
+                says = f"{column.doubt} Give {flag} with the {column.unit} of one recorded unit."
+            else:
+                flag, doubtful = f"--{column.role} {column.choices}", bool(column.doubt)
+                unstated = f"The unit of {column.label} in {self.file.name} is not stated."
+                more = "" if column.others or doubtful else f", or --yes to take {column.unit}"
+                says = f"{column.doubt or unstated} Give {flag}{more}."
+            out.append(Missing(flag, says, doubtful))
         return out + self.unknown()
 
     def unknown_counts(self) -> list[Missing]:
@@ -378,28 +394,6 @@ class Draft:
         return f"{flag} is not used: {why}. Leave it out{more}."
 
 
-def _unit_question(column: Chosen, file: str) -> Missing:
-    """Return the question for the unit, or the role, of a column."""
-    if column.per_turn is not None:
-        flag = f"--{column.role} '{column.as_typed}'"
-        return Missing(
-            flag,
-            f"{column.label} wraps at {column.per_turn:.15g}, which may be its counts in a turn."
-            f" Give {flag} if that is so, or --yes to take it.",
-        )
-    if column.factor is not None and not column.sure:
-        flag = f"--{column.role} '{column.name or column.number}[FACTOR {column.unit}]'"
-        return Missing(
-            flag,
-            f"{column.doubt} Give {flag} with the {column.unit} of one recorded unit.",
-            doubtful=True,
-        )
-    why = column.doubt or f"The unit of {column.label} in {file} is not stated."
-    says = f"{why} Give --{column.role} {column.choices}"
-    more = "" if column.others or column.doubt else f", or --yes to take {column.unit}"
-    return Missing(f"--{column.role} {column.choices}", f"{says}{more}.", bool(column.doubt))
-
-
 def first_draft(
     file: Path,
     rate: float | None = None,
@@ -455,9 +449,17 @@ def machine_of(
     linear = is_linear(columns)
     pushed = drive is not None and np.any(np.nan_to_num(shape.values[:, drive.number - 1]) != 0)
     motion = {role: c for role, c in columns.items() if role in ("position", "velocity")}
-    if not pushed and _runs_down(columns, shape):
-        sure = all(column.sure for column in motion.values())
-        return ("coastdown" if linear else "spindown"), sure
+    moved = columns.get("velocity") or columns.get("position")
+    if not pushed and moved is not None:
+        # Without a drive, the speed of a machine decreases to 0.
+        x = shape.values[:, moved.number - 1]
+        x = x[np.isfinite(x)]
+        if "velocity" not in columns:
+            width = max(x.size // 100, 1)
+            x = np.diff(x[: x.size // width * width].reshape(-1, width).mean(axis=1))
+        if coasts(x):
+            sure = all(column.sure for column in motion.values())
+            return ("coastdown" if linear else "spindown"), sure
     if linear:
         return "axis", True
     samples = [shape.values[:, column.number - 1] for column in motion.values()]
@@ -476,19 +478,6 @@ def _machine_by_roles(roles: set[str], rate: float | None) -> str | None:
     if "reference" in roles and not roles & {"current", "force"}:
         return "servo"
     return "brake" if "pressing" in roles else None
-
-
-def _runs_down(columns: dict[str, Chosen], shape: Shape) -> bool:
-    """Return True if the speed decreases to 0, as in a machine without a drive."""
-    for role in ("velocity", "position"):
-        if role in columns:
-            x = shape.values[:, columns[role].number - 1]
-            x = x[np.isfinite(x)]
-            if role == "position":
-                width = max(x.size // 100, 1)
-                x = np.diff(x[: x.size // width * width].reshape(-1, width).mean(axis=1))
-            return coasts(x)
-    return False
 
 
 def with_article(machine: str) -> str:
