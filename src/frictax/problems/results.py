@@ -100,7 +100,20 @@ def result_json(made: Identification) -> str:
     fit = json.loads(
         found_json(made.found, made.comparison) if of_sweep else found_machine_json(made.found)
     )
-
+    outlook = None
+    if (o := made.outlook) is not None:
+        keys = ("name", "start", "unit", "expected_error", "relative")
+        columns = zip(o.names, o.values, o.units, o.errors, o.relative, strict=True)
+        outlook = {
+            "condition": o.identifiability.condition,
+            "parameters": [
+                dict(zip(keys, row, strict=True))
+                | {"knowledge": o.identifiability.knowledge[row[0]].value}
+                for row in columns
+            ],
+            "says": o.sentences,
+            "notices": [notice.to_dict() for notice in o.notices],
+        }
     missing = made.missing
     u, left_out = made.uncertainty or made.found.uncertainty(), ("path", "knowledge")
     told = (*u.estimates, *u.tied)
@@ -119,7 +132,7 @@ def result_json(made: Identification) -> str:
         "seeds": {"starts": problem.content.fit.seed, "draws": problem.content.uncertainty.seed},
         "versions": versions(),
         "fit": fit,
-        "outlook": None if made.outlook is None else _outlook(made.outlook),
+        "outlook": outlook,
         "structure": _structure(made),
         "errors": {
             "by": type(u.by).__name__,
@@ -165,23 +178,6 @@ def _structure(made: Identification) -> Any:
         "chosen": made.comparison.best.name,
         "reason": made.comparison.reason,
         "structures": rows,
-    }
-
-
-def _outlook(outlook: Any) -> dict[str, Any]:
-    columns = zip(
-        outlook.names, outlook.values, outlook.units, outlook.errors, outlook.relative, strict=True
-    )
-    known = outlook.identifiability.knowledge
-    keys = ("name", "start", "unit", "expected_error", "relative")
-    rows = [
-        dict(zip(keys, row, strict=True)) | {"knowledge": known[row[0]].value} for row in columns
-    ]
-    return {
-        "condition": outlook.identifiability.condition,
-        "parameters": rows,
-        "says": outlook.sentences,
-        "notices": [notice.to_dict() for notice in outlook.notices],
     }
 
 

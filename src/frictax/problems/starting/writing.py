@@ -108,8 +108,14 @@ def _file(draft: Draft, folder: Path) -> str:
     if not shape.header:
         lines.append("header = false # columns are called by their numbers\n")
     if draft.where:
-        each = ", ".join(f"{toml_text(name)} = {_value(x)}" for name, x in draft.where.items())
-        lines.append(f"where = {{ {each} }}\n")
+        each = []
+        for name, cell in draft.where.items():
+            try:
+                value = _number(float(cell))
+            except ValueError:
+                value = toml_text(cell)
+            each.append(f"{toml_text(name)} = {value}")
+        lines.append(f"where = {{ {', '.join(each)} }}\n")
     if draft.machine == "sweep":
         return "".join(lines)
     if draft.part is not None:
@@ -119,14 +125,6 @@ def _file(draft: Draft, folder: Path) -> str:
             "drop_missing = true # rows that lack a number, or repeat a time, are left out\n"
         )
     return "".join(lines)
-
-
-def _value(text: str) -> str:
-    """Return the text of a cell as a TOML number or string."""
-    try:
-        return _number(float(text))
-    except ValueError:
-        return toml_text(text)
 
 
 def _drops_rows(draft: Draft) -> bool:
