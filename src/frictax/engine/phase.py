@@ -94,7 +94,7 @@ class Stop(eqx.Module):
 class _Walked(NamedTuple):
     """The state of the controller `_Steps`. `inner`: state of the wrapped controller. `reached`:
     time and state after the last accepted step. `watch`: event functions and rates after that step,
-    and how often `_find_dip` repeated the current step. `sums`: the `Sums` of all steps so far.
+    and how often a dip repeated the current step. `sums`: the `Sums` of all steps so far.
     """
 
     inner: Any
@@ -140,7 +140,7 @@ class _Begun(diffrax.AbstractStepSizeController):
 
 class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
     """A step-size controller that shortens a step in which an event function may fall to 0 and rise
-    again (see `_find_dip`). The controller also stores the last accepted state.
+    again. The controller also stores the last accepted state.
 
     - `slope`: a function of time and state that returns event functions and their rates; None to
       ignore dips. `first`: event functions and rates at the start.
@@ -161,7 +161,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch, sums = state
-        # After `_with_speed` the error is a tuple: the error of the state and that of the speed.
+        # With the speed, the error is a tuple: the error of the state and that of the speed.
         if isinstance(error, tuple):
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
             # The error of the speed has a weight of 10, and is ignored in the shortest steps.
@@ -176,8 +176,26 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
             return keep, next_t0, next_t1, jumped, after, result
         before, tries = watch
         here = self.slope(t1, y1)
-        share, dips = _find_dip(before, here, t1 - t0)
-        again = keep & dips & (tries < 5)  # at most five repetitions of a step in a row
+        # In a dip, an event function may have fallen to 0 and risen again. A cubic through values
+        # and rates at both ends of the step estimates each minimum. A minimum below half of both
+        # end values counts as a dip. The step is then repeated up to the minimum, where the event
+        # function is evaluated exactly.
+        (g0, r0), (g1, r1) = before, here
+        whole = jnp.isfinite(g0) & jnp.isfinite(g1)
+        g0, g1 = jnp.where(whole, g0, 1.0), jnp.where(whole, g1, 1.0)
+        r0, r1 = (jnp.where(whole, r, 0.0) * (t1 - t0) for r in (r0, r1))
+        # The minimum of g = g0 + r0*x + b*x^2 + a*x^3 is at the larger root of its derivative.
+        a, b = r0 + r1 - 2 * (g1 - g0), 3 * (g1 - g0) - 2 * r0 - r1
+        root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))
+        by_sum = -r0 / jnp.where(b > 0, b + root, 1.0)
+        x = jnp.where(b > 0, by_sum, (root - b) / jnp.where(a == 0, 1.0, 3 * a))
+        x = jnp.clip(x, 0.01, 0.99)
+        least = g0 + x * (r0 + x * (b + x * a))
+        turns = whole & (r0 < -1e-6 * (jnp.abs(g0) + jnp.abs(g1))) & (r1 > 0) & (g0 > 0) & (g1 > 0)
+        dips = turns & (least < 0.5 * jnp.minimum(g0, g1))
+        share = jnp.min(jnp.where(dips, x, 1.0))
+        # A step is repeated at most five times in a row.
+        again = keep & jnp.any(dips) & (tries < 5)
         next_t0 = jnp.where(again, t0, next_t0)
         next_t1 = jnp.where(again, t0 + share * (t1 - t0), next_t1)
         after = select(again, inner, after)
@@ -218,49 +236,6 @@ class _SameAdaptiveSteps(_SameSteps, diffrax.AbstractAdaptiveStepSizeController)
     norm: Any
 
 
-def _find_dip(before, after, dt) -> tuple[Any, Any]:
-    """Return the position of a dip in a step (0 to 1), and whether there is a dip. In a dip, an
-    event function may have fallen to 0 and risen again.
-
-    A cubic through values and rates at both ends of the step estimates each minimum. A minimum
-    below half of both end values counts as a dip. The step is then repeated up to the minimum,
-    where the event function is evaluated exactly.
-    """
-    (g0, r0), (g1, r1) = before, after
-    whole = jnp.isfinite(g0) & jnp.isfinite(g1)
-    g0, g1 = jnp.where(whole, g0, 1.0), jnp.where(whole, g1, 1.0)
-    r0, r1 = (jnp.where(whole, r, 0.0) * dt for r in (r0, r1))
-    # The minimum of g = g0 + r0*x + b*x^2 + a*x^3 is at the larger root of its derivative.
-    a, b = r0 + r1 - 2 * (g1 - g0), 3 * (g1 - g0) - 2 * r0 - r1
-    root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))
-    by_sum = -r0 / jnp.where(b > 0, b + root, 1.0)
-    x = jnp.where(b > 0, by_sum, (root - b) / jnp.where(a == 0, 1.0, 3 * a))
-    x = jnp.clip(x, 0.01, 0.99)
-    least = g0 + x * (r0 + x * (b + x * a))
-    turns = whole & (r0 < -1e-6 * (jnp.abs(g0) + jnp.abs(g1))) & (r1 > 0) & (g0 > 0) & (g1 > 0)
-    dips = turns & (least < 0.5 * jnp.minimum(g0, g1))
-    return jnp.min(jnp.where(dips, x, 1.0)), jnp.any(dips)
-
-
-def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
-    """Return right-hand side and start state of an extended motion: the state and its speed dy/dt.
-
-    The speed satisfies the same linear equation as the derivatives of the state by its start
-    values. The slope of some laws is not smooth, such as the slope of v**1.5 at rest. A step may
-    then be accurate for the state and inaccurate for its derivatives, which the error of the speed
-    reveals. The speed is used for nothing else and does not have a derivative.
-    """
-
-    def flow(t, y, system: Reused) -> Any:
-        still, t_, y_ = constant((system, t, y[0]))
-        speed = still.flow(t_, y_, start.mode)
-        along = (jnp.ones_like(t_), speed)
-        change = jax.jvp(lambda t, y: still.flow(t, y, start.mode), (t_, y_), along)[1]
-        return system.flow(t, y[0], start.mode), constant(change)
-
-    return flow, (start.y, constant(system.flow(start.t, start.y, start.mode)))
-
-
 def _controller(
     system: Reused, options: Adaptive, start: Start, span, margins=None, first=None, sums=None
 ) -> Any:
@@ -285,9 +260,23 @@ def _solve(
     with_speed: bool = False,
     **kwargs,
 ) -> Any:
-    flow, y0 = (lambda t, y, system: system.flow(t, y, start.mode)), start.y
+    # With `with_speed`, the solver integrates the speed dy/dt beside the state. The speed satisfies
+    # the same linear equation as the derivatives of the state by its start values. The slope of
+    # some laws is not smooth, such as the slope of v**1.5 at rest. A step may then be accurate for
+    # the state and inaccurate for its derivatives, which the error of the speed reveals. The speed
+    # is used for nothing else and does not have a derivative.
+    y0: Any = start.y
     if with_speed:
-        flow, y0 = _with_speed(system, start)
+        y0 = start.y, constant(system.flow(start.t, start.y, start.mode))
+
+    def flow(t, y, system: Reused) -> Any:
+        if not with_speed:
+            return system.flow(t, y, start.mode)
+        still, t_, y_ = constant((system, t, y[0]))
+        along = (jnp.ones_like(t_), still.flow(t_, y_, start.mode))
+        change = jax.jvp(lambda t, y: still.flow(t, y, start.mode), (t_, y_), along)[1]
+        return system.flow(t, y[0], start.mode), constant(change)
+
     implicit = options.solver is None and system.is_stiff() and not system.swings()
     solver = Rodas4() if implicit else options.walker()
     how: dict[str, Any] = {"args": system, "stepsize_controller": controller, "throw": False}
@@ -297,7 +286,7 @@ def _solve(
 
 
 def _state(y) -> Any:
-    """Return the state without the speed of `_with_speed`."""
+    """Return the state without the speed that `_solve` adds by `with_speed`."""
     return y[0] if isinstance(y, tuple) else y
 
 

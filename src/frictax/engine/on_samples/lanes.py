@@ -202,7 +202,14 @@ class Block:
             else:
                 along = d_moved, *along, jnp.zeros(seeds, nought.dtype)
                 along = along if d_grid is None else (*along, cut(d_grid, 1))
-                (*floats, ys), (*along, d_ys), (whole, modes) = _jvp_by_seeds(over, at, along)
+                # The first axis of all tangents counts the directions of differentiation.
+                going, still = at[: len(along)], at[len(along) :]
+                push = lambda along: jax.jvp(  # noqa: E731
+                    lambda *going: over(*going, *still), going, along, has_aux=True
+                )
+                (*floats, ys), (*along, d_ys), (whole, modes) = jax.vmap(
+                    push, out_axes=(None, 0, None)
+                )(along)
             put = lambda rows, tile, *axes: (  # noqa: E731
                 None
                 if rows is None
@@ -446,17 +453,6 @@ def stack_lanes(parts: list[Array], like: Array, lanes: int) -> Array:
     if not parts:
         return jnp.zeros((0, lanes), like.dtype)
     return jnp.stack(parts) if len(parts) == like.shape[0] else parts[0].T
-
-
-def _jvp_by_seeds(function, at, along) -> Any:
-    """Return values, tangents and auxiliary results of `function`. `along`: tangents of the first
-    arguments in `at`. The first axis of all tangents counts the directions of differentiation.
-    """
-    going, still = at[: len(along)], at[len(along) :]
-    push = lambda along: jax.jvp(  # noqa: E731
-        lambda *going: function(*going, *still), going, along, has_aux=True
-    )
-    return jax.vmap(push, out_axes=(None, 0, None))(along)
 
 
 def march_lanes(
