@@ -124,7 +124,18 @@ def write_entry(path: Path, content: bytes) -> None:
             if not folder.exists():
                 folder.mkdir(mode=0o700, exist_ok=True)
         if unsafe_part(path.parent) is None:  # Another user may have created the folder just now.
-            _make_room(path.parent, len(content))
+            files, size = [], len(content)
+            for file in path.parent.glob("*.program*"):
+                with contextlib.suppress(OSError):  # Another process may have removed the file.
+                    about = file.stat()
+                    files.append((about.st_mtime, about.st_size, file))
+            files.sort(reverse=True)
+            # A folder that becomes too large loses the files that were unread for the longest time.
+            for read, bytes_, file in files:
+                size += bytes_
+                if size > _ROOM or time.time() - read > _LONGEST_UNREAD:
+                    with contextlib.suppress(OSError):
+                        file.unlink()
             marked = _checksum(content) + b"\n" + content
             write_whole(path, marked, replace=True, sync=False, mode=0o600)
 
@@ -132,23 +143,6 @@ def write_entry(path: Path, content: bytes) -> None:
 def _checksum(content: bytes) -> bytes:
     """Return the checksum of `content`, which is the first line of a cache file."""
     return hashlib.sha256(content).hexdigest().encode()
-
-
-def _make_room(folder: Path, size: int) -> None:
-    """Before `size` bytes are added to `folder`, remove files that were not read for a month. If
-    the folder is still too large, remove the files that were unread for the longest time.
-    """
-    files = []
-    for file in folder.glob("*.program*"):
-        with contextlib.suppress(OSError):  # Another process may have removed the file.
-            about = file.stat()
-            files.append((about.st_mtime, about.st_size, file))
-    files.sort(reverse=True)
-    for read, bytes_, file in files:
-        size += bytes_
-        if size > _ROOM or time.time() - read > _LONGEST_UNREAD:
-            with contextlib.suppress(OSError):
-                file.unlink()
 
 
 _DIRECTORY = "jax_compilation_cache_dir"
