@@ -76,11 +76,22 @@ class Stribeck(CheckedModule, AbstractLaw):
             )
 
     def __call__(self, v: Values | float) -> Values:
-        return (
-            self.F_Coulomb
-            + self.F_prop * v
-            + self.F_Stribeck * jnp.exp(-_power(self.fexp * v, self.exponent))
-        )
+        x, exponent = self.fexp * v, self.exponent
+        if isinstance(exponent, float) and exponent == 1.0:
+            power = x
+        elif isinstance(exponent, float) and exponent == 2.0:
+            power = x * x
+        else:
+            moving = x > 0
+            # At x = 0 the derivative with respect to the exponent would be 0*log(0), so log gets
+            # the argument 1. The slope with respect to x is then 0 at x = 0, or 1 for an exponent
+            # of 1.
+            power = jnp.where(
+                moving,
+                jnp.exp(exponent * jnp.log(jnp.where(moving, x, 1.0))),
+                jnp.where(exponent == 1, x, 0.0),
+            )
+        return self.F_Coulomb + self.F_prop * v + self.F_Stribeck * jnp.exp(-power)
 
     @property
     def viscous_slope(self) -> Number:
@@ -131,21 +142,3 @@ class Stribeck(CheckedModule, AbstractLaw):
             fexp=fexp,
             exponent=exponent,
         )
-
-
-def _power(x: Values, exponent: Checked[float] | Scalar) -> Values:
-    """Return x**exponent for x >= 0, with finite derivatives at 0. For the exponents 1 and 2 the
-    result is also valid for x < 0.
-    """
-    if isinstance(exponent, float) and exponent == 1.0:
-        return x
-    if isinstance(exponent, float) and exponent == 2.0:
-        return x * x
-    moving = x > 0
-    # At x = 0 the derivative with respect to the exponent would be 0*log(0), so log gets the
-    # argument 1. The slope with respect to x is then 0 at x = 0, or 1 for an exponent of 1.
-    return jnp.where(
-        moving,
-        jnp.exp(exponent * jnp.log(jnp.where(moving, x, 1.0))),
-        jnp.where(exponent == 1, x, 0.0),
-    )

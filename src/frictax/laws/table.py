@@ -139,8 +139,19 @@ class Table(CheckedModule, AbstractLaw):
 
     @classmethod
     def start_near(cls, rows: Any, nodes: ArrayLike | None = None, **form: Any) -> "Table":
-        is_number = nodes is None or isinstance(nodes, int)
-        at = _quantiles(rows.v, nodes) if is_number else np.asarray(nodes, dtype=float)
+        if nodes is None or isinstance(nodes, int):
+            # The nodes are 0, the highest measured speed, and quantiles between them.
+            distinct = np.unique(rows.v)
+            count = int(np.clip(distinct.size // 3, 2, 6)) if nodes is None else nodes
+            if not 2 <= count <= distinct.size:
+                raise ValueError(
+                    f"A table of this sweep must have 2 to {distinct.size} nodes, one for each"
+                    f" speed at most, got {count}."
+                )
+            inner = np.quantile(distinct, np.linspace(0.0, 1.0, count)[1:])
+            at = np.concatenate([[0.0], inner])
+        else:
+            at = np.asarray(nodes, dtype=float)
         if at.size == 1:
             return cls([[at[0], rows.mean_force]])
         hats = [np.interp(rows.v, at, row) for row in np.eye(at.size)]
@@ -201,19 +212,6 @@ class Table(CheckedModule, AbstractLaw):
         step = rows[-1, 0] - rows[-2, 0]
         more = [end + step] if end == rows[-1, 0] else [end, end + step]
         return np.vstack([rows, [[v, level] for v in more]])
-
-
-def _quantiles(speeds: np.ndarray, count: Any) -> np.ndarray:
-    """Return the speeds of a table: 0, the highest measured speed, and quantiles between them."""
-    distinct = np.unique(speeds)
-    count = int(np.clip(distinct.size // 3, 2, 6)) if count is None else count
-    if not 2 <= count <= distinct.size:
-        raise ValueError(
-            f"A table of this sweep must have 2 to {distinct.size} nodes, one for each speed at"
-            f" most, got {count}."
-        )
-    inner = np.quantile(distinct, np.linspace(0.0, 1.0, count)[1:])
-    return np.concatenate([[0.0], inner])
 
 
 def table_of(law: Any) -> Table | None:
