@@ -174,7 +174,21 @@ class _Reader:
 
     def __init__(self, text: str, folder: Path | None) -> None:
         self.folder = folder
-        self.tokens = [*_tokenize(text), _Token("end", "", text.count("\n") + 1)]
+        self.tokens = list[_Token]()
+        at, line = 0, 1
+        while at < len(text):
+            found = _TOKEN.match(text, at)
+            if found is None:
+                rest = text[at : at + 20].splitlines()[0]
+                if rest.startswith(('"', "/*", "'")):
+                    raise _error_at(_Token("", "", line), f"{rest!r} has no end")
+                raise _error_at(_Token("", "", line), f"{rest[:1]!r} is no sign of Modelica")
+            kind = str(found.lastgroup)
+            if kind != "space":
+                self.tokens.append(_Token(kind, found[0], line))
+            line += found[0].count("\n")
+            at = found.end()
+        self.tokens.append(_Token("end", "", text.count("\n") + 1))
         self.at, self.depth = 0, 0
         self.known: dict[str, Any] = {}  # values of the parameters of the text, by name
         self.components: list[_Component] = []
@@ -709,22 +723,6 @@ def _parameters_of(kind: str) -> dict[str, Declaration | None]:
     laws = {name: None for name in fields if name.endswith(("_pos", "_neg"))}
     out = laws | {name: d for name, d in fields.items() if d is not None}
     return out | ({"lossTable": None} if part is LossyGear else {})
-
-
-def _tokenize(text: str) -> Iterator[_Token]:
-    at, line = 0, 1
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
-            rest = text[at : at + 20].splitlines()[0]
-            if rest.startswith(('"', "/*", "'")):
-                raise _error_at(_Token("", "", line), f"{rest!r} has no end")
-            raise _error_at(_Token("", "", line), f"{rest[:1]!r} is no sign of Modelica")
-        kind = str(found.lastgroup)
-        if kind != "space":
-            yield _Token(kind, found[0], line)
-        line += found[0].count("\n")
-        at = found.end()
 
 
 def _error_at(place: _Token | _Modifier, sentence: str) -> ValueError:

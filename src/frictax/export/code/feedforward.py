@@ -15,7 +15,7 @@ from frictax.parameters import UnknownName
 
 from .languages import C, JavaScript, StructuredText
 from .lowering import Program
-from .machine import Number, NumberTree
+from .machine import NumberTree
 from .statements import REAL
 
 LANGUAGES = ("c", "st", "javascript")
@@ -81,7 +81,21 @@ def to_feedforward(
     program, zero = Program(), jnp.asarray(0.0)
     given = {"p": jnp.asarray(values)} | dict.fromkeys(ARGUMENTS, zero)
     program.trace("friction_step", friction_step, given)
-    comment = _comment(contact, tree.numbers, (still, rate), intervals)
+    comment = [f"Friction of a {type(contact).__name__}, written by frictax {frictax.__version__}."]
+    for i, x in enumerate(tree.numbers):
+        within = intervals.get(x.name)
+        known = (
+            f" ({within[0]:.6g} to {within[1]:.6g})" if within and np.isfinite(sum(within)) else ""
+        )
+        unit = "" if x.unit in ("", "1") else f" {x.unit}"
+        comment.append(f"p[{i}] = {x.name}: {x.value:.9g}{unit}{known}")
+    n, turns = len(tree.numbers), bool(getattr(type(contact), "rotational", False))
+    speed, force = ("rad/s", "N.m") if turns else ("m/s", "N")
+    comment += [
+        f"p[{n}]: below this speed the axis stands: {still:.9g} {speed}",
+        f"p[{n + 1}]: largest change of the force: {rate:.9g} {force}/s",
+        f"command, speed [{speed}]; last: the force of the cycle before [{force}]; dt [s]",
+    ]
     write = {"c": _c, "st": _st, "javascript": _javascript}
     return write[language](program, values, comment)
 
@@ -190,29 +204,3 @@ def _contact_of(source: Any, name: str | None) -> tuple[Any, dict[str, tuple[flo
             " Take a `SupportFriction`, `BearingFriction` or `MassWithStopAndFriction`."
         )
     return contact, intervals
-
-
-def _comment(
-    contact: Any,
-    numbers: list[Number],
-    limits: tuple[float, float],
-    intervals: dict[str, tuple[float, float]],
-) -> list[str]:
-    """Return the comment at the top of the code: each number with its unit and interval."""
-    turns = bool(getattr(type(contact), "rotational", False))
-    speed, force = ("rad/s", "N.m") if turns else ("m/s", "N")
-    lines = [f"Friction of a {type(contact).__name__}, written by frictax {frictax.__version__}."]
-    for i, x in enumerate(numbers):
-        within = intervals.get(x.name)
-        known = (
-            f" ({within[0]:.6g} to {within[1]:.6g})" if within and np.isfinite(sum(within)) else ""
-        )
-        unit = "" if x.unit in ("", "1") else f" {x.unit}"
-        lines.append(f"p[{i}] = {x.name}: {x.value:.9g}{unit}{known}")
-    n = len(numbers)
-    return [
-        *lines,
-        f"p[{n}]: below this speed the axis stands: {limits[0]:.9g} {speed}",
-        f"p[{n + 1}]: largest change of the force: {limits[1]:.9g} {force}/s",
-        f"command, speed [{speed}]; last: the force of the cycle before [{force}]; dt [s]",
-    ]

@@ -133,7 +133,17 @@ def pack_fmu(
         cpu, system = one.split("-")
         old, ending, _ = SYSTEMS[system]
         folder = old if version == "2.0" and cpu == "x86_64" else one
-        files[f"binaries/{folder}/{name}{ending}"] = _compile(source, compiler, one)
+        with tempfile.TemporaryDirectory() as trial:
+            text, binary = Path(trial, "machine.c"), Path(trial, "machine")
+            text.write_text(source, encoding="utf-8")
+            command = [*compiler, *FLAGS, "-o", str(binary), str(text), "-lm"]
+            done = subprocess.run(command, cwd=trial, capture_output=True, text=True)
+            if done.returncode:
+                raise RuntimeError(
+                    f"The compiler {compiler[0]} failed for {one}: {done.stderr.strip()[:300]} Take"
+                    " another one, or write the sources alone by platforms=()."
+                )
+            files[f"binaries/{folder}/{name}{ending}"] = binary.read_bytes()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as zipped:
         for place, content in files.items():
@@ -168,17 +178,3 @@ def find_compilers(asked: Sequence[str] | None) -> dict[str, list[str]]:
             stacklevel=3,
         )
     return found if asked is None else {name: found[name] for name in asked}
-
-
-def _compile(source: str, compiler: Sequence[str], name: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        text, binary = Path(folder, "machine.c"), Path(folder, "machine")
-        text.write_text(source, encoding="utf-8")
-        command = [*compiler, *FLAGS, "-o", str(binary), str(text), "-lm"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(
-                f"The compiler {compiler[0]} failed for {name}: {done.stderr.strip()[:300]} Take"
-                " another one, or write the sources alone by platforms=()."
-            )
-        return binary.read_bytes()
