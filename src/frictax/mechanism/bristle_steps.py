@@ -112,8 +112,19 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
         """Return mean friction of contact b at velocity w, and bristle force at the step's end."""
         part = elements[b]
         if part.bristle.elements:
-            friction, end = _step_elements(now, b, w, h)
-            return scaled(b, friction), end
+            force, modes, s = held[b], now.element_modes[b], now.element_slip[b]
+            g, viscous, _ = element_law(part, jnp.where(s * w < 0, 0.0, w), s)
+            # The modes of the elements do not change during the step. If the bristle has a rate
+            # `C`, the state of a slipping element follows its limit with a delay. Without `C`, the
+            # state of a slipping element does not change, and its force is its limit.
+            slips = force
+            if (rate := part.bristle.C) is not None:
+                share = 1 / (1 + h * rate / g)
+                slips = share * force + (1 - share) * modes * part.bristle.share * g
+            end = jnp.where(modes == 0, force + part.bristle.k * (w * h), slips)
+            slipping = part.bristle.element_forces(end, g, modes)
+            mean = jnp.where(modes == 0, 0.5 * (force + end), slipping)
+            return scaled(b, jnp.sum(mean) + viscous * w), end
         g, viscous, least = bristle_law(part, w)
         end, mean = part.bristle.moved(w * h, held[b], g, least)
         damping = bristle_damping(part, w) / (part.bristle.sigma_0 * h)
@@ -195,22 +206,6 @@ def _linear_response(
         return jnp.stack(snapshot(t1, jnp.concatenate([at, beside]), (none, none)).bristle_v)
 
     return (free, pulled), (velocities(nothing), -jax.jacfwd(velocities)(nothing))
-
-
-def _step_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
-    """Return the mean friction of contact `b` over a step at the velocity w, and the state of its
-    elements at the end. The modes of the elements do not change.
-    """
-    part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
-    s, bristle = now.element_slip[b], part.bristle
-    g, viscous, _ = element_law(part, jnp.where(s * w < 0, 0.0, w), s)
-    # If the bristle has a rate `C`, the state of a slipping element follows its limit with a delay.
-    # Without `C`, the state of a slipping element does not change, and its force is its limit.
-    share = 0.0 if bristle.C is None else 1 / (1 + h * bristle.C / g)
-    slips = force if bristle.C is None else share * force + (1 - share) * modes * bristle.share * g
-    end = jnp.where(modes == 0, force + bristle.k * (w * h), slips)
-    mean = jnp.where(modes == 0, 0.5 * (force + end), bristle.element_forces(end, g, modes))
-    return jnp.sum(mean) + viscous * w, end
 
 
 def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:

@@ -156,36 +156,33 @@ def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
     stuck contact may exceed the breakaway force and fall again undetected. `span`: duration of the
     run [s].
     """
-    contacts = range(len(lay.contacts))
-    summed = {
-        j for c in contacts if _is_loaded_by_several(mechanism, lay, c) for j in _loads(lay, c)
-    }
+    # The load of a stuck contact can have an extremum where no drive has one. This is possible if
+    # the load depends on two drives, a user's function, a prescribed motion, or a spring or damper
+    # to another body.
+    summed = set[int]()
+    for c, contact in enumerate(lay.contacts):
+        loads = _loads(lay, c)
+        by_state = any(c in node.contacts for node in lay.nodes) or (
+            contact.is_pressed and contact.signal is None
+        )
+        by_several = not contact.alone or bool(lay.motions) or by_state
+        if not by_several:
+            body = contact.flange.body
+            joined = any(
+                body in (a.body, b.body) and None not in (a.body, b.body)
+                for _, a, b in lay.compliants
+            )
+            signals = [signal_of(mechanism, lay.signals[j]) for j in loads]
+            varying = [signal for signal in signals if not isinstance(signal, Constant)]
+            by_function = any(isinstance(signal, Function) for signal in varying)
+            by_several = joined or len(varying) > 1 or by_function
+        if by_several:
+            summed |= set(loads)
     bounds = (
         longest_step(signal_of(mechanism, place), span, j in summed)
         for j, place in enumerate(lay.signals)
     )
     return [bound for bound in bounds if bound is not None]
-
-
-def _is_loaded_by_several(mechanism: Mechanism, lay: Layout, c: int) -> bool:
-    """Return whether the load of stuck contact `c` can have an extremum where no drive has one.
-
-    This is possible if the load depends on two drives, a user's function, a prescribed
-    motion, or a spring or damper to another body.
-    """
-    contact = lay.contacts[c]
-    by_state = any(c in node.contacts for node in lay.nodes) or (
-        contact.is_pressed and contact.signal is None
-    )
-    if not contact.alone or lay.motions or by_state:
-        return True
-    body = contact.flange.body
-    loads = [signal_of(mechanism, lay.signals[j]) for j in _loads(lay, c)]
-    joined = any(
-        body in (a.body, b.body) and None not in (a.body, b.body) for _, a, b in lay.compliants
-    )
-    varying = [signal for signal in loads if not isinstance(signal, Constant)]
-    return joined or len(varying) > 1 or any(isinstance(signal, Function) for signal in varying)
 
 
 def _loads(lay: Layout, c: int) -> list[int]:

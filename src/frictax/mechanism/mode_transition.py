@@ -58,7 +58,14 @@ def modes_after_event(
             for c, f, rest in zip(group, off, at_rest, strict=True)
         ]
         off = [f & ~rest for f, rest in zip(off, at_rest, strict=True)]
-        sudden = (fired != DEADLINE) & _has_sudden_load(before, group)
+        # A load is sudden if it exceeds the breakaway force of a stuck contact by more than 1e-7 of
+        # its holding range. An event located in time does not lead to a sudden load. The load was
+        # present when the run started from rest.
+        sudden = jnp.array(False)
+        for c in group if before.begins_stuck else ():
+            least = jnp.minimum(*reserves(before, c)) < -1e-7 * before.share(c)
+            sudden = sudden | ((before.mode[c] == STUCK) & least)
+        sudden = (fired != DEADLINE) & sudden
         leaving, first, consistent = _group_modes_at_rest(before, now, group, at_rest, events)
         ok = ok & (consistent | ~touched)
         for c, free, rest, direction in zip(group, off, at_rest, leaving, strict=True):
@@ -279,19 +286,6 @@ def _is_short(now: Snapshot, c: int) -> Array:
     along = now.accelerations_by(now.contact_jacobian[c]).values()
     most = jnp.max(jnp.stack([jnp.abs(x) for x in along])) * jnp.abs(now.v_rel[c])
     return most > 1e4 * velocity_rounding(now, c) * now.delassus[c][c]
-
-
-def _has_sudden_load(before: Snapshot, group: tuple[int, ...]) -> Array:
-    """Return whether the load of a stuck contact of the group exceeds its breakaway force by more
-    than 1e-7 of its holding range. An event located in time does not lead to a sudden load. The
-    load was present when the run started from rest.
-    """
-    sudden = jnp.array(False)
-    if before.begins_stuck:
-        for c in group:
-            least = jnp.minimum(*reserves(before, c)) < -1e-7 * before.share(c)
-            sudden = sudden | ((before.mode[c] == STUCK) & least)
-    return sudden
 
 
 def _rates(free: list[Array], matrix: list[list[Array]], forces: list[Array]) -> list[Array]:
