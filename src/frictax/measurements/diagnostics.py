@@ -47,9 +47,20 @@ def record_notices(record: Any) -> tuple[Notice, ...]:
         unit = units[name]
         then = "if this is the end of the sensor's range and not a hard stop, trim the record"
         found += _saturation("Output", name, t, y, unit, then)
-        found += [] if name in record.ticks else _resolution(name, y, record.sd.get(name), unit)
-        found += _size(name, t, y, unit, name in declared)
-        found += _lone_samples(name, t, y, unit, record.glitches[name][0])
+        if name not in record.ticks:
+            sd, smallest, reach = record.sd.get(name), quantum(y), float(np.ptp(y))
+            steps, floor = round(reach / smallest) if smallest else 0, smallest / math.sqrt(12)
+            least = math.inf if sd is None else float(np.min(sd))
+            numbers = {"step": smallest / unit.si, "unit": unit.name, "least": floor / unit.si}
+            if steps < 30 and y.size > 100:
+                found.append(Notice("record-coarse", name, numbers | {"steps": steps}))
+            elif least < 0.9 * floor and np.unique(y).size < 0.9 * y.size:
+                numbers |= {"sd": least / unit.si}
+                found.append(Notice("record-sd-too-small", name, numbers))
+            if sd is not None and least > 2 * np.std(y):
+                numbers = {"sd": least / unit.si, "unit": unit.name, "range": reach / unit.si}
+                found.append(Notice("record-sd-too-large", name, numbers))
+        found += _motion(name, t, y, unit, name in declared, record.glitches[name][0])
     return (*found, *_rates(t, record.outputs))
 
 
@@ -136,24 +147,12 @@ def quantum(x: np.ndarray) -> float:
     return float(step.min()) if step.size else 0.0
 
 
-def _resolution(name: str, y: np.ndarray, sd, unit: Unit) -> Iterator[Notice]:
-    step, reach = quantum(y), float(np.ptp(y))
-    steps = round(reach / step) if step else 0
-    floor = step / math.sqrt(12)
-    numbers = {"step": step / unit.si, "unit": unit.name, "least": floor / unit.si}
-    if steps < 30 and y.size > 100:
-        yield Notice("record-coarse", name, numbers | {"steps": steps})
-    elif sd is not None and np.unique(y).size < 0.9 * y.size and float(np.min(sd)) < 0.9 * floor:
-        yield Notice("record-sd-too-small", name, numbers | {"sd": float(np.min(sd)) / unit.si})
-    if sd is not None and float(np.min(sd)) > 2 * np.std(y):
-        numbers = {"sd": float(np.min(sd)) / unit.si, "unit": unit.name, "range": reach / unit.si}
-        yield Notice("record-sd-too-large", name, numbers)
-
-
-def _size(
-    name: str, t: np.ndarray, y: np.ndarray, unit: Unit, is_declared: bool
+def _motion(
+    name: str, t: np.ndarray, y: np.ndarray, unit: Unit, is_declared: bool, glitches: np.ndarray
 ) -> Iterator[Notice]:
-    """Yield notices on motions too large for an undeclared unit, and on angles that wrap."""
+    """Yield notices on motions too large for an undeclared unit, on angles that wrap, and on single
+    samples that are far from both neighbours.
+    """
     reach, moved = float(np.ptp(y)), float(np.sum(np.abs(np.diff(y))))
     fastest = float(np.max(np.abs(y)))
 
@@ -178,22 +177,14 @@ def _size(
         yield unit_doubt(
             f"moves to and fro over {reach:.4g} rad ({turns:.3g} turns)", "deg", "degrees"
         )
-    jump = np.abs(np.diff(y))
+    step = np.diff(y)
+    jump = np.abs(step)
     wrapped = np.flatnonzero(np.abs(jump - 2 * math.pi) < 0.05 * 2 * math.pi)
     if unit.si_name == "rad" and wrapped.size and np.median(jump) < 1.0:
         yield Notice("record-wrapped", name, {"time": float(t[wrapped[0]])})
-
-
-def _lone_samples(
-    name: str, t: np.ndarray, y: np.ndarray, unit: Unit, glitches: np.ndarray
-) -> Iterator[Notice]:
-    """Yield a notice on single samples that are far from both neighbours."""
-    step = np.diff(y)
-    usual = float(np.quantile(np.abs(step), 0.99))
-    both = np.minimum(np.abs(step[:-1]), np.abs(step[1:]))
-    lone = np.flatnonzero(
-        (step[:-1] * step[1:] < 0) & (both > 10 * usual) & (both > 0.1 * np.ptp(y))
-    )
+    usual = float(np.quantile(jump, 0.99))
+    both = np.minimum(jump[:-1], jump[1:])
+    lone = np.flatnonzero((step[:-1] * step[1:] < 0) & (both > 10 * usual) & (both > 0.1 * reach))
     lone = lone + 1 if y.size > 100 else lone[:0]
     # Add the glitches of positions and velocities only, because a force may be a short pulse.
     if split_channel(name)[1] in (*VELOCITY_OF, *POSITION_OF):
