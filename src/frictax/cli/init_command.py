@@ -138,8 +138,7 @@ def init(reading: Reading, columns: Columns, constants: Constants, writing: Writ
             simulated = "[sweep]" not in (folder / "problem.toml").read_text(encoding="utf-8")
         else:
             assert record is not None
-            draft = _decide(_draft(record, given), writing.yes)
-            draft = with_signs(draft)
+            draft = with_signs(_draft(record, given, writing.yes))
             if sentence := draft.unused_option([role for role in ROLES if role in given]):
                 end(sentence)
             name = record.stem if record.suffix else f"{record.name}-problem"
@@ -166,8 +165,11 @@ def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = T
     return ["Next:", *(f"  frictax {c:{wide}}   # {commands[c]}" for c in shown)]
 
 
-def _draft(record: Path, given: dict[str, Any]) -> "Draft":
-    """Return the draft of a problem from the record file and the options."""
+def _draft(record: Path, given: dict[str, Any], yes: bool) -> "Draft":
+    """Return the draft of a problem from the record file and the options. A user at a terminal
+    answers the open questions of the draft. With `yes`, the guesses of the draft answer its
+    questions. A question without an answer ends the command.
+    """
     from frictax.problems.starting import CONSTANTS, MACHINES, ROLES, Options, draft_of
     from frictax.text import suggestion
 
@@ -184,11 +186,7 @@ def _draft(record: Path, given: dict[str, Any]) -> "Draft":
     )
     where = conditions(given.get("where", []))
     part, rate = given.get("part"), given.get("rate")
-    return draft_of(record, Options(machine, rate, columns, constants, where, part))
-
-
-def _decide(draft: "Draft", yes: bool) -> "Draft":
-    """Answer the open questions of a draft by asking the user, or by its guesses."""
+    draft = draft_of(record, Options(machine, rate, columns, constants, where, part))
     if not yes and _can_ask():
         return _ask(draft)
     lack = draft.lacking()

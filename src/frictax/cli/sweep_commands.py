@@ -190,7 +190,33 @@ def _with_sweep(
     """Check the options and files, and yield the sweep and the progress of the command."""
     with plain_errors(), progress() as doing:
         _check_usage(data, choice)
-        _check_files(data, outputs)
+        # Check before the work that the files can be written and do not replace other files.
+        asked = {"report": outputs.report, "json": outputs.json}
+        files = {
+            name: path for name, path in asked.items() if path is not None and not is_stdout(path)
+        }
+        for name, path in files.items():
+            if path.exists() and data.sweep.exists() and path.samefile(data.sweep):
+                end(
+                    f"--{name} {path} is the sweep itself, which is never overwritten. Name another"
+                    " file."
+                )
+        if len({path.resolve() for path in files.values()}) < len(files):
+            end(f"--report and --json both name {outputs.json}. Give each a file of its own.")
+        for name, path in files.items():
+            if path.is_file() and not outputs.overwrite:
+                raise FileExistsError(
+                    f"{path} exists. Give --overwrite to replace it, or name another file for"
+                    f" --{name}."
+                )
+            if name == "report":
+                from frictax.report import check_report
+
+                check_report(path)
+            else:
+                from frictax.files.replacing import check_target
+
+                check_target(path, "the JSON")
         doing("Reading")
         from frictax.measurements import Sweep
 
@@ -240,33 +266,6 @@ def _check_usage(data: SweepFile, choice: FitChoice) -> None:
             f"--delimiter and --decimal are both {data.decimal!r}. Name the sign between the"
             " cells: --delimiter ';', say."
         )
-
-
-def _check_files(data: SweepFile, outputs: Outputs) -> None:
-    """Check before the work that the files can be written and do not replace other files."""
-    asked = {"report": outputs.report, "json": outputs.json}
-    files = {name: path for name, path in asked.items() if path is not None and not is_stdout(path)}
-    for name, path in files.items():
-        if path.exists() and data.sweep.exists() and path.samefile(data.sweep):
-            end(
-                f"--{name} {path} is the sweep itself, which is never overwritten. Name another"
-                " file."
-            )
-    if len({path.resolve() for path in files.values()}) < len(files):
-        end(f"--report and --json both name {outputs.json}. Give each a file of its own.")
-    for name, path in files.items():
-        if path.is_file() and not outputs.overwrite:
-            raise FileExistsError(
-                f"{path} exists. Give --overwrite to replace it, or name another file for --{name}."
-            )
-        if name == "report":
-            from frictax.report import check_report
-
-            check_report(path)
-        else:
-            from frictax.files.replacing import check_target
-
-            check_target(path, "the JSON")
 
 
 def _start(law: Law, sweep: "Sweep", exponent: float) -> Any:
