@@ -1,7 +1,6 @@
 """Texts on a fitted sweep: its data, law and quality, and Python code that repeats the fit."""
 
 import textwrap
-from typing import Any
 
 import numpy as np
 
@@ -105,7 +104,7 @@ def _range(values: np.ndarray, unit: str) -> str:
 
 def python_text(found: FitResult) -> str:
     """Return Python code that defines the `sweep` in SI units and the fitted `model`. The code also
-    repeats the fit, unless `_call` returns nothing.
+    repeats the fit, except a fit with ties, fixed parameters or laws of the user's own.
     """
     sweep, steady = found.sweep, as_steady(found.model)
     if sweep.n > MOST_ROWS:
@@ -129,8 +128,28 @@ def python_text(found: FitResult) -> str:
         f_neg = "" if steady.f_neg is None else f", f_neg={_law_code(steady.f_neg)}"
         offset = "" if steady.offset is None else f", offset={float(steady.offset)!r}"
         model = f"fx.SteadyFriction({model}{f_neg}, peak={float(steady.peak)!r}{offset})"
+    call: list[str] = []
+    held = {e.path.rpartition(".")[2] for e in found.fixed} - {"peak", "v"}
+    laws = [steady.f_pos, *([steady.f_neg] if steady.f_neg is not None else [])]
+    if not (
+        held
+        or found.problem.ties
+        or any(type(law) not in LAWS_WITH_START for law in laws)
+        or (steady.f_neg is not None and not sweep.both_directions)
+    ):
+        data = "sweep" if steady.f_neg is None else "sweep.positive()"
+        arguments = [_start(steady.f_pos, data), "sweep"]
+        if steady.f_neg is not None:
+            arguments.append(f"f_neg={_start(steady.f_neg, 'sweep.negative()')}")
+        if steady.offset is not None:
+            arguments.append("offset=0.0")
+        if not isinstance(found.loss, Squares):
+            arguments.append(f"loss=fx.{found.loss!r}")
+        if found.level != 0.95:
+            arguments.append(f"level={found.level!r}")
+        call = [f"found = fx.fit({', '.join(arguments)})", "print(found)"]
     head = ["import jax", "import frictax as fx", "", 'jax.config.update("jax_enable_x64", True)']
-    return "\n".join([*head, "", *code, "", f"model = {model}", *_call(found)])
+    return "\n".join([*head, "", *code, "", f"model = {model}", *call])
 
 
 def _row(name: str, values: np.ndarray) -> list[str]:
@@ -146,31 +165,6 @@ def _law_code(law: AbstractLaw) -> str:
     values += [f"{name}={x!r}" for name, x in law.form.items()]
     room = "fx." if type(law) in LAWS else ""
     return f"{room}{type(law).__name__}({', '.join(values)})"
-
-
-def _call(found: FitResult) -> list[str]:
-    """Return the call of the fit; empty for ties, fixed parameters or laws of the user's own."""
-    steady, sweep = as_steady(found.model), found.sweep
-    held = {e.path.rpartition(".")[2] for e in found.fixed} - {"peak", "v"}
-    laws = [steady.f_pos, *([steady.f_neg] if steady.f_neg is not None else [])]
-    if (
-        held
-        or found.problem.ties
-        or any(type(law) not in LAWS_WITH_START for law in laws)
-        or (steady.f_neg is not None and not sweep.both_directions)
-    ):
-        return []
-    each = steady.f_neg is not None
-    arguments: list[Any] = [_start(steady.f_pos, "sweep.positive()" if each else "sweep"), "sweep"]
-    if steady.f_neg is not None:
-        arguments.append(f"f_neg={_start(steady.f_neg, 'sweep.negative()')}")
-    if steady.offset is not None:
-        arguments.append("offset=0.0")
-    if not isinstance(found.loss, Squares):
-        arguments.append(f"loss=fx.{found.loss!r}")
-    if found.level != 0.95:
-        arguments.append(f"level={found.level!r}")
-    return [f"found = fx.fit({', '.join(arguments)})", "print(found)"]
 
 
 def _start(law: AbstractLaw, rows: str) -> str:
