@@ -304,7 +304,14 @@ def drift(
         )
     T = fleet.temperature
     has_temperature = bool(np.isfinite(T[dated]).any())
-    notices = _record_notices(fleet, dated, has_temperature)
+    notices, failed = list[Notice](), sum(fleet.left_out.values())
+    if not has_temperature:
+        notices.append(Notice("drift-without-temperature"))
+    elif count := int(np.sum(dated & ~np.isfinite(T))):
+        about = {"count": count, "records": int(dated.sum())}
+        notices.append(Notice("drift-temperature-missing", "", about))
+    if count := int(np.sum(~dated)) + failed:
+        notices.append(Notice("drift-left-out", "", {"count": count, "records": fleet.n + failed}))
     usable = dated & np.isfinite(T) if has_temperature else dated
     zero = float(np.mean(T[usable])) if has_temperature else np.nan
     parts, means, fits, outliers = [], [], {}, {}
@@ -355,21 +362,6 @@ def drift(
         fits=fits,
         typical=typical,
     )
-
-
-def _record_notices(
-    fleet: FleetEstimates, dated: np.ndarray, has_temperature: bool
-) -> list[Notice]:
-    """Return notices about records without temperature, date or estimates."""
-    notices, failed = [], sum(fleet.left_out.values())
-    if not has_temperature:
-        notices.append(Notice("drift-without-temperature"))
-    elif count := int(np.sum(dated & ~np.isfinite(fleet.temperature))):
-        about = {"count": count, "records": int(dated.sum())}
-        notices.append(Notice("drift-temperature-missing", "", about))
-    if count := int(np.sum(~dated)) + failed:
-        notices.append(Notice("drift-left-out", "", {"count": count, "records": fleet.n + failed}))
-    return notices
 
 
 def _lines_of_parameter(

@@ -72,6 +72,7 @@ def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple
 def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -> FleetEstimates:
     """Read the estimates of the parameters `names` (None for all) from a table of a fleet."""
     import pandas as pd
+    from scipy.special import stdtrit
 
     asked, about = estimate_names(table, names), _about(table)
     values, errors = (_columns(table, asked, end) for end in ("", _ERROR))
@@ -83,6 +84,16 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
         raise ValueError(f"No record of the table has numbers with errors ({reasons}).")
     level = float(about.get("level", 0.95))
     values, errors = (np.where(known, x, np.nan)[row] for x in (values, errors))
+    # The degrees of freedom are those for which Student's t gives the widths of the table's
+    # intervals. The longer half of each interval counts, because the shorter half may end at a
+    # bound.
+    low, high = (_columns(table, asked, end)[row] for end in (".lower", ".upper"))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.fmax(high - values, values - low) / errors
+    dofs = np.geomspace(1.0, 1e6, 400)
+    widths = stdtrit(dofs, 0.5 + level / 2)  # These widths decrease with the degrees of freedom.
+    freedom = np.interp(-ratio, -widths, dofs)
+    freedom = np.where(np.isfinite(ratio) & (ratio > widths[-1]), freedom, np.inf)
     record = record_names(table)[row]
     machine, machines = np.arange(row.size), tuple(record)
     if "machine" in table.columns:
@@ -106,7 +117,7 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
         lower={name: x if np.isfinite(x) else None for name, x in lower.items()},
         values=values,
         errors=errors,
-        freedom=_freedom(table, asked, row, values, errors, level),
+        freedom=freedom,
         correlation=_correlation(table, asked, row),
         record=record,
         machine=machine,
@@ -159,28 +170,6 @@ def _column(table: DataFrame, name: str) -> np.ndarray:
 
 def _columns(table: DataFrame, names: Iterable[str], end: str) -> np.ndarray:
     return np.stack([_column(table, f"{name}{end}") for name in names], axis=1)
-
-
-def _freedom(
-    table: DataFrame,
-    names: tuple[str, ...],
-    row: np.ndarray,
-    values: np.ndarray,
-    errors: np.ndarray,
-    level: float,
-) -> np.ndarray:
-    """Return the degrees of freedom for which Student's t gives the widths of the table's
-    intervals. The longer half of each interval counts, because the shorter half may end at a bound.
-    """
-    from scipy.special import stdtrit
-
-    lower, upper = (_columns(table, names, end)[row] for end in (".lower", ".upper"))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.fmax(upper - values, values - lower) / errors
-    dofs = np.geomspace(1.0, 1e6, 400)
-    widths = stdtrit(dofs, 0.5 + level / 2)  # These widths decrease with the degrees of freedom.
-    found = np.interp(-ratio, -widths, dofs)
-    return np.where(np.isfinite(ratio) & (ratio > widths[-1]), found, np.inf)
 
 
 def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> np.ndarray:
