@@ -3,7 +3,6 @@
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -21,7 +20,24 @@ def unsafe_part(folder: Path) -> tuple[Path, str] | None:
     """
     if not _HAS_OWNERS:
         return None
-    steps = list(_steps(folder))
+    whole = Path.cwd() / folder
+    # `steps`: folders and links from the root to `folder`, up to the first missing one.
+    place, links = Path(whole.anchor), 0
+    steps = [(place, _looked_at(place))]
+    names = list(reversed(whole.parts[1:]))
+    while names and steps[-1][1] is not None:
+        name = names.pop()
+        here = place.parent if name == ".." else place / name
+        about = _looked_at(here) if links <= 40 else None  # Like Linux, follow at most 40 links.
+        steps.append((here, about))
+        if about is not None and stat.S_ISLNK(about.st_mode):
+            links += 1
+            target = Path(os.readlink(here))
+            if target.is_absolute():
+                place = Path(target.anchor)
+            names += reversed([part for part in target.parts if part != target.anchor])
+        else:
+            place = here
     for i, (place, about) in enumerate(steps):
         if about is None:
             return None
@@ -58,29 +74,6 @@ def read_private(path: Path) -> bytes | None:
             return file.read()
     except OSError:
         return None
-
-
-def _steps(folder: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
-    """Yield folders and links from the root to `folder`, with None for the first missing one."""
-    whole = Path.cwd() / folder
-    place, links = Path(whole.anchor), 0
-    yield place, _looked_at(place)
-    left = list(reversed(whole.parts[1:]))
-    while left:
-        name = left.pop()
-        here = place.parent if name == ".." else place / name
-        about = _looked_at(here) if links <= 40 else None  # Like Linux, follow at most 40 links.
-        yield here, about
-        if about is None:
-            return
-        if not stat.S_ISLNK(about.st_mode):
-            place = here
-            continue
-        links += 1
-        target = Path(os.readlink(here))
-        if target.is_absolute():
-            place = Path(target.anchor)
-        left += reversed([part for part in target.parts if part != target.anchor])
 
 
 def _looked_at(place: Path) -> os.stat_result | None:
