@@ -154,7 +154,30 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
     u = raw.unconstrained_start()
     scale = np.maximum(_robust_deviation(u), 1e-9 * np.abs(np.median(u, axis=0)) + 1e-100)
     estimates = raw.linearize(u, scale)
-    between, within, likelihood = _robust_start(raw, estimates, u)
+    # The start values of the spreads follow from medians and rank correlations.
+    noise = np.nanmedian(np.where(raw.known, np.einsum("nii->ni", estimates.C), np.nan), axis=0)
+    total, within = _robust_deviation(u) ** 2, None
+    correlation = np.eye(u.shape[1])
+    if u.shape[1] > 1 and len(u) > 2:
+        # Rank correlation (Spearman), converted to a positive definite normal correlation.
+        ranks = np.argsort(np.argsort(u, axis=0), axis=0).astype(float)
+        roots, vectors = np.linalg.eigh(2 * np.sin(np.pi / 6 * np.corrcoef(ranks.T)))
+        r = (vectors * np.maximum(roots, 0.05)) @ vectors.T
+        correlation = r / np.sqrt(np.diag(r))[:, None] / np.sqrt(np.diag(r))
+    if raw.start.size < len(u):
+        counts = np.diff([*raw.start, len(u)])
+        middles = np.stack(
+            [np.median(u[a : a + k], axis=0) for a, k in zip(raw.start, counts, strict=True)]
+        )
+        several = (counts > 1)[estimates.machine]
+        unbiased = np.sqrt(counts / np.maximum(counts - 1, 1))[estimates.machine]
+        inner = ((u - middles[estimates.machine]) * unbiased[:, None])[several]
+        spread = np.median(np.abs(inner), axis=0) ** 2 * MAD_FACTOR**2
+        within = np.diag(np.maximum(spread - noise, 0.1 * spread + 1e-4 * total))
+        total = np.maximum(total - np.diag(within), 0.1 * total)
+    deviation = np.sqrt(np.maximum(total - noise, 0.1 * total))
+    between = correlation * deviation[:, None] * deviation
+    likelihood = evaluate_likelihood(estimates, between, within, np.median(u, axis=0))
     known, weighted = raw.known.sum(1), estimates
     threshold = outlier_threshold(raw.start.size)
     factor = consistency_factor(int(np.median(known)), threshold)
@@ -214,36 +237,6 @@ def empirical_bayes(
         machine_u,
         machine_T,
     )
-
-
-def _robust_start(
-    raw: RawEstimates, estimates: Estimates, u: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None, Likelihood]:
-    """Return the likelihood and start values of the spreads, from medians and rank correlations."""
-    start = raw.start
-    noise = np.nanmedian(np.where(raw.known, np.einsum("nii->ni", estimates.C), np.nan), axis=0)
-    total, within = _robust_deviation(u) ** 2, None
-    correlation = np.eye(u.shape[1])
-    if u.shape[1] > 1 and len(u) > 2:
-        # Rank correlation (Spearman), converted to a positive definite normal correlation.
-        ranks = np.argsort(np.argsort(u, axis=0), axis=0).astype(float)
-        values, vectors = np.linalg.eigh(2 * np.sin(np.pi / 6 * np.corrcoef(ranks.T)))
-        r = (vectors * np.maximum(values, 0.05)) @ vectors.T
-        correlation = r / np.sqrt(np.diag(r))[:, None] / np.sqrt(np.diag(r))
-    if start.size < len(u):
-        counts = np.diff([*start, len(u)])
-        middles = np.stack(
-            [np.median(u[a : a + k], axis=0) for a, k in zip(start, counts, strict=True)]
-        )
-        several = (counts > 1)[estimates.machine]
-        unbiased = np.sqrt(counts / np.maximum(counts - 1, 1))[estimates.machine]
-        inner = ((u - middles[estimates.machine]) * unbiased[:, None])[several]
-        spread = np.median(np.abs(inner), axis=0) ** 2 * MAD_FACTOR**2
-        within = np.diag(np.maximum(spread - noise, 0.1 * spread + 1e-4 * total))
-        total = np.maximum(total - np.diag(within), 0.1 * total)
-    size = np.sqrt(np.maximum(total - noise, 0.1 * total))
-    between = correlation * size[:, None] * size
-    return between, within, evaluate_likelihood(estimates, between, within, np.median(u, axis=0))
 
 
 def _robust_deviation(u: np.ndarray) -> np.ndarray:
