@@ -12,7 +12,6 @@ from frictax.pytree import Pickled, readable
 from frictax.text import brief, suggestion
 
 from .declaration import Declaration, is_traced, rotational_unit
-from .domains import AbstractDomain
 from .modelica_names import modelica_advice
 from .paths import children
 
@@ -92,9 +91,22 @@ def check_value(name: str, value: Any, declaration: Declaration) -> None:
             " `jax.vmap`."
         )
     if not declaration.domain.contains(array):
-        shown = _describe_value(
-            array, "" if declaration.unit == "1" else f" {declaration.unit}", declaration.domain
-        )
+        unit = "" if declaration.unit == "1" else f" {declaration.unit}"
+        if array.ndim == 0:
+            shown = f"{float(array):g}{unit}"
+        elif array.size <= 12:
+            shown = np.array2string(array) + unit
+        else:
+            shown = np.array2string(array, threshold=12) + unit
+            # Find the first entry that is wrong by itself, or in relation to the previous entry.
+            for i in range(array.size):
+                if not declaration.domain.contains(array[i : i + 1]):
+                    shown = f"{array[i]:g}{unit} in row {i}, counted from 0"
+                    break
+                if not declaration.domain.contains(array[max(i - 1, 0) : i + 1]):
+                    shown = f"{array[i]:g}{unit} after {array[i - 1]:g}{unit} in row {i}"
+                    shown += ", counted from 0"
+                    break
         remedies = {
             "peak": "Breakaway cannot lie below sliding friction.",
             "m": "A mass that is not moved by forces is written as `Fixed`.",
@@ -107,17 +119,3 @@ def check_value(name: str, value: Any, declaration: Declaration) -> None:
         raise ValueError(
             f"`{name}` must be {declaration.domain.rule()}, got {shown}. {remedy}".rstrip()
         )
-
-
-def _describe_value(array: np.ndarray, unit: str, domain: AbstractDomain) -> str:
-    if array.ndim == 0:
-        return f"{float(array):g}{unit}"
-    if array.size <= 12:
-        return np.array2string(array) + unit
-    # Find the first entry that is wrong by itself, or in relation to the previous entry.
-    for i in range(array.size):
-        if not domain.contains(array[i : i + 1]):
-            return f"{array[i]:g}{unit} in row {i}, counted from 0"
-        if not domain.contains(array[i - 1 : i + 1]) and i:
-            return f"{array[i]:g}{unit} after {array[i - 1]:g}{unit} in row {i}, counted from 0"
-    return np.array2string(array, threshold=12) + unit
