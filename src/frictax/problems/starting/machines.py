@@ -77,7 +77,33 @@ def sizes(draft: Draft) -> Sizes:
     motion = smooth(t, moved, min(10.0 * fast, rate / 8.0))
     s, v, a = motion.x[inside], motion.v[inside], motion.a[inside]
     u = None if drive is None else smooth(t, drive, min(10.0 * fast, rate / 3.0)).x[inside]
-    numbers = _estimate(draft, s, v, a, u, rate)
+    # Estimate inertia, dry friction, viscous friction, gravity torque and angle of rest.
+    if draft.machine in COASTING:
+        inertia = draft.constants.get(COASTING[draft.machine], 1.0)
+        drop = max(float(np.abs(v[0]) - np.abs(v[-1])), 1e-3 * float(np.max(np.abs(v))))
+        mean = inertia * drop * rate / max(v.size - 1, 1)
+        viscous = 0.5 * mean / max(float(np.mean(np.abs(v))), 1e-30)
+        numbers = inertia, 0.5 * mean, viscous, 0.0, 0.0
+    elif draft.machine == "pendulum" and u is None:
+        # For a freely swinging arm, the period determines the inertia. The amplitude decreases by
+        # 4*dry/gravity in each swing, which determines the dry friction.
+        gravity = draft.constants.get("mgl", 1.0)
+        swing = np.abs(np.fft.rfft((s - s[-1]) * np.hanning(s.size)))
+        swing[0] = 0.0
+        period = s.size / rate / max(int(np.argmax(swing)), 1)
+        size = np.abs(s - np.mean(s[-max(s.size // 20, 1) :]))
+        moving = np.flatnonzero(size > 0.1 * np.max(size))
+        swings = max(moving[-1] / rate / period, 0.5)
+        dry = gravity * np.max(size) / (4.0 * swings)
+        numbers = gravity * (period / (2 * np.pi)) ** 2, dry, 0.0, gravity, 0.0
+    elif u is None or draft.machine == "brake":
+        numbers = 1.0, 1.0, 0.0, 0.0, 0.0
+    elif draft.machine == "servo":  # The force follows from the known controller.
+        kp, kv = draft.constants.get("kp", 1.0), draft.constants.get("kv", 1.0)
+        numbers = _estimate_by_least_squares(kv * (kp * (u - s) - v), s, v, a, None)
+    else:
+        hangs = {"pendulum": "down", "arm": "anywhere"}.get(draft.machine)
+        numbers = _estimate_by_least_squares(u, s, v, a, hangs)
     return Sizes(rate, duration, fast, slow, *(float(_round(x)) for x in numbers))
 
 
@@ -145,42 +171,13 @@ def drive_brakes(draft: Draft) -> bool:
     return bool(explained and numbers[0] < 0 and np.mean(pushed * v) < 0)
 
 
-def _estimate(
-    draft: Draft, s: np.ndarray, v: np.ndarray, a: np.ndarray, drive: np.ndarray | None, rate: float
-) -> tuple[float, float, float, float, float]:
-    """Estimate inertia, dry friction, viscous friction, gravity torque and angle of rest."""
-    if draft.machine in COASTING:
-        inertia = draft.constants.get(COASTING[draft.machine], 1.0)
-        drop = max(float(np.abs(v[0]) - np.abs(v[-1])), 1e-3 * float(np.max(np.abs(v))))
-        mean = inertia * drop * rate / max(v.size - 1, 1)
-        return inertia, 0.5 * mean, 0.5 * mean / max(float(np.mean(np.abs(v))), 1e-30), 0.0, 0.0
-    if draft.machine == "pendulum" and drive is None:
-        # For a freely swinging arm, the period determines the inertia. The amplitude decreases by
-        # 4*dry/gravity in each swing, which determines the dry friction.
-        gravity = draft.constants.get("mgl", 1.0)
-        swing = np.abs(np.fft.rfft((s - s[-1]) * np.hanning(s.size)))
-        swing[0] = 0.0
-        period = s.size / rate / max(int(np.argmax(swing)), 1)
-        size = np.abs(s - np.mean(s[-max(s.size // 20, 1) :]))
-        moving = np.flatnonzero(size > 0.1 * np.max(size))
-        swings = max(moving[-1] / rate / period, 0.5)
-        dry = gravity * np.max(size) / (4.0 * swings)
-        return gravity * (period / (2 * np.pi)) ** 2, dry, 0.0, gravity, 0.0
-    if drive is None or draft.machine == "brake":
-        return 1.0, 1.0, 0.0, 0.0, 0.0
-    if draft.machine == "servo":  # The force follows from the known controller.
-        kp, kv = draft.constants.get("kp", 1.0), draft.constants.get("kv", 1.0)
-        return _estimate_by_least_squares(kv * (kp * (drive - s) - v), s, v, a, None)
-    hangs = {"pendulum": "down", "arm": "anywhere"}.get(draft.machine)
-    return _estimate_by_least_squares(drive, s, v, a, hangs)
-
-
 def _estimate_by_least_squares(
     u: np.ndarray, s: np.ndarray, v: np.ndarray, a: np.ndarray, hangs: str | None
 ) -> tuple[float, float, float, float, float]:
-    """Estimate the numbers of `_estimate` by least squares on the drive `u`. `hangs`: "down" for an
-    arm that hangs at the angle 0, "anywhere" for an unknown angle, None without gravity. Inertia,
-    dry friction and gravity are at least a small share of the drive.
+    """Estimate inertia, dry friction, viscous friction, gravity torque and angle of rest by least
+    squares on the drive `u`. `hangs`: "down" for an arm that hangs at the angle 0, "anywhere" for
+    an unknown angle, None without gravity. Inertia, dry friction and gravity are at least a small
+    share of the drive.
     """
     gravity = {"down": [np.sin(s)], "anywhere": [np.sin(s), np.cos(s)]}.get(hangs or "", [])
     columns = [a, np.sign(v), v, *gravity]
