@@ -101,7 +101,26 @@ def draw_trajectory(
             looks: dict[str, Any] = {"color": FAINT, "lw": 0.5, "alpha": faint, "zorder": 0.4}
             axes.vlines(times, 0, 1, transform=axes.get_xaxis_transform(), label="_events", **looks)
         if strips:
-            _draw_modes(panels[-1], run, strips)
+            # The legend below the figure lists the free mode only if it occurs.
+            below, listed = panels[-1], set(MODES) - {Mode.FREE}
+            for row, name in enumerate(strips):
+                for mode, begin, end in mode_spans(run, name):
+                    listed.add(mode)
+                    _, colour, hatch = MODES[mode]
+                    fill: dict[str, Any] = {"facecolor": colour, "edgecolor": FAINT, "lw": 0.0}
+                    span = [(begin, end - begin)]
+                    below.broken_barh(span, (row - 0.42, 0.84), hatch=hatch, **fill)
+            below.set_ylim(len(strips) - 0.5, -0.5)
+            below.set_yticks(range(len(strips)), [literal_text(name) for name in strips])
+            below.tick_params(axis="y", length=0)
+            below.spines["left"].set_visible(False)
+            patches = [
+                Patch(facecolor=colour, edgecolor=FAINT, lw=0.6, hatch=hatch, label=text)
+                for mode, (text, colour, hatch) in MODES.items()
+                if mode in listed
+            ]
+            legend: dict[str, Any] = {"loc": "outside lower center", "ncols": 4}
+            figure.legend(handles=patches, handlelength=1.4, columnspacing=1.6, **legend)
         over_time(figure, panels, np.asarray(run.ts))
     return figure
 
@@ -195,25 +214,3 @@ def _draw_forces(axes: Axes, run: Trajectory, forces: dict[str, Any], rotational
             axes.plot(t, limit / size, color=colour, lw=0.9, ls=(0, (4, 3)), label=name)
     axes.set_ylabel(f"{'torque' if rotational else 'force'} [{unit}]")
     legend_above(axes, 6, columnspacing=1.2)
-
-
-def _draw_modes(axes: Axes, run: Trajectory, contacts: list[str]) -> None:
-    """Draw a strip for each contact, and the legend of the modes below the figure."""
-    seen: set[Mode] = set()
-    for row, name in enumerate(contacts):
-        for mode, begin, end in mode_spans(run, name):
-            seen.add(mode)
-            _, colour, hatch = MODES[mode]
-            looks: dict[str, Any] = {"facecolor": colour, "edgecolor": FAINT, "lw": 0.0}
-            axes.broken_barh([(begin, end - begin)], (row - 0.42, 0.84), hatch=hatch, **looks)
-    axes.set_ylim(len(contacts) - 0.5, -0.5)
-    axes.set_yticks(range(len(contacts)), [literal_text(name) for name in contacts])
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    patches = [
-        Patch(facecolor=colour, edgecolor=FAINT, lw=0.6, hatch=hatch, label=text)
-        for mode, (text, colour, hatch) in MODES.items()
-        if mode in seen or mode is not Mode.FREE
-    ]
-    place: dict[str, Any] = {"loc": "outside lower center", "ncols": 4}
-    axes.figure.legend(handles=patches, handlelength=1.4, columnspacing=1.6, **place)
