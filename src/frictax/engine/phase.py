@@ -273,7 +273,8 @@ def _solve(
         if not with_speed:
             return system.flow(t, y, start.mode)
         still, t_, y_ = constant((system, t, y[0]))
-        along = (jnp.ones_like(t_), still.flow(t_, y_, start.mode))
+        speed = still.flow(t_, y_, start.mode)
+        along = (jnp.ones_like(t_), speed)
         change = jax.jvp(lambda t, y: still.flow(t, y, start.mode), (t_, y_), along)[1]
         return system.flow(t, y[0], start.mode), constant(change)
 

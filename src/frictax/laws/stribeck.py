@@ -76,6 +76,7 @@ class Stribeck(CheckedModule, AbstractLaw):
             )
 
     def __call__(self, v: Values | float) -> Values:
+        linear = self.F_Coulomb + self.F_prop * v
         x, exponent = self.fexp * v, self.exponent
         if isinstance(exponent, float) and exponent == 1.0:
             power = x
@@ -91,7 +92,7 @@ class Stribeck(CheckedModule, AbstractLaw):
                 jnp.exp(exponent * jnp.log(jnp.where(moving, x, 1.0))),
                 jnp.where(exponent == 1, x, 0.0),
             )
-        return self.F_Coulomb + self.F_prop * v + self.F_Stribeck * jnp.exp(-power)
+        return linear + self.F_Stribeck * jnp.exp(-power)
 
     @property
     def viscous_slope(self) -> Number:

@@ -122,8 +122,8 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
                 share = 1 / (1 + h * rate / g)
                 slips = share * force + (1 - share) * modes * part.bristle.share * g
             end = jnp.where(modes == 0, force + part.bristle.k * (w * h), slips)
-            slipping = part.bristle.element_forces(end, g, modes)
-            mean = jnp.where(modes == 0, 0.5 * (force + end), slipping)
+            sticking = 0.5 * (force + end)
+            mean = jnp.where(modes == 0, sticking, part.bristle.element_forces(end, g, modes))
             return scaled(b, jnp.sum(mean) + viscous * w), end
         g, viscous, least = bristle_law(part, w)
         end, mean = part.bristle.moved(w * h, held[b], g, least)

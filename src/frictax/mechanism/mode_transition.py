@@ -61,11 +61,11 @@ def modes_after_event(
         # A load is sudden if it exceeds the breakaway force of a stuck contact by more than 1e-7 of
         # its holding range. An event located in time does not lead to a sudden load. The load was
         # present when the run started from rest.
-        sudden = jnp.array(False)
+        is_event, sudden = fired != DEADLINE, jnp.array(False)
         for c in group if before.begins_stuck else ():
             least = jnp.minimum(*reserves(before, c)) < -1e-7 * before.share(c)
             sudden = sudden | ((before.mode[c] == STUCK) & least)
-        sudden = (fired != DEADLINE) & sudden
+        sudden = is_event & sudden
         leaving, first, consistent = _group_modes_at_rest(before, now, group, at_rest, events)
         ok = ok & (consistent | ~touched)
         for c, free, rest, direction in zip(group, off, at_rest, leaving, strict=True):
