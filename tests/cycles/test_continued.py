@@ -108,7 +108,7 @@ def test_a_branch_of_the_belt_is_the_closed_form_to_its_end() -> None:
     cycle = fx.limit_cycle(belt(), within=20.0)
     along = fx.continued(cycle, "friction.peak", to=1.2, longest_step=0.5)
     assert along.values[-1] == 1.2
-    assert along.ended == "It came to friction.peak = 1.2."
+    assert along.ended == "It reached friction.peak = 1.2."
     for value, one in zip(along.values, along.cycles, strict=True):
         exact = of_the_belt(100.0, value, 0.1, 1.0)
         np.testing.assert_allclose([one.period, one.amplitude[0]], exact, rtol=1e-8)

@@ -1,7 +1,6 @@
 """Find the terms that a fitted machine lacks: score tests of all candidates, refits of the best."""
 
 import dataclasses
-from collections.abc import Collection
 from typing import Any
 
 import jax.numpy as jnp
@@ -363,7 +362,7 @@ class _Search(Trials):
                     if sprung is not None:
                         taken = [sprung]
                         break
-                    on_windows = None if best is None else self.stiffness_on_windows(now.refits)
+                    on_windows = self.stiffness_on_windows(now)
                     if on_windows is not None:
                         return dataclasses.replace(
                             on_windows, terms=terms, untold=untestable, of=self.found
@@ -508,12 +507,16 @@ class _Search(Trials):
             name, value, best.error, best.unit, None, rms, 1.0, count * p_value, True, True, ()
         )
 
-    def stiffness_on_windows(self, refits: Collection[int]) -> Missing | None:
-        """Refit a fit on windows by free runs, unless compliances are candidates but none was
-        refitted. Return the new table if it names a stiffness in series, otherwise None.
+    def stiffness_on_windows(self, one: _Round) -> Missing | None:
+        """Refit a fit on windows by free runs if a candidate is significant, or if a compliance has
+        a chance below 5 %. If compliances are candidates, one of them must have been refitted.
+        Return the new table if it names a stiffness in series, otherwise None.
         """
-        soft = {i for i, one in enumerate(self.tried) if one.kind == "compliance"}
-        free = None if soft and soft.isdisjoint(refits) else refit_by_free_runs(self.found)
+        soft = {i for i, tried in enumerate(self.tried) if tried.kind == "compliance"}
+        is_sure = any(term.is_significant for _, _, term in one.refits.values())
+        likely = [i for i, (_, _, term) in one.refits.items() if is_sure or term.chance < 0.05]
+        is_asked = not soft.isdisjoint(likely) if soft else is_sure
+        free = refit_by_free_runs(self.found) if is_asked else None
         table = None if free is None else _Search(free).run(SILENT, most=1)
         is_sprung = table is not None and table.found and table.found[0].name.startswith(SERIES)
         return table if is_sprung else None

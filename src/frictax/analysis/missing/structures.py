@@ -2,14 +2,15 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from frictax.contacts import MassWithStopAndFriction
-from frictax.fitting import FitResult, FreeRun, Windows
+from frictax.fitting import FitResult, FreeRun, LevenbergMarquardt, Windows
 from frictax.fitting.fit import fit
+from frictax.fitting.problem.initial_state import begun_at
 from frictax.fitting.problem.readings import cutoffs_of, known_states
 from frictax.fitting.problem.ties import tied_again
 from frictax.laws import Coulomb, Stribeck, Table
@@ -228,27 +229,26 @@ def _with_new_fields(machine: Mechanism, name: str, fields: dict[str, Any]) -> M
 SERIES = "stiffness in series with "
 # Names of the second half of a body and of the spring between the halves.
 _FAR, _JOINT = "beyond_{}", "series_{}"
-# [samples] Periods of the oscillation of the two halves on their spring, as starts of a search.
-_PERIODS = 8.0, 14.0, 24.0, 5.0, 3.5
+# Starts: period [samples] of the oscillation of the two halves on their spring, and damping [share
+# of the critical damping]. A fast, hardly damped oscillation has many minima of the misfit.
+_STARTS = [(period, 0.3) for period in (4.2, 8.0, 14.0, 24.0)]
+_STARTS += [(period, 0.05) for period in (2.6, 2.9, 3.2, 3.6, 4.0, 5.0)]
+# Steps from each start, steps from the best two and from neighbours, and number of all searches
+_FIRST_STEPS, _MORE_STEPS, _MOST_FITS = 8, 20, 18
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class SplitBody:
+class SplitBody(NamedTuple):
     """A fit with `body` split into two halves: the `stiffness` of the spring between them and its
-    `error`, both in `unit`, and the fit `found`. The error is infinite if the search did not
-    converge, or if its residuals are not white. Then the search may have ended in another minimum
-    of the misfit, which has one minimum for each phase of the oscillation.
+    `error`, both in `unit`, the sum of squares `cost`, and the fit `found`. The error is infinite
+    unless the search converged to white residuals. It may have ended in another minimum.
     """
 
     body: str
     stiffness: float
     error: float
     unit: str
+    cost: float
     found: FitResult
-
-    @property
-    def cost(self) -> float:
-        return float(np.sum(self.found.full_residuals**2))
 
 
 def split_bodies(found: FitResult) -> Iterator[SplitBody]:
@@ -261,34 +261,56 @@ def split_bodies(found: FitResult) -> Iterator[SplitBody]:
     records: dict[str, Any] = dict(found.records)
     seen = {name for r in records.values() for name in r.outputs}
     step = float(np.median([np.median(np.diff(r.t)) for r in records.values()]))
+
+    def search(body: str, start: Mechanism, steps: int = 500) -> list[FitResult]:
+        method, free = LevenbergMarquardt(max_steps=steps), free_parameters(found, start, body)
+        try:
+            return [
+                fit(
+                    start, records, free=free, objective=problem.objective, method=method,
+                    engine=problem.engine, loss=problem.loss, level=found.level, rounds=0,
+                    instruments=fitted_instruments(found),
+                )
+            ]  # fmt: skip
+        except ValueError:  # this split machine is not valid
+            return []
+
     for body, rotational in bodies_of(machine).items():
         inertia, unit = ("J", "N.m/rad") if rotational else ("m", "N/m")
         if not seen & set(motion_of(machine, body)) or not drives_of(machine, body):
             continue
-        best = None
-        for samples in _PERIODS:
-            try:
-                w, whole = 2 * np.pi / (samples * step), float(getattr(machine[body], inertia))
-                # The reduced mass of two halves in series is a quarter of the whole mass.
-                split = split_body(machine, body, w**2 * 0.25 * whole)
-                refit = fit(
-                    split, records, free=free_parameters(found, split, body),
-                    objective=problem.objective, engine=problem.engine, loss=problem.loss,
-                    instruments=fitted_instruments(found), level=found.level, rounds=0,
-                )  # fmt: skip
-            except ValueError:  # this split machine is not valid
-                continue
-            c = f"{_JOINT.format(body)}.c"
-            at, is_settled = list(refit.names).index(c), refit.converged and _is_white(refit)
-            error = np.sqrt(refit.covariance[at, at]) if is_settled else np.inf
-            new = SplitBody(body, float(refit.values[c]), float(error), unit, refit)
-            is_same = best is not None and abs(new.cost - best.cost) < 1e-4 * best.cost
-            if best is None or new.cost < best.cost:
-                best = new
-            if is_same or _is_white(best.found):  # Two starts with equal costs are sufficient.
-                break
-        if best is not None:
-            yield best
+        whole, c = float(getattr(machine[body], inertia)), f"{_JOINT.format(body)}.c"
+        fits = list[FitResult]()  # White residuals end the search for further minima.
+        for samples, damping in _STARTS:
+            # The reduced mass of two halves in series is a quarter of the whole mass.
+            stiffness = 0.25 * whole * (2 * np.pi / (samples * step)) ** 2
+            if not any(map(_is_white, fits)):
+                fits += search(body, split_body(machine, body, stiffness, damping), _FIRST_STEPS)
+        for one in sorted(fits, key=_cost)[:2]:
+            fits += [] if _is_white(one) else search(body, _end_of(one), _MORE_STEPS)
+        if not fits:
+            continue
+        best = min(fits, key=_cost)
+        # Neighbouring minima differ by about one oscillation more or less until it has decayed.
+        for factor in (0.88, 1 / 0.88):
+            while len(fits) < _MOST_FITS and not _is_white(best):
+                start = replace(_end_of(best), {c: factor * float(best.values[c])})
+                fits += (near := search(body, start, _MORE_STEPS))
+                if not near or _cost(near[0]) > (1 - 1e-4) * _cost(best):
+                    break
+                best = near[0]
+        best = min([best, *search(body, _end_of(best))], key=_cost)
+        error = np.sqrt(np.diag(best.covariance))[list(best.names).index(c)]
+        error = float(error) if best.converged and _is_white(best) else np.inf
+        yield SplitBody(body, float(best.values[c]), error, unit, _cost(best), best)
+
+
+def _cost(found: FitResult) -> float:
+    return float(np.sum(found.full_residuals**2))
+
+
+def _end_of(found: FitResult) -> Any:
+    return begun_at(found.model, found.start, found.problem)
 
 
 def refit_by_free_runs(found: FitResult) -> FitResult | None:
@@ -352,16 +374,15 @@ def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
     return free
 
 
-def split_body(machine: Mechanism, body: str, c: float) -> Mechanism:
+def split_body(machine: Mechanism, body: str, c: float, damping: float = 0.3) -> Mechanism:
     """Return `machine` with `body` split into two halves, with a spring of stiffness `c` between.
-    Only the drives and the name of the body stay with the first half.
+    Its damper has the share `damping` of the critical damping. The first half keeps the drives.
     """
     rotational = bool(bodies_of(machine)[body])
     inertia = "J" if rotational else "m"
     old, far = machine[body], _FAR.format(body)
     whole = float(getattr(old, inertia))
-    # The damping is 0.3 times critical, because the misfit of a damped oscillation is smooth.
-    d, half = 2 * 0.3 * np.sqrt(c * 0.25 * whole), jnp.asarray(0.5 * whole)
+    d, half = 2 * damping * np.sqrt(c * 0.25 * whole), jnp.asarray(0.5 * whole)
     driven = {name.partition(".")[0] for name in drives_of(machine, body)}
     near: Any = with_fields(old, {inertia: half})
     if isinstance(old, MassWithStopAndFriction):
