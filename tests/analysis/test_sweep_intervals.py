@@ -65,15 +65,15 @@ def test_intervals_of_a_sweep_hold_the_truth_in_88_per_cent_of_80_whatever_rows_
 
 
 @pytest.mark.slow_after(0)
-def test_noisy_speeds_bias_estimates_and_intervals_hold_the_truth_in_85_per_cent_of_80() -> None:
+def test_noisy_speeds_bias_estimates_and_intervals_hold_the_truth_in_85_per_cent_of_240() -> None:
     rng = np.random.default_rng(8)
     fits = []
-    for _ in range(80):
+    for _ in range(240):
         seen = SPEEDS * (1.0 + 0.02 * rng.standard_normal(200))
         sweep = fx.Sweep(seen, np.round(force(SPEEDS), 2), velocity_unit="m/s", force_unit="N")
         fits.append(fx.fit(START, sweep))
     held, width = judged(fits)
-    assert np.all(held >= 0.85), held
+    assert np.all(held >= 0.85), held  # 90 % of 240 have a standard deviation of 1.9 %
     assert np.all(width <= 1.5), width
 
 

@@ -133,7 +133,7 @@ def test_a_fit_to_records_writes_its_report_over_its_own_and_over_nothing_else(
         "rms of force on rotor",
         "friction [N.m]",
         "Expected accuracy of run-up",
-        "scatter between 10 blocks",
+        "Errors: a start only",
     ):
         assert says in text, says
     assert " N rms of force on rotor" not in text  # of what turns it is a torque
