@@ -502,15 +502,14 @@ class _Search(Trials):
         if min(rivals) - k * each < _NEARLY or count * p_value >= SURE:
             return None
         rms = self.in_units(float(np.sqrt(best.cost / n)))
-        name, value = f"{SERIES}{best.body}", best.stiffness
+        name, value, unit = f"{SERIES}{best.body}", best.stiffness.value, best.stiffness.unit
         return MissingTerm(
-            name, value, best.error, best.unit, None, rms, 1.0, count * p_value, True, True, ()
+            name, value, best.error, unit, None, rms, 1.0, count * p_value, True, True, ()
         )
 
     def stiffness_on_windows(self, one: _Round) -> Missing | None:
-        """Refit a fit on windows by free runs if a candidate is significant, or if a compliance has
-        a chance below 5 %. If compliances are candidates, one of them must have been refitted.
-        Return the new table if it names a stiffness in series, otherwise None.
+        """Refit a fit on windows by free runs, if a candidate is significant or a compliance has a
+        chance below 5 %. Return the new table if it names a stiffness in series, otherwise None.
         """
         soft = {i for i, tried in enumerate(self.tried) if tried.kind == "compliance"}
         is_sure = any(term.is_significant for _, _, term in one.refits.values())

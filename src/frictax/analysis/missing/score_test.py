@@ -201,11 +201,9 @@ class ScoreTest:
                 weight = np.asarray(prepared.weight)
                 for k, name in enumerate(prepared.names):
                     sd, counted = record.sd.get(name), weight[..., k][weight[..., k] > 0]
-                    noise = (
-                        white_noise_of(record.outputs[name])
-                        if sd is None
-                        else np.sqrt(np.mean(sd**2))
-                    )
+                    noise = white_noise_of(record.outputs[name])
+                    if sd is not None:
+                        noise = np.sqrt(np.mean(sd**2))
                     of_ticks = prepared.tick_noise.get(name)
                     sizes = counted * noise if of_ticks is None else np.full(counted.size, of_ticks)
                     squares.append(sizes**2)

@@ -1,5 +1,6 @@
 """Machines with a missing term as a part, for `fx.compare`, and fits with a body split in two."""
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.contacts import MassWithStopAndFriction
-from frictax.fitting import FitResult, FreeRun, LevenbergMarquardt, Windows
+from frictax.fitting import Estimate, FitResult, FreeRun, LevenbergMarquardt, Windows
 from frictax.fitting.fit import fit
 from frictax.fitting.problem.initial_state import begun_at
 from frictax.fitting.problem.readings import cutoffs_of, known_states
@@ -233,20 +234,19 @@ _FAR, _JOINT = "beyond_{}", "series_{}"
 # of the critical damping]. A fast, hardly damped oscillation has many minima of the misfit.
 _STARTS = [(period, 0.3) for period in (4.2, 8.0, 14.0, 24.0)]
 _STARTS += [(period, 0.05) for period in (2.6, 2.9, 3.2, 3.6, 4.0, 5.0)]
-# Steps from each start, steps from the best two and from neighbours, and number of all searches
+# Steps from each start, steps from the best two and from neighbours, and limit of all searches
 _FIRST_STEPS, _MORE_STEPS, _MOST_FITS = 8, 20, 18
 
 
 class SplitBody(NamedTuple):
     """A fit with `body` split into two halves: the `stiffness` of the spring between them and its
-    `error`, both in `unit`, the sum of squares `cost`, and the fit `found`. The error is infinite
-    unless the search converged to white residuals. It may have ended in another minimum.
+    `error`, the sum of squares `cost`, and the fit `found`. The error is infinite unless the search
+    converged to white residuals, because it may have ended in another minimum.
     """
 
     body: str
-    stiffness: float
+    stiffness: Estimate
     error: float
-    unit: str
     cost: float
     found: FitResult
 
@@ -255,54 +255,61 @@ def split_bodies(found: FitResult) -> Iterator[SplitBody]:
     """Yield a fit for each body that is driven and measured, with a stiffness between the drive and
     all other parts. The fit `found` must be one of free runs of a mechanism.
     """
-    machine, problem = found.model, found.problem
-    if not isinstance(problem.objective, FreeRun) or not _is_plain(found):
+    if not isinstance(found.problem.objective, FreeRun) or not _is_plain(found):
         return
-    records: dict[str, Any] = dict(found.records)
-    seen = {name for r in records.values() for name in r.outputs}
-    step = float(np.median([np.median(np.diff(r.t)) for r in records.values()]))
-
-    def search(body: str, start: Mechanism, steps: int = 500) -> list[FitResult]:
-        method, free = LevenbergMarquardt(max_steps=steps), free_parameters(found, start, body)
-        try:
-            return [
-                fit(
-                    start, records, free=free, objective=problem.objective, method=method,
-                    engine=problem.engine, loss=problem.loss, level=found.level, rounds=0,
-                    instruments=fitted_instruments(found),
-                )
-            ]  # fmt: skip
-        except ValueError:  # this split machine is not valid
-            return []
-
-    for body, rotational in bodies_of(machine).items():
-        inertia, unit = ("J", "N.m/rad") if rotational else ("m", "N/m")
-        if not seen & set(motion_of(machine, body)) or not drives_of(machine, body):
+    seen = {name for r in found.records.values() for name in getattr(r, "outputs", ())}
+    for body in bodies_of(found.model):
+        if not seen & set(motion_of(found.model, body)) or not drives_of(found.model, body):
             continue
-        whole, c = float(getattr(machine[body], inertia)), f"{_JOINT.format(body)}.c"
-        fits = list[FitResult]()  # White residuals end the search for further minima.
-        for samples, damping in _STARTS:
-            # The reduced mass of two halves in series is a quarter of the whole mass.
-            stiffness = 0.25 * whole * (2 * np.pi / (samples * step)) ** 2
-            if not any(map(_is_white, fits)):
-                fits += search(body, split_body(machine, body, stiffness, damping), _FIRST_STEPS)
-        for one in sorted(fits, key=_cost)[:2]:
-            fits += [] if _is_white(one) else search(body, _end_of(one), _MORE_STEPS)
-        if not fits:
-            continue
-        best = min(fits, key=_cost)
-        # Neighbouring minima differ by about one oscillation more or less until it has decayed.
-        for factor in (0.88, 1 / 0.88):
-            while len(fits) < _MOST_FITS and not _is_white(best):
-                start = replace(_end_of(best), {c: factor * float(best.values[c])})
-                fits += (near := search(body, start, _MORE_STEPS))
-                if not near or _cost(near[0]) > (1 - 1e-4) * _cost(best):
-                    break
-                best = near[0]
-        best = min([best, *search(body, _end_of(best))], key=_cost)
-        error = np.sqrt(np.diag(best.covariance))[list(best.names).index(c)]
-        error = float(error) if best.converged and _is_white(best) else np.inf
-        yield SplitBody(body, float(best.values[c]), error, unit, _cost(best), best)
+        best = _search_split(found, body)
+        if best is not None:
+            stiffness = best[f"{_JOINT.format(body)}.c"]
+            error = stiffness.standard_error if best.converged and _is_white(best) else np.inf
+            yield SplitBody(body, stiffness, error, _cost(best), best)
+
+
+def _search_split(found: FitResult, body: str) -> FitResult | None:
+    """Return the best fit with `body` split, or None if each split machine is not valid. The search
+    for further minima ends when the residuals are white.
+    """
+    machine, records, c = found.model, list[Any](found.records.values()), f"{_JOINT.format(body)}.c"
+    whole = float(getattr(machine[body], "J" if bodies_of(machine)[body] else "m"))
+    step = float(np.median([np.median(np.diff(r.t)) for r in records]))
+    fits = list[FitResult]()
+    for samples, damping in _STARTS:
+        # The reduced mass of two halves in series is a quarter of the whole mass.
+        stiffness = 0.25 * whole * (2 * np.pi / (samples * step)) ** 2
+        fits += _refit(found, body, split_body(machine, body, stiffness, damping), _FIRST_STEPS)
+        if fits and _is_white(fits[-1]):
+            break
+    for one in sorted(fits, key=_cost)[:2]:
+        fits += [] if _is_white(one) else _refit(found, body, _end_of(one), _MORE_STEPS)
+    if not fits:
+        return None
+    best = min(fits, key=_cost)
+    # Neighbouring minima differ by about one oscillation more or less until it has decayed.
+    for factor in (0.88, 1 / 0.88):
+        while len(fits) < _MOST_FITS and not _is_white(best):
+            start = replace(_end_of(best), {c: factor * float(best.values[c])})
+            fits += (near := _refit(found, body, start, _MORE_STEPS))
+            if not near or _cost(near[0]) > (1 - 1e-4) * _cost(best):
+                break
+            best = near[0]
+    return min([best, *_refit(found, body, _end_of(best))], key=_cost)
+
+
+def _refit(found: FitResult, body: str, start: Mechanism, steps: int = 500) -> list[FitResult]:
+    """Return the fit of the split machine `start`, or an empty list if it is not valid."""
+    problem, free = found.problem, free_parameters(found, start, body)
+    with contextlib.suppress(ValueError):
+        return [
+            fit(
+                start, found.records, free=free, objective=problem.objective, engine=problem.engine,
+                method=LevenbergMarquardt(max_steps=steps), loss=problem.loss, level=found.level,
+                rounds=0, instruments=fitted_instruments(found),
+            )
+        ]  # fmt: skip
+    return []
 
 
 def _cost(found: FitResult) -> float:
@@ -339,7 +346,7 @@ def refit_by_free_runs(found: FitResult) -> FitResult | None:
         except ValueError:  # the simulation from this start fails
             continue
         fits += [new] * new.converged
-    return min(fits, key=lambda new: np.sum(new.full_residuals**2), default=None)
+    return min(fits, key=_cost, default=None)
 
 
 def _is_plain(found: FitResult) -> bool:
@@ -348,8 +355,7 @@ def _is_plain(found: FitResult) -> bool:
     return (
         isinstance(found.model, Mechanism)
         and all(isinstance(record, Record) for record in found.records.values())
-        and not problem.priors
-        and not problem.ties
+        and not (problem.priors or problem.ties)
         and all(u.record is None for u in problem.unknowns)
         and not any(side in u.path for u in problem.unknowns for side in ("inputs.", "outputs."))
     )
@@ -365,12 +371,10 @@ def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
     free = [f"{joint}.c", f"{joint}.d"]
     for u in found.problem.unknowns:
         part, _, rest = u.path.partition(".")
-        if part == body and rest in ("m", "J"):
-            free += [u.path, f"{far}.{rest}"]
-        elif part == body and not _has(split, u.path):
+        is_kept = _has(split, u.path)
+        free += [u.path] * is_kept
+        if part == body and (rest in ("m", "J") or not is_kept):
             free.append(f"{far}.{rest}")
-        else:
-            free.append(u.path)
     return free
 
 
@@ -378,8 +382,7 @@ def split_body(machine: Mechanism, body: str, c: float, damping: float = 0.3) ->
     """Return `machine` with `body` split into two halves, with a spring of stiffness `c` between.
     Its damper has the share `damping` of the critical damping. The first half keeps the drives.
     """
-    rotational = bool(bodies_of(machine)[body])
-    inertia = "J" if rotational else "m"
+    inertia = "J" if bodies_of(machine)[body] else "m"
     old, far = machine[body], _FAR.format(body)
     whole = float(getattr(old, inertia))
     d, half = 2 * damping * np.sqrt(c * 0.25 * whole), jnp.asarray(0.5 * whole)
@@ -400,7 +403,7 @@ def split_body(machine: Mechanism, body: str, c: float, damping: float = 0.3) ->
                 if isinstance(value, str) and value.partition(".")[0] == body
             }
             parts[name] = with_fields(part, moved) if moved else part
-    joint = (RotationalSpringDamper if rotational else SpringDamper)(body, far, c=c, d=d)
+    joint = (RotationalSpringDamper if inertia == "J" else SpringDamper)(body, far, c=c, d=d)
     return Mechanism(**parts, **{_JOINT.format(body): joint})
 
 

@@ -82,9 +82,9 @@ def compare_structures(
 
     - `data`: a record, or several in a list or by label; `structures`: by name, a `Structure` each,
       with start values away from bounds.
-    - `criteria`: the options of `compare`. `objective` is ``Windows(0.5)`` by default. With
-      `FreeRun`, `ClosedLoop` and `InverseDynamics`, pieces of half a second are left out. `start`
-      as in `fit`; `engine`: `OnSamples(...)`; `cutoff` [Hz] of the filter of forces and speeds;
+    - `criteria`: the options of `compare`. `objective` is ``Windows(0.5)`` by default. With other
+      objectives, pieces of half a second are left out. `InverseDynamics` compares forces at
+      samples. `start` as in `fit`; `engine`: `OnSamples(...)`; `cutoff` [Hz] of forces and speeds;
       `repeats`: number of equal parts of each record; `bands`: number of groups of speeds.
     - `progress` as in `fit`.
 
