@@ -32,7 +32,7 @@ LINES = {
     "mechanism": 6_090,
     "observers": 760,
     "parameters": 980,
-    "problems": 4_550,
+    "problems": 4_560,
     "programs": 1_010,
     "report": 6_690,
     "signals": 660,

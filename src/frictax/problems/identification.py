@@ -193,34 +193,9 @@ def identify(
         work("Reading")
         problem = read(path, allow_code=allow_code, tolerance=tolerance)
         check(problem)
-        if not isinstance(problem.data, fx.Sweep):
-            return _of_records(problem, work)
-        sweep, place = problem.data, problem.place
-        settings, laws = problem.settings(), law_entries(problem)
-        parts = {"f_pos": sweep}
-        if laws["f_neg"] is not None:
-            here = place.below("law", "f_neg")
-            parts = {
-                "f_pos": call_checked(sweep.positive, here, values=True),
-                "f_neg": call_checked(sweep.negative, here, values=True),
-            }
-        comparisons, chosen = [], {}
-        for way, data in parts.items():
-            if laws[way] == "compare":
-                work("Comparing laws")
-                how = {"offset": laws["offset"], "loss": settings["loss"]}
-                made = call_checked(lambda data=data, how=how: fx.compare(data, **how), place)
-                comparisons.append(made)
-                chosen[way] = made.best.found.law
-            else:
-                chosen[way] = _law(problem, way, data)
-        work("Fitting")
-        options: dict[str, Any] = {key: laws[key] for key in ("peak", "offset")}
-        options |= {key: settings[key] for key in ("free", "tied", "log_scale", "loss", "level")}
-        options["f_neg"] = chosen.get("f_neg")
-        found = call_checked(lambda: fx.fit(chosen["f_pos"], sweep, **options), place)
-        made = derive(problem.content.derived, found, None, place.below("derived"))
-        return Identification(problem, found, comparisons, None, {}, None, (), {}, derived=made)
+        if isinstance(problem.data, fx.Sweep):
+            return _of_sweep(problem, work)
+        return _of_records(problem, work)
 
 
 def _of_records(problem: Problem, work: Work) -> Identification:
@@ -313,3 +288,34 @@ def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
         if isinstance(entry, str)
         else as_law(build(entry, LAWS, place))
     )
+
+
+def _of_sweep(problem: Problem, work: Work) -> Identification:
+    sweep, place = problem.data, problem.place
+    assert isinstance(sweep, fx.Sweep)
+    settings, laws = problem.settings(), law_entries(problem)
+    each = laws["f_neg"] is not None
+    parts = {"f_pos": sweep}
+    if each:
+        here = place.below("law", "f_neg")
+        parts = {
+            "f_pos": call_checked(sweep.positive, here, values=True),
+            "f_neg": call_checked(sweep.negative, here, values=True),
+        }
+    comparisons, chosen = [], {}
+    for way, data in parts.items():
+        if laws[way] == "compare":
+            work("Comparing laws")
+            how = {"offset": laws["offset"], "loss": settings["loss"]}
+            made = call_checked(lambda data=data, how=how: fx.compare(data, **how), place)
+            comparisons.append(made)
+            chosen[way] = made.best.found.law
+        else:
+            chosen[way] = _law(problem, way, data)
+    work("Fitting")
+    options: dict[str, Any] = {key: laws[key] for key in ("peak", "offset")}
+    options |= {key: settings[key] for key in ("free", "tied", "log_scale", "loss", "level")}
+    options["f_neg"] = chosen.get("f_neg")
+    found = call_checked(lambda: fx.fit(chosen["f_pos"], sweep, **options), place)
+    made = derive(problem.content.derived, found, None, place.below("derived"))
+    return Identification(problem, found, comparisons, None, {}, None, (), {}, derived=made)

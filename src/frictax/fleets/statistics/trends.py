@@ -127,34 +127,38 @@ def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
         kept = dataclasses.replace(lines, error=np.where(off, 1e5 * lines.error, lines.error))
         fitted = fit_lines(kept)
         fitted = dataclasses.replace(fitted, dof=fitted.dof - int(off.sum()))
-        # `z`: the distance of each record from its prediction by the other records of its machine;
-        # for an outlier, the distance from the fitted line.
-        inverse, _ = _precision(kept, fitted.white, fitted.slow, fitted.memory)
-        T = np.zeros_like(kept.t) if kept.T is None else kept.T
-        own_temperature = np.where(kept.own[kept.machine], T, 0.0)
-        X = np.stack([np.ones_like(kept.t), kept.t, own_temperature], axis=1)
-        X = X[:, : fitted.covariance.shape[-1]]
-        WX, C = inverse(X), fitted.covariance[kept.machine]
-        own_variance = kept.error**2 + fitted.white
-        diagonal = 1.0 / own_variance  # diagonal of the inverse covariance of the records
-        # The diagonal of the inverse follows from two eliminations: one from the first record
-        # forward, one from the last record backward.
-        if fitted.slow != 0:
-            band, _ = _band(kept, own_variance, fitted.slow, fitted.memory)
-            squares = band[0, 1:] ** 2
-            ahead = _pivots(band[1], squares)
-            behind = _pivots(band[1][::-1], squares[::-1])[::-1]
-            diagonal -= 1.0 / (ahead + behind - band[1]) / own_variance**2
-        precision = diagonal - np.einsum("ni,nij,nj->n", WX, C, WX)
-        rest = _residuals(kept, fitted)
-        z = inverse(rest[:, None])[:, 0] / np.sqrt(np.maximum(precision, 1e-300))
-        variance = lines.error**2 + fitted.white + fitted.slow + np.einsum("ni,nij,nj->n", X, C, X)
-        z = np.where(kept.error == lines.error, z, rest / np.sqrt(variance))
-        now = np.abs(z) > most
+        now = np.abs(_deviations(lines, kept, fitted)) > most
         if np.all(now == off):
             break
         off = now
     return kept, fitted, off
+
+
+def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
+    """Return the distance of each record from its prediction by the other records of its machine,
+    in standard deviations. For an outlier, return the distance from the fitted line.
+    """
+    inverse, _ = _precision(kept, fitted.white, fitted.slow, fitted.memory)
+    own = kept.own[kept.machine]
+    T = np.zeros_like(kept.t) if kept.T is None else kept.T
+    X = np.stack([np.ones_like(kept.t), kept.t, np.where(own, T, 0.0)], axis=1)
+    X = X[:, : fitted.covariance.shape[-1]]
+    WX, C = inverse(X), fitted.covariance[kept.machine]
+    rest = _residuals(kept, fitted)
+    own_variance = kept.error**2 + fitted.white
+    diagonal = 1.0 / own_variance  # diagonal of the inverse covariance of the records
+    # The diagonal of the inverse follows from two eliminations: one from the first record forward,
+    # one from the last record backward.
+    if fitted.slow != 0:
+        band, _ = _band(kept, own_variance, fitted.slow, fitted.memory)
+        squares = band[0, 1:] ** 2
+        ahead = _pivots(band[1], squares)
+        behind = _pivots(band[1][::-1], squares[::-1])[::-1]
+        diagonal -= 1.0 / (ahead + behind - band[1]) / own_variance**2
+    precision = diagonal - np.einsum("ni,nij,nj->n", WX, C, WX)
+    z = inverse(rest[:, None])[:, 0] / np.sqrt(np.maximum(precision, 1e-300))
+    variance = lines.error**2 + fitted.white + fitted.slow + np.einsum("ni,nij,nj->n", X, C, X)
+    return np.where(kept.error == lines.error, z, rest / np.sqrt(variance))
 
 
 def _residuals(lines: Lines, fitted: LinesFit) -> np.ndarray:
