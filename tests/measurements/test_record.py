@@ -157,6 +157,14 @@ def test_rate_duration_and_uniformity_describe_the_times() -> None:
     assert not record(UNEVEN).uniform
 
 
+def test_names_from_an_array_of_texts_become_plain_texts() -> None:
+    """Compiled programs take a name of type `numpy.str_` for a number."""
+    drive, angle, run = np.array(["drive", "mass.s", "run"])
+    one = fx.Record(T, {drive: FRAME.F}, {angle: FRAME.q}, {angle: 1e-5}, name=run)
+    given = [one.name, *one.inputs, *one.outputs, *one.sd, *one.units]
+    assert all(type(name) is str for name in given)
+
+
 def test_a_free_decay_has_no_input() -> None:
     assert fx.Record(T, outputs={"mass.s": S}).inputs == {}
 

@@ -114,7 +114,7 @@ def record_fields(given: RecordArguments) -> dict[str, Any]:
         **read_only({"t": t, "inputs": inputs, "outputs": outputs, "sd": deviations}),
         **{"units": unit_of, "declared": frozenset(declared)},
         **{"hold": held, "hold_is_chosen": given.hold is None},
-        **{"name": given.name, "citation": given.citation, "notes": notes},
+        **{"name": str(given.name), "citation": given.citation, "notes": notes},
     }
 
 
@@ -184,7 +184,7 @@ def _channels(what: str, given: Any) -> dict[str, Any]:
             raise ValueError(
                 f"`Record` {what} must be named by texts, got {name!r}. Write {what}={example}."
             )
-    return dict(given)
+    return {str(name): values for name, values in given.items()}  # a `numpy.str_` is no plain str
 
 
 def variable(name: str) -> str:

@@ -1,8 +1,8 @@
 """Checks of parameter values, with error messages."""
 
-import dataclasses
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -22,19 +22,22 @@ def check(model: Any) -> None:
     changed model without these checks, so `simulate` and `fit` call this function first. Traced
     values cannot be checked and are skipped.
     """
+    kind = type(model)
+    can_turn = getattr(kind, "unit_of_owner", False) and not hasattr(model, "rotational")
     for name, child, declaration in children(model):
         if isinstance(child, eqx.Module):
             check(child)
         elif declaration is not None:
-            unit = declaration.unit
-            can_turn = getattr(model, "unit_of_owner", False) and not hasattr(model, "rotational")
-            if can_turn and rotational_unit(unit) != unit:
-                unit = "1"  # is not printed
-            shown = dataclasses.replace(declaration, unit=unit)
-            check_value(f"{type(model).__name__}.{name}", child, shown)
-    rules = getattr(type(model), "check_rules", None)
+            unit = functools.partial(_certain_unit, declaration.unit) if can_turn else None
+            check_value(f"{kind.__name__}.{name}", child, declaration, unit)
+    rules = getattr(kind, "check_rules", None)
     if rules is not None:
         rules(model)
+
+
+def _certain_unit(unit: str) -> str:
+    """Return `unit`, or "1" (not printed) for a unit that a rotating owner would change."""
+    return unit if rotational_unit(unit) == unit else "1"
 
 
 @functools.cache
@@ -68,8 +71,12 @@ class CheckedModule(Pickled, eqx.Module):
         return readable(self)
 
 
-def check_value(name: str, value: Any, declaration: Declaration) -> None:
-    """Raise `ValueError` if `value` is outside its domain, or not as declared (number, vector)."""
+def check_value(
+    name: str, value: Any, declaration: Declaration, unit: Callable[[], str] | None = None
+) -> None:
+    """Raise `ValueError` if `value` is outside its domain, or not as declared (number, vector).
+    `unit` returns the unit of the message; without it, the message contains the declared unit.
+    """
     if is_traced(value) or (value is None and declaration.optional):
         return
     kind = "a number" if declaration.ndim == 0 else "a list of numbers"
@@ -91,20 +98,21 @@ def check_value(name: str, value: Any, declaration: Declaration) -> None:
             " `jax.vmap`."
         )
     if not declaration.domain.contains(array):
-        unit = "" if declaration.unit == "1" else f" {declaration.unit}"
+        printed = declaration.unit if unit is None else unit()
+        printed = "" if printed == "1" else f" {printed}"
         if array.ndim == 0:
-            shown = f"{float(array):g}{unit}"
+            shown = f"{float(array):g}{printed}"
         elif array.size <= 12:
-            shown = np.array2string(array) + unit
+            shown = np.array2string(array) + printed
         else:
-            shown = np.array2string(array, threshold=12) + unit
+            shown = np.array2string(array, threshold=12) + printed
             # Find the first entry that is wrong by itself, or in relation to the previous entry.
             for i in range(array.size):
                 if not declaration.domain.contains(array[i : i + 1]):
-                    shown = f"{array[i]:g}{unit} in row {i}, counted from 0"
+                    shown = f"{array[i]:g}{printed} in row {i}, counted from 0"
                     break
                 if not declaration.domain.contains(array[max(i - 1, 0) : i + 1]):
-                    shown = f"{array[i]:g}{unit} after {array[i - 1]:g}{unit} in row {i}"
+                    shown = f"{array[i]:g}{printed} after {array[i - 1]:g}{printed} in row {i}"
                     shown += ", counted from 0"
                     break
         remedies = {

@@ -499,6 +499,8 @@ class _Search(Trials):
         ]
         gain = (one.cost - best.cost) / best.cost
         p_value = f_test_p(gain * dof / k, k, dof) if dof > 0 else 1.0
+        # A hardly damped spring can imitate residuals that an autoregression explains better.
+        p_value = max(p_value, self.test.p_of_innovations(best.found, k))
         if min(rivals) - k * each < _NEARLY or count * p_value >= SURE:
             return None
         rms = self.in_units(float(np.sqrt(best.cost / n)))

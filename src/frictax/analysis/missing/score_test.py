@@ -261,6 +261,20 @@ class ScoreTest:
         covariance = noise / dof * np.linalg.pinv(then.tried.T @ then.tried, hermitian=True)
         return RefitGain(f_test_p(gain * dof / k, k, dof), bool(reaches), covariance)
 
+    def p_of_innovations(self, after: FitResult, k: int) -> float:
+        """Return the p value of the fit `after` with `k` more parameters, by an F test of the
+        innovations. The residuals of each fit have an autoregression of their own.
+        """
+        n, gain, fits = 0, 0.0, (self._found.full_residuals, after.full_residuals)
+        rounding = 1e-6  # [rms of the residuals] smaller innovations are rounding errors
+        for channel in self.stretches:
+            was, now = ([left[rows] for rows in channel] for left in fits)
+            least, count = rounding * float(np.std(np.concatenate(was))), sum(map(len, was))
+            one, other = (max(autoregression(left)[1], least) for left in (was, now))
+            n, gain = n + count, gain + 2 * count * float(np.log(one / other))
+        dof = n - len(after.x)
+        return f_test_p(float(np.expm1(max(gain, 0.0) / n)) * dof / k, k, dof)
+
     def combine(
         self, rows: list[TestResult], tries: Float[np.ndarray, " m"]
     ) -> tuple[Float[np.ndarray, " m"], int]:

@@ -171,13 +171,15 @@ def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) ->
 
     nought = jnp.zeros((), y0.dtype)
     moving = slice(0, 2 if along[2] is None else 3)
-    along_one = lambda along: jax.jvp(  # noqa: E731
-        run_at, (nought, *at[moving]), (nought, *along[moving]), has_aux=True
+    along_one = lambda d_nought, along: jax.jvp(  # noqa: E731
+        run_at, (nought, *at[moving]), (d_nought, *along[moving]), has_aux=True
     )
     if seeds is None:
-        return jax.tree.leaves(along_one(along))
-    axes = jax.tree.map(lambda is_seeded: 0 if is_seeded else None, in_seeds)
-    return jax.tree.leaves(jax.vmap(along_one, in_axes=(axes,), out_axes=(None, -1, None))(along))
+        return jax.tree.leaves(along_one(nought, along))
+    # The tangent of `nought` has the axis of the seeds, too, so that JAX traces each loop once.
+    axes = 0, jax.tree.map(lambda is_seeded: 0 if is_seeded else None, in_seeds)
+    of_seeds = jax.vmap(along_one, in_axes=axes, out_axes=(None, -1, None))
+    return jax.tree.leaves(of_seeds(jnp.zeros(seeds, y0.dtype), along))
 
 
 def _leaves_with_none(tree) -> list[Any]:
