@@ -119,6 +119,4 @@ def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray,
     return np.asarray(_law_values(law, jnp.asarray(velocity)))
 
 
-@interruptible_jit
-def _law_values(law: Any, v: Any) -> Any:
-    return jax.vmap(law)(v)
+_law_values = interruptible_jit(lambda law, v: jax.vmap(law)(v))

@@ -55,6 +55,11 @@ from .result.units import unit_of
 from .search.methods import LevenbergMarquardt
 from .steady_model import check_determined, movable
 
+# Default engines by `alone` of `fit_engine`. They are kept, because their checks take 2 % of a fit.
+_DEFAULT_ENGINES = {
+    alone: OnSamples(adjoint=ForwardAlone() if alone else None) for alone in (True, False)
+}
+
 
 def build_sweep_problem(
     model: Any, sweep: Sweep, options: FitOptions
@@ -114,9 +119,8 @@ def build_problem(
         check_delays(instruments, r)
     objective, prepared, only_start = _prepare(objective, machine, records, engine, delayed)
     declared = _declare_domains(setup, [*shared, *each], ties, options)
-    chosen = shared, each
     unknowns, values = _start_values(
-        setup, chosen, declared, objective, options, records, prepared, delayed
+        setup, (shared, each), declared, objective, options, records, prepared, delayed
     )
     for prior in options.priors:
         if prior.path not in {u.path for u in unknowns if u.record is None}:
@@ -212,8 +216,9 @@ def _start_values(
             for name, value in measured_starts(setup, one, delayed).items():
                 path, first = f"windows.{name}", sum(v.size for v in values)
                 values.append(np.asarray(value))
-                shape = values[-1].shape
-                unknowns.append(Unknown(path, i, label, Declaration(Real()), shape, first))
+                unknowns.append(
+                    Unknown(path, i, label, Declaration(Real()), np.shape(value), first)
+                )
     return unknowns, values
 
 
@@ -394,14 +399,8 @@ def fit_engine(engine: Any, method: Any) -> Any:
         return engine
     alone = isinstance(method, LevenbergMarquardt | None)
     if engine is None:
-        return _default_engine(alone)
+        return _DEFAULT_ENGINES[alone]
     return dataclasses.replace(engine, adjoint=ForwardAlone() if alone else None, finer=())
-
-
-@functools.cache
-def _default_engine(alone: bool) -> OnSamples:
-    """Return the default engine of a fit. It is kept, because its checks take 2 % of a fit."""
-    return OnSamples(adjoint=ForwardAlone() if alone else None, finer=())
 
 
 def _in_64_bits(model) -> Any:
@@ -435,11 +434,9 @@ def _two_numbers(pair) -> tuple[float, float]:
 
 def shared_limits(limits: Any, own: Any) -> Any:
     """Return the bounds `limits` without those of the parameters in `own`."""
-    return (
-        {path: pair for path, pair in limits.items() if path not in own}
-        if isinstance(limits, Mapping)
-        else limits
-    )
+    if not isinstance(limits, Mapping):
+        return limits
+    return {path: pair for path, pair in limits.items() if path not in own}
 
 
 def on_log_scale(

@@ -184,7 +184,7 @@ def _channels(what: str, given: Any) -> dict[str, Any]:
             raise ValueError(
                 f"`Record` {what} must be named by texts, got {name!r}. Write {what}={example}."
             )
-    return {str(name): values for name, values in given.items()}  # a `numpy.str_` is no plain str
+    return {str(name): values for name, values in given.items()}  # also for `numpy.str_`
 
 
 def variable(name: str) -> str:

@@ -100,12 +100,9 @@ def check_value(
     if not declaration.domain.contains(array):
         printed = declaration.unit if unit is None else unit()
         printed = "" if printed == "1" else f" {printed}"
-        if array.ndim == 0:
-            shown = f"{float(array):g}{printed}"
-        elif array.size <= 12:
-            shown = np.array2string(array) + printed
-        else:
-            shown = np.array2string(array, threshold=12) + printed
+        shown = f"{float(array):g}" if array.ndim == 0 else np.array2string(array, threshold=12)
+        shown += printed
+        if array.size > 12:
             # Find the first entry that is wrong by itself, or in relation to the previous entry.
             for i in range(array.size):
                 if not declaration.domain.contains(array[i : i + 1]):
@@ -118,8 +115,7 @@ def check_value(
         remedies = {
             "peak": "Breakaway cannot lie below sliding friction.",
             "m": "A mass that is not moved by forces is written as `Fixed`.",
-            "fn_max": "A brake cannot pull its linings apart: swap the sign of `f_normalized`"
-            " instead.",
+            "fn_max": "A brake cannot pull its linings apart: swap the sign of `f_normalized`.",
         }
         remedy = remedies.get(name.rsplit(".", 1)[-1], declaration.domain.remedy())
         if not np.all(np.isfinite(array)):

@@ -23,7 +23,6 @@ from .score_test import (
     Projected,
     ScoreTest,
     TestResult,
-    f_test_p,
     without_starts,
 )
 from .sensitivities import (
@@ -488,26 +487,21 @@ class _Search(Trials):
         best = min(split_bodies(self.found), key=lambda split: split.cost, default=None)
         if best is None:
             return None
-        n, count = int(np.sum(self.test.counted)), len(one.order) + 1
+        n = int(np.sum(self.test.counted))
         share = self.test.correlated_share(best.found.full_residuals[: len(self.test.counted)])
         independent = max(1.0 / share, 8.0)
         # The model with a split body has three more parameters than the fitted machine.
-        k, dof, each = 3, independent - len(best.found.x), np.log(independent)
+        k, each = 3, np.log(independent)
         rivals = [
             independent * np.log(n * rms**2 / best.cost) + self.tried[i].numbers * each
             for i, (rms, _, _) in one.refits.items()
         ]
-        gain = (one.cost - best.cost) / best.cost
-        p_value = f_test_p(gain * dof / k, k, dof) if dof > 0 else 1.0
-        # A hardly damped spring can imitate residuals that an autoregression explains better.
-        p_value = max(p_value, self.test.p_of_innovations(best.found, k))
-        if min(rivals) - k * each < _NEARLY or count * p_value >= SURE:
+        p_value = (len(one.order) + 1) * self.test.p_of_innovations(best.found, k)
+        if min(rivals) - k * each < _NEARLY or p_value >= SURE:
             return None
         rms = self.in_units(float(np.sqrt(best.cost / n)))
         name, value, unit = f"{SERIES}{best.body}", best.stiffness.value, best.stiffness.unit
-        return MissingTerm(
-            name, value, best.error, unit, None, rms, 1.0, count * p_value, True, True, ()
-        )
+        return MissingTerm(name, value, best.error, unit, None, rms, 1.0, p_value, True, True, ())
 
     def stiffness_on_windows(self, one: _Round) -> Missing | None:
         """Refit a fit on windows by free runs, if a candidate is significant or a compliance has a

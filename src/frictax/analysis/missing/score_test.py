@@ -109,8 +109,7 @@ class Projected:
     @classmethod
     def from_columns(cls, columns: Sensitivities, counted: Bool[np.ndarray, " n"]) -> "Projected":
         """Return the `Projected` of the rows that `counted` selects."""
-        names = [field.name for field in dataclasses.fields(columns)]
-        mine = Sensitivities(*(getattr(columns, name)[counted] for name in names))
+        mine = Sensitivities(*(rows[counted] for rows in vars(columns).values()))
         return cls(mine, np.flatnonzero(counted))
 
     def without(self, at: list[int]) -> Float[np.ndarray, " m"]:
@@ -243,10 +242,7 @@ class ScoreTest:
 
     def refit_gain(self, before: Sensitivities, after: Sensitivities) -> RefitGain:
         """Return the gain of a refit; `before`, `after`: without and with the candidate."""
-        was, then = (
-            Projected.from_columns(before, self.counted),
-            Projected.from_columns(after, self.counted),
-        )
+        was, then = (Projected.from_columns(x, self.counted) for x in (before, after))
         left = np.zeros(len(after.residuals))
         left[self.counted] = then.without(list(range(then.tried.shape[1])))
         size, noise = (float(x @ x) for x in (was.residuals, left))
@@ -266,11 +262,11 @@ class ScoreTest:
         innovations. The residuals of each fit have an autoregression of their own.
         """
         n, gain, fits = 0, 0.0, (self._found.full_residuals, after.full_residuals)
-        rounding = 1e-6  # [rms of the residuals] smaller innovations are rounding errors
         for channel in self.stretches:
             was, now = ([left[rows] for rows in channel] for left in fits)
-            least, count = rounding * float(np.std(np.concatenate(was))), sum(map(len, was))
-            one, other = (max(autoregression(left)[1], least) for left in (was, now))
+            rounding = 1e-6 * float(np.std(np.concatenate(was)))
+            one, other = (max(autoregression(left)[1], rounding) for left in (was, now))
+            count = sum(map(len, was))
             n, gain = n + count, gain + 2 * count * float(np.log(one / other))
         dof = n - len(after.x)
         return f_test_p(float(np.expm1(max(gain, 0.0) / n)) * dof / k, k, dof)

@@ -201,9 +201,8 @@ def _with_law(
         dip, more = max(value, least), [f"{where}.F_Stribeck", f"{where}.fexp"]
         if of_stops:
             return replace(machine, {more[0]: dip, more[1]: fexp}), [*free, *more]
-        viscous = float(law.F_prop)
-        new = Stribeck(F_prop=viscous, F_Coulomb=dry, F_Stribeck=dip, fexp=fexp)
-        return _with_new_fields(machine, name, {field: new}), [*free, *more]
+        new = Stribeck(F_prop=float(law.F_prop), F_Coulomb=dry, F_Stribeck=dip, fexp=fexp)
+        return with_part(machine, name, with_fields(part, {field: new})), [*free, *more]
     back = "f_neg" if of_stops else field.replace("_pos", "_neg")
     if getattr(part, back) is not None:
         return None
@@ -211,7 +210,7 @@ def _with_law(
         own = [u for u in free if u.startswith(f"{where}.F_")]
         more = [f"{name}.{back}.{u.rpartition('.')[2]}" for u in own]
         new = replace(law, {"F_Coulomb": max(dry - value, 0.1 * dry)})
-        changed = _with_new_fields(machine, name, {back: new})
+        changed = with_part(machine, name, with_fields(part, {back: new}))
         changed = replace(changed, {f"{where}.F_Coulomb": max(dry + value, 0.1 * dry)})
         return changed, [*free, *more]
     if one.term in ("drag", "bend") and not of_stops:
@@ -219,12 +218,8 @@ def _with_law(
         speeds = vmax * np.array(_NODES)
         new = Table(np.stack([speeds, np.asarray(more(jnp.asarray(speeds)))], axis=1))
         rest = [u for u in free if not u.startswith(f"{path}.")]
-        return _with_new_fields(machine, name, {field: new}), [*rest, f"{path}.f"]
+        return with_part(machine, name, with_fields(part, {field: new})), [*rest, f"{path}.f"]
     return None
-
-
-def _with_new_fields(machine: Mechanism, name: str, fields: dict[str, Any]) -> Mechanism:
-    return with_part(machine, name, with_fields(machine[name], fields))
 
 
 SERIES = "stiffness in series with "

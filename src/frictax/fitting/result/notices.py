@@ -224,20 +224,15 @@ def far_starts(
 ) -> list[Notice]:
     """Return notices of simulations whose initial state differs from the start of their record."""
     objective, machine, out = problem.objective, problem.setup.machine, []
+    if not isinstance(objective, FreeRun | ClosedLoop) or objective.measured_start:
+        return []
+    moved = {u.path for u in problem.unknowns}
     for i, (label, r) in enumerate(records.items()):
-        if (
-            not isinstance(r, Record)
-            or not isinstance(objective, FreeRun | ClosedLoop)
-            or objective.measured_start
-        ):
+        if not isinstance(r, Record):
             continue
-        moved = {u.path for u in problem.unknowns}
         names = [n for n in states if n in r.outputs and not {n, f"outputs.{n}.offset"} & moved]
-        rates = [
-            n
-            for n in states
-            if n not in r.outputs and n not in moved and seen_in(n, r.outputs)[0] in r.outputs
-        ]
+        others = [n for n in states if n not in r.outputs and n not in moved]
+        rates = [n for n in others if seen_in(n, r.outputs)[0] in r.outputs]
         if not names and not rates:
             continue
         at_start = isinstance(machine, Mechanism)
