@@ -23,6 +23,7 @@ from .score_test import (
     Projected,
     ScoreTest,
     TestResult,
+    f_test_p,
     without_starts,
 )
 from .sensitivities import (
@@ -487,16 +488,20 @@ class _Search(Trials):
         best = min(split_bodies(self.found), key=lambda split: split.cost, default=None)
         if best is None:
             return None
-        n = int(np.sum(self.test.counted))
-        share = self.test.correlated_share(best.found.full_residuals[: len(self.test.counted)])
-        independent = max(1.0 / share, 8.0)
+        n, count = int(np.sum(self.test.counted)), len(one.order) + 1
+        shares = [self.test.correlated_share(f.full_residuals) for f in (self.found, best.found)]
+        before, after = (max(1.0 / share, 8.0) for share in shares)
         # The model with a split body has three more parameters than the fitted machine.
-        k, each = 3, np.log(independent)
+        k, each = 3, np.log(after)
         rivals = [
-            independent * np.log(n * rms**2 / best.cost) + self.tried[i].numbers * each
+            after * np.log(n * rms**2 / best.cost) + self.tried[i].numbers * each
             for i, (rms, _, _) in one.refits.items()
         ]
-        p_value = (len(one.order) + 1) * self.test.p_of_innovations(best.found, k)
+        # A hardly damped spring can imitate residuals with a narrow spectrum. So one test counts
+        # the fewer independent residuals, and the other test allows for an autoregression.
+        gain, dof = one.cost / best.cost - 1.0, min(before, after) - len(best.found.x)
+        by_gain = f_test_p(gain * dof / k, k, dof)
+        p_value = 2 * count * min(by_gain, self.test.p_of_innovations(best.found, k))
         if min(rivals) - k * each < _NEARLY or p_value >= SURE:
             return None
         rms = self.in_units(float(np.sqrt(best.cost / n)))

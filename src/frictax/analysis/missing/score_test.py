@@ -258,15 +258,12 @@ class ScoreTest:
         return RefitGain(f_test_p(gain * dof / k, k, dof), bool(reaches), covariance)
 
     def p_of_innovations(self, after: FitResult, k: int) -> float:
-        """Return the p value of the fit `after` with `k` more parameters, by an F test of the
-        innovations. The residuals of each fit have an autoregression of their own.
-        """
+        """Return the p value of `k` more parameters in `after`, by the innovations of both fits."""
         n, gain, fits = 0, 0.0, (self._found.full_residuals, after.full_residuals)
         for channel in self.stretches:
             was, now = ([left[rows] for rows in channel] for left in fits)
-            rounding = 1e-6 * float(np.std(np.concatenate(was)))
+            rounding, count = 1e-6 * float(np.std(np.concatenate(was))), sum(map(len, was))
             one, other = (max(autoregression(left)[1], rounding) for left in (was, now))
-            count = sum(map(len, was))
             n, gain = n + count, gain + 2 * count * float(np.log(one / other))
         dof = n - len(after.x)
         return f_test_p(float(np.expm1(max(gain, 0.0) / n)) * dof / k, k, dof)

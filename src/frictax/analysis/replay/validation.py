@@ -60,10 +60,8 @@ def score(
 
 @cached_jit
 def _predict(objective: AbstractObjective, setup: Setup, prepared: Any, engine: Any) -> Any:
-    delayed = frozenset(
-        [f"inputs.{n}" for n in prepared.inputs] + [f"outputs.{n}" for n in prepared.names]
-    )
-    return objective.predict(setup, prepared, engine, delayed)
+    channels = [f"inputs.{n}" for n in prepared.inputs] + [f"outputs.{n}" for n in prepared.names]
+    return objective.predict(setup, prepared, engine, frozenset(channels))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
