@@ -105,7 +105,7 @@ def without_repeats(records: Mapping[str, Any]) -> tuple[dict[str, Any], list[No
 
 
 def check_deviations(records: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if the cost adds several outputs, or records and sweeps, without `sd`."""
+    """Raise `ValueError` if a fit of several outputs, or of records and sweeps, lacks an `sd`."""
     motions = {label: r for label, r in records.items() if isinstance(r, Record)}
     if not motions:
         return

@@ -275,8 +275,8 @@ def draw_member(
 ) -> tuple[Mean, Covariance]:
     """Draw a member of a Gaussian mixture that is equal to the Gaussian of mean x and covariance P.
 
-    Near an event, the standard deviation of the member's event function is reduced to the change of
-    this function during the interval. In this range the event function is approximately linear.
+    Near an event, the member is made narrower: the standard deviation of its event function is at
+    most the change of this function during the interval. There it is approximately linear.
     `z`: standard normal number that shifts the mean of the member.
     """
 

@@ -1,12 +1,12 @@
 """Functions whose compiled programs are cached, together with the programs of their derivatives.
 
 `cached_jit` finds a compiled program without tracing only if its arguments are numbers. Under
-`jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, the arguments are tracers,
-although JAX computes numbers at once. Therefore a function here is an operation (primitive) of JAX
-with a rule for each of these transformations. Each transformed function has its own program in the
-cache. There are programs for the values, for values and tangents, for values and residuals of
-reverse mode, and for the backward pass. `jax.vmap` may batch each program ("lanes" in
-`_TRANSFORMS`).
+`jax.jacfwd`, `jax.grad` or `jax.vmap`, the arguments are tracers, even outside of `jax.jit`, where
+JAX computes immediately. Then `cached_jit` would trace in each call. Therefore a function here is
+an operation (primitive) of JAX with a rule for each of these transformations. Each transformed
+function has its own program in the cache. There are programs for the values, for values and
+tangents, for values and residuals of reverse mode, and for the backward pass. `jax.vmap` may batch
+each program ("lanes" in `_TRANSFORMS`).
 """
 
 import dataclasses

@@ -128,8 +128,8 @@ def profile_of(
       threshold has the degrees of freedom of the noise model.
     - `level`: by default that of the fit; `progress` as in `fit`.
 
-    If the ratio does not reach the threshold within 100 standard errors, the end is inf, or the
-    bound. An interval ends at an upper bound of the user that the data do not exclude.
+    If the ratio does not reach the threshold within 100 standard errors, that end is infinite, or
+    the bound if there is one. Bounds of the user that the data do not exclude are ends, too.
 
     **Raises:** `KeyError` for a name that was not fitted; `ValueError` if the data do not identify
     the parameter at all, or for a level outside 0.5 to 1.
@@ -331,7 +331,7 @@ def _check_level(found: FitResult, level: float | None) -> float:
 def _variance_ratio(
     found: FitResult, places: list[int], by: NoiseModel | Uncertainty | None
 ) -> tuple[float, float]:
-    """Return the largest ratio of the variances by the noise model and for white residuals, over
+    """Return the largest ratio (variance by the noise model) / (variance for white residuals), over
     directions of the parameters `places`. Also return the smallest degrees of freedom.
     """
     account = by.by if isinstance(by, Uncertainty) else Guarded() if by is None else by

@@ -43,7 +43,7 @@ class _State:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fitted:
     """A maximum of the likelihood. `size`: sum over channels of n*log(variance of the innovations);
-    `effective`: number of independent samples; `states`: the noise of each channel.
+    `effective`: number of independent samples; `states`: the fitted noise of each channel.
     """
 
     size: float
@@ -100,7 +100,7 @@ class Likelihood:
         return any(one.waves for one in self.channels)
 
     def p_value(self, at: list[int]) -> float:
-        """Return the p value of the columns `at`.
+        """Return the p value for the hypothesis that the columns `at` have no effect.
 
         With a random walk, the result is twice the smaller of two p values. For the first one, the
         variance of the random walk is fitted without the columns. For the second one, the variance
@@ -204,7 +204,7 @@ class _Channel:
         random walk, or None to fit it.
         """
         n, q, both = self.count, self.order, v
-        if self.waves:  # fit the autoregression to the residuals without the random walk
+        if self.waves:  # subtract the random walk before the fit of the autoregression
             _, beside, own = self._whiten(whole, state.phi)
             of = state.ratio * (v @ beside)
             waves = np.linalg.solve(state.ratio * own + np.eye(len(self.waves)), of)

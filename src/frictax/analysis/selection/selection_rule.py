@@ -175,7 +175,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
       divided by the highest speed.
     - Parameters that the records do not identify, or a search that did not converge.
 
-    Only contacts with a measured motion are checked. A steep fall is plausible (Stribeck).
+    Only contacts with a measured motion are checked. Stribeck friction falls steeply.
     """
     out: list[str] = []
     for contact, way, v, f, units in visited_laws(found, cutoff):

@@ -103,7 +103,7 @@ class ComparedStructure:
       The runs are free or in closed loop, like the objective. The unit is that of the output, or
       standard deviations for several outputs.
     - `force`: root mean square residual of inverse dynamics at the fitted values [N or N.m]; NaN if
-      the records do not determine the force. `mean_square` of the objective's weighted residuals.
+      the records do not determine the force. `mean_square`: that of the weighted residuals.
     - `aic`, `bic`: criteria for `StructureComparison.n_eff` independent residuals.
     - `held_out`: errors in data left out of the fit, by ``"repeats"``, ``"speeds"`` and, for
       several records, ``"records"``.

@@ -122,7 +122,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
 
     def over(e, slack, moved, t, y) -> Any:
         """Return time and state after event e, which ends a piece. For an event at a sample, also
-        return the state at the fixed time of this sample.
+        return the state at the time of this sample, which is constant.
         """
         system, mode, end = Reused(eqx.combine(moved, rest)), log.before[e], trace.end[e]
         holds = keeps_bounds(system, options, mode, t, end, y)

@@ -86,7 +86,7 @@ class _Look(eqx.Module):
     """The state of the search for an event between two times, the start and the end.
 
     - `place`: index of the next point to evaluate. `values`: the smallest event function at each
-      point evaluated so far, first at the start, last at the end.
+      evaluated point. The first entry belongs to the start, the last entry to the end.
     - `fell`: whether an event function was found at or below 0; then `bracket` encloses its fall.
     - `at_once`: whether an event function is already negative at the start.
     """

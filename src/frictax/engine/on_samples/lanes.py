@@ -53,7 +53,7 @@ class LaneResults(eqx.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Sizes and types of a block of runs."""
+    """Sizes and types of the arrays of a block of runs."""
 
     options: OnSamples
     lanes: int  # number of runs in this block, which is a part of the batch
@@ -432,7 +432,7 @@ class Block:
 
 def _system(own, same) -> Reused:
     """Return the system of one run. `own`: the parts of the model that only this run has; `same`:
-    the parts that all runs share. Both are pairs (moved, rest).
+    the parts that all runs share. Each is a pair (moved, rest): with and without derivatives.
     """
     moved, rest = (eqx.combine(*parts) for parts in zip(own, same, strict=True))
     return Reused(eqx.combine(moved, rest))

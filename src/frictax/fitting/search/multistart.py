@@ -23,7 +23,7 @@ from .run import Run, begun, restart_from_bounds, successive_halving
 
 class Extent(NamedTuple):
     """The extent of a search: number of starts, their spread and random seed, and largest number of
-    rounds, which follow if the residuals exceed the noise.
+    rounds. Rounds are further searches, which follow if the residuals exceed the noise.
     """
 
     starts: int = 1
