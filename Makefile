@@ -66,10 +66,11 @@ test: style
 quick: $(VENV)/.installed-test
 	$(PYTEST) -m "not slow"
 
-# How long each file of the quick tests takes, for their order
+# How long each file takes, for their order: of the quick tests, or with MARK=slow of the slow tests
+MARK ?= not slow
 durations: $(VENV)/.installed-test
-	$(PYTEST) -m "not slow" --junitxml=build/durations.xml
-	$(BIN)/python tests/durations.py build/durations.xml
+	$(PYTEST) -m "$(MARK)" --junitxml=build/durations.xml
+	$(BIN)/python tests/durations.py build/durations.xml "$(MARK)"
 
 # PART=2/3: of the files with slow tests each third, from the second.
 PART ?= 1/1

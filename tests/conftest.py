@@ -85,13 +85,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-# [s] of each file that takes longer than 3 s, made by `make durations`
+# [s] of each file that takes longer than 3 s: its quick and its slow tests (`make durations`)
 _DURATIONS = json.loads((Path(__file__).parent / "durations.json").read_text(encoding="utf-8"))
 
 
-def _longest_first(item: pytest.Item) -> float:
-    """Sort key: a worker that gets a long file last keeps all others waiting."""
-    return -_DURATIONS.get(item.path.relative_to(Path(__file__).parent).as_posix(), 0.0)
+def _seconds(item: pytest.Item) -> float:
+    """The time of the item's file. A worker that gets a long file last keeps all others waiting."""
+    mark = "slow" if item.config.getoption("markexpr") == "slow" else "not slow"
+    return _DURATIONS[mark].get(item.path.relative_to(Path(__file__).parent).as_posix(), 0.0)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -105,7 +106,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             seen[family] += 1
             if seen[family] > mark.args[0]:
                 item.add_marker(pytest.mark.slow)
-    items.sort(key=_longest_first)
+    items.sort(key=_seconds, reverse=True)
     part, parts = (int(number) for number in str(config.getoption("--part")).split("/"))
     slow = [item for item in items if item.get_closest_marker("slow") is not None]
     files = sorted({item.path for item in slow})

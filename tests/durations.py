@@ -10,8 +10,10 @@ _SHORT = 3.0  # [s] files that take less need no place in the order
 _TESTS = Path(__file__).parent
 
 
-def main(report: str) -> None:
-    """Add up the seconds of each file in a `report` of pytest in the JUnit format."""
+def main(report: str, mark: str) -> None:
+    """Add up the seconds of each file in a `report` of pytest in the JUnit format. `mark` selected
+    the tests: "slow" or "not slow".
+    """
     seconds = collections.defaultdict[str, float](float)
     for case in xml.etree.ElementTree.parse(report).iter("testcase"):
         # The class name is the module, such as tests.engine.test_ends, or a class in it.
@@ -20,8 +22,9 @@ def main(report: str) -> None:
         path = "/".join(names[1 : last + 1]) + ".py"
         seconds[path] += float(case.attrib["time"])
     long = {path: round(s) for path, s in sorted(seconds.items()) if s > _SHORT}
-    text = json.dumps(long, indent=1, sort_keys=True)
-    (_TESTS / "durations.json").write_text(text + "\n", encoding="utf-8")
+    table = _TESTS / "durations.json"
+    known = json.loads(table.read_text(encoding="utf-8")) | {mark: long}
+    table.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-main(sys.argv[1])
+main(*sys.argv[1:])

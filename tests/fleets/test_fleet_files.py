@@ -115,7 +115,7 @@ def test_a_package_that_is_not_there_is_one_sentence(
 
 @pytest.mark.slow
 def test_two_processes_make_the_same_table_and_a_key_keeps_what_is_done(folder: Path) -> None:
-    many(folder, 400)  # seven chunks, of which most are open when the first is done
+    many(folder, 1600)  # 25 chunks, of which most are open when the first is done
     one = fx.fleet(folder, folder / "records", jobs=1)
     out = folder / "fleet.parquet"
     words = [sys.executable, "-m", "frictax", "fleet", str(folder), str(folder / "records")]

@@ -29,8 +29,8 @@ class Column:
     - `sd`, in `unit`: standard deviation of the measurement, a number, or the name of a column with
       a value in each row. For outputs only.
     - `time`: the column of this channel's own clock: a name, a number or a `Column` with its unit.
-      An input is resampled to the times of the record with the same impulse, an output is
-      interpolated. The record covers the time that all clocks have in common.
+      An input is resampled to the times of the record, so that its impulse stays the same. An
+      output is interpolated. The record covers the time that all clocks have in common.
     - `unwrap`: True for an encoder, an angle or a clock that starts again at the end of its range.
       The range is found from the numbers, or given in `unit`: 4096, 360. By default a position or a
       time that wraps is an error. False leaves the jumps in the values.
