@@ -50,6 +50,46 @@ def test_a_gear_holds_1_newton_metre_until_the_motor_lifts_it_or_lets_it_sink(
     assert int(found.modes[0]) == mode
 
 
+def test_a_gear_at_its_limit_breaks_away_beside_a_released_brake() -> None:
+    """A motor turns without friction at a speed of 0, beside a brake that is free. A clutch sticks
+    between motor and gear. The torque has just reached the limit of the gear, so that the gear
+    begins to slide with an acceleration of 0. The clutch does not hold it.
+    """
+    G = jnp.array(
+        [
+            [1.0, 1.0, -1.0, 0.0],
+            [1.0, 1.0, -1.0, 0.0],
+            [-1.0, -1.0, 8.0 / 3.0, 5.0 / 3.0],
+            [0.0, 0.0, 5.0 / 3.0, 5.0 / 3.0],
+        ]
+    )
+    slope, offset = 0.4, 0.9
+    torque = offset / (1.0 - slope) * (1.0 + 1e-13)  # stuck: the load of the gear is the torque
+    of_gear = jnp.array([0.0, 0.0, 0.0, 1.0])
+    friction = Lines(
+        of_gear > 0,
+        jnp.zeros(4),
+        of_gear[:, None] * jnp.array([0.0, 0.0, -1.0 / 6.0, 5.0 / 6.0]),
+        jnp.stack([slope * of_gear, -slope * of_gear]),
+        jnp.stack([offset * of_gear, 0.2 * of_gear]),
+        jnp.ones((2, 4)).at[1, 3].set(1.0 - 5e-9),
+    )
+    limit = jnp.array([0.0, 0.0, 16.0, 0.0])
+    at_rest = jnp.array([False, False, True, True])
+    found = modes_by_torque(
+        G,
+        torque * jnp.array([1.0, 1.0, -1.0, 0.0]),
+        (limit, limit),
+        (limit, limit),
+        jnp.array([1e-4, 1e-4, 1.0, 0.05]),
+        (at_rest, jnp.array([1, 0, 0, 0]), jnp.zeros(4)),
+        friction,
+        True,
+    )
+    assert bool(found.ok)
+    assert found.modes.tolist() == [1, 0, 0, 1]
+
+
 class Problems(NamedTuple):
     """n problems: a lossy gear at body 0, k - 1 other contacts, all at rest; `at_a`: which of these
     act before the gear's losses.

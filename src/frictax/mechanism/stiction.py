@@ -313,6 +313,7 @@ def modes_by_torque(
     own = jnp.diagonal(G)
     most, least = jnp.stack(hold), jnp.stack(slide)
     unit = jnp.where(own > 0, own, 1.0)
+    scaled = G / jnp.sqrt(unit[:, None] * unit)
     zero = tolerances.zero * jnp.max(jnp.abs(b) / jnp.sqrt(unit)) / jnp.sqrt(unit)
     raised = _raise_of_limits(most, zero)
     most, least = most + raised, least + raised
@@ -364,13 +365,16 @@ def modes_by_torque(
         little = 1e-3 * jnp.where(modes > 0, raised[1], raised[0])
         a_rel = b - G @ f
         turns = modes * a_rel < -little * own
-        # Other contacts may hold the motion of a sliding contact. The sliding contact then sticks
-        # if its share of the load is below its limit.
+        # The stuck contacts may hold the motion of a sliding contact. Then no acceleration of this
+        # contact is independent of theirs (its pivot is 0), and its acceleration is 0. It sticks if
+        # its share of the load is below its limit.
         if redundant:
+            pivot = jnp.diagonal(eliminate(scaled, in_rest & (modes == 0), tolerances.rank)[0])
             still = jnp.abs(a_rel) <= little * own + tolerances.rounding * (
                 jnp.abs(b) + jnp.abs(G) @ jnp.abs(f)
             )
-            turns = jnp.where(still, modes * (borne - f) < -little, turns)
+            is_held = still & (pivot <= tolerances.rank)
+            turns = jnp.where(is_held, modes * (borne - f) < -little, turns)
         wished = jnp.where(in_rest, jnp.where(modes == 0, away, jnp.where(turns, 0, modes)), modes)
         # Friction that depends on a torque is the greater of two linear functions of the torque in
         # forward motion, and the lesser one in backward motion. A stuck contact gets the function
