@@ -14,6 +14,8 @@ from frictax.engine.reused import Reused, model_of
 from frictax.mechanism import MechanicalSystem
 from rubbing import P1_LAW, STANDARD, lugre, p1, rubbing
 
+# One step for each sample, without error control
+EACH = fx.OnSamples(tolerance=None)
 # of x(10) by F_Coulomb, known
 BY_F_COULOMB = {1e4: -0.0162730, 1e5: -0.0182918, 1e6: -0.0178354}
 
@@ -51,7 +53,7 @@ def central(end: Any, x: Any, step: float) -> np.ndarray:
 )
 @pytest.mark.slow
 def test_derivatives_of_a_run_on_samples_are_its_own(sigma_0: float, h: float, near: float) -> None:
-    end, x = end_of(sigma_0, h, fx.OnSamples())
+    end, x = end_of(sigma_0, h, EACH)
     forward = np.asarray(jax.jacfwd(end)(x))
     reverse = np.asarray(jax.jacrev(end)(x))
     assert reverse == pytest.approx(forward, rel=1e-8)
@@ -79,16 +81,16 @@ def test_derivatives_of_a_run_under_error_control_are_those_of_the_motion(sigma_
 SAMPLES = 1501
 
 
-def scan(sigma_0: float, h: float) -> None:
+def scan(sigma_0: float, h: float, engine: fx.OnSamples = EACH) -> None:
     """Runs of P1 and of a mass that is thrown stay bounded, and these never gain energy."""
     ts, law = h * np.arange(SAMPLES), fx.Stribeck(**P1_LAW)
     drive = fx.Sampled(ts, 2.0 * np.sin(2 * np.pi * ts))
-    run = fx.simulate(rubbing(lugre(sigma_0, v_d=None), law, drive), ts, fx.OnSamples())
+    run = fx.simulate(rubbing(lugre(sigma_0, v_d=None), law, drive), ts, engine)
     assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.4
     assert np.max(np.abs(run["mass"].s)) < 0.2
     drive = fx.Sampled(ts, 0.0 * ts)
     machine = rubbing(lugre(sigma_0, v_d=None), law, drive, fx.Mass(m=1.0, v=1.0))
-    run = fx.simulate(machine, ts, fx.OnSamples())
+    run = fx.simulate(machine, ts, engine)
     stored = np.asarray(run["friction"].f_z) ** 2 / (2 * sigma_0)
     total = 0.5 * np.asarray(run["mass"].v) ** 2 + stored
     # of 0.5 J, at the stop: a linearly implicit step may gain what its order leaves
@@ -99,7 +101,7 @@ def scan(sigma_0: float, h: float) -> None:
 @pytest.mark.slow
 def test_a_step_that_cannot_resolve_a_bristle_stays_bounded_and_is_doubted() -> None:
     with pytest.warns(UserWarning, match="Shorter steps change a state"):
-        scan(1e7, 5e-3)
+        scan(1e7, 5e-3, fx.OnSamples())
 
 
 @pytest.mark.slow
@@ -131,13 +133,14 @@ def test_without_the_safe_step_it_would_not() -> None:
 @pytest.mark.slow
 def test_derivatives_stay_finite_where_nothing_is_resolved() -> None:
     for sigma_0, h in ((1e8, 1e-3), (1e9, 1e-2)):
-        end, x = end_of(sigma_0, h, fx.OnSamples())
+        end, x = end_of(sigma_0, h, EACH)
         forward = np.asarray(jax.jacfwd(end)(x))
         assert forward[1] == pytest.approx(-0.0177, rel=0.25)
         assert np.asarray(jax.jacrev(end)(x)) == pytest.approx(forward, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Shorter steps change")
 @pytest.mark.parametrize("lanes", [3, 9])
 def test_lanes_are_the_runs_one_by_one(lanes: int) -> None:
     ts = np.linspace(0.0, 1.0, 201)
@@ -145,7 +148,7 @@ def test_lanes_are_the_runs_one_by_one(lanes: int) -> None:
 
     def end(sigma_0: Any) -> Any:
         law = fx.Stribeck(**P1_LAW)
-        run = fx.simulate(rubbing(lugre(sigma_0), law, drive), ts, fx.OnSamples())
+        run = fx.simulate(rubbing(lugre(sigma_0), law, drive), ts, EACH)
         return run["mass"].s[-1]
 
     several = jnp.geomspace(1e4, 1e8, lanes)  # of which some take safe steps
@@ -158,6 +161,7 @@ def test_lanes_are_the_runs_one_by_one(lanes: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Shorter steps change")
 def test_beside_steps_that_cannot_resolve_a_bristle_events_are_found() -> None:
     """Of 5 ms, at 5e6 N/m: some pieces of a sample would be resolved where the whole is not."""
     ts = 5e-3 * np.arange(401)
@@ -167,7 +171,7 @@ def test_beside_steps_that_cannot_resolve_a_bristle_events_are_found() -> None:
         drive = fx.Sampled(ts, force * np.sin(2 * np.pi * ts * f + phase))
         beside = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.3))
         bristle = lugre(10 ** draw.uniform(6, 8), v_d=None)
-        run = fx.simulate(rubbing(bristle, STANDARD, drive, beside=beside), ts, fx.OnSamples())
+        run = fx.simulate(rubbing(bristle, STANDARD, drive, beside=beside), ts, EACH)
         assert int(run.events.count) > 10
         assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.5
 
