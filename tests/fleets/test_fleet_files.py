@@ -113,6 +113,14 @@ def test_a_package_that_is_not_there_is_one_sentence(
     assert not isinstance(done.exception, ImportError)
 
 
+# A shell starts its background jobs with Ctrl-C ignored, and their children inherit this.
+HEARS_KEYS = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
 @pytest.mark.slow
 def test_two_processes_make_the_same_table_and_a_key_keeps_what_is_done(folder: Path) -> None:
     many(folder, 400)  # seven chunks, of which most are open when the first is done
@@ -120,7 +128,8 @@ def test_two_processes_make_the_same_table_and_a_key_keeps_what_is_done(folder: 
     out = folder / "fleet.parquet"
     words = [sys.executable, "-m", "frictax", "fleet", str(folder), str(folder / "records")]
     words += ["--out", str(out), "--jobs", "2"]
-    run = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, preexec_fn=_hears_keys)
+    begin = [sys.executable, "-c", HEARS_KEYS, *words[1:]]
+    run = subprocess.Popen(begin, stderr=subprocess.PIPE, text=True)
     _until(lambda: any((folder / "fleet.parquet.parts").glob("0*.parquet")), run)
     run.send_signal(signal.SIGINT)
     _, said = run.communicate(timeout=60)
@@ -223,11 +232,6 @@ def many(folder: Path, count: int) -> None:
     for i in range(11, count + 1):
         source = folder / "records" / f"b{(i - 1) % 10 + 1}.csv"
         (folder / "records" / f"b{i}.csv").write_bytes(source.read_bytes())
-
-
-def _hears_keys() -> None:
-    """A shell starts its background jobs with Ctrl-C ignored, and their children inherit this."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _until(there, process: subprocess.Popen) -> None:

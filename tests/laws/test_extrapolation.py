@@ -169,7 +169,7 @@ def random_machine(seed: int) -> fx.Mechanism:
     rng, kinds = np.random.default_rng(seed), np.random.default_rng(seed % 8)
 
     def law():
-        return random_law(rng, kinds.integers(6))
+        return random_law(rng, int(kinds.integers(6)))
 
     def pushed(top: float) -> fx.Sine:
         return fx.Sine(amplitude=float(rng.uniform(1.0, top)), f=float(rng.uniform(0.2, 1.0)))

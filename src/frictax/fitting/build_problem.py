@@ -57,7 +57,8 @@ from .steady_model import check_determined, movable
 
 # Default engines by `alone` of `fit_engine`. They are kept, because their checks take 2 % of a fit.
 _DEFAULT_ENGINES = {
-    alone: OnSamples(adjoint=ForwardAlone() if alone else None) for alone in (True, False)
+    alone: dataclasses.replace(OnSamples(), adjoint=ForwardAlone() if alone else None)
+    for alone in (True, False)
 }
 
 

@@ -193,8 +193,7 @@ class AbstractSource(CheckedModule):
 
     def check_rules(self) -> None:
         # equinox makes a module of `self.signal_name`, which takes 20 us for each source and fit.
-        name = type(self).signal_name(self)
-        if name is not None:
+        if (name := type(self).signal_name(self)) is not None:
             check_signal(self, name)
 
     def signal_name(self) -> str | None:

@@ -365,9 +365,8 @@ def modes_by_torque(
         little = 1e-3 * jnp.where(modes > 0, raised[1], raised[0])
         a_rel = b - G @ f
         turns = modes * a_rel < -little * own
-        # The stuck contacts may hold the motion of a sliding contact. Then no acceleration of this
-        # contact is independent of theirs (its pivot is 0), and its acceleration is 0. It sticks if
-        # its share of the load is below its limit.
+        # The stuck contacts may hold the motion of a sliding contact, whose pivot is then 0. This
+        # contact sticks if its share of the load is below its limit.
         if redundant:
             pivot = jnp.diagonal(eliminate(scaled, in_rest & (modes == 0), tolerances.rank)[0])
             still = jnp.abs(a_rel) <= little * own + tolerances.rounding * (
