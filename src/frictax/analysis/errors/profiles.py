@@ -129,7 +129,7 @@ def profile_of(
     - `level`: by default that of the fit; `progress` as in `fit`.
 
     If the ratio does not reach the threshold within 100 standard errors, that end is infinite, or
-    the bound if there is one. Bounds of the user that the data do not exclude are ends, too.
+    the bound if there is one. If the data do not exclude a bound, the interval ends there.
 
     **Raises:** `KeyError` for a name that was not fitted; `ValueError` if the data do not identify
     the parameter at all, or for a level outside 0.5 to 1.

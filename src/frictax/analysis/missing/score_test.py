@@ -262,6 +262,7 @@ class ScoreTest:
         n, gain, fits = 0, 0.0, (self._found.full_residuals, after.full_residuals)
         for channel in self.stretches:
             was, now = ([left[rows] for rows in channel] for left in fits)
+            # `least`: innovations below this size are rounding errors
             count, least = sum(map(len, was)), 1e-6 * float(np.std(np.concatenate(was))) + 1e-300
             one, other = (max(autoregression(left)[1], least) for left in (was, now))
             n, gain = n + count, gain + 2 * count * float(np.log(one / other))
