@@ -104,6 +104,7 @@ def turned(seed: int, late: float = 0.0) -> fx.FitResult:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_noise_of_a_torque_that_steps_over_a_gap_is_taken_for_no_term() -> None:
     """One such record in four named a delay or a friction before."""
     for seed in range(16):

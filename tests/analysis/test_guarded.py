@@ -76,6 +76,7 @@ def test_white_residuals_have_white_errors_and_remember_nothing(clean) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_the_guard_counts_where_its_error_is_larger_than_chance_makes_it(clean) -> None:
     """Of records of which the other account is right it stands out in three of ten or fewer."""
     counted = []

@@ -33,6 +33,7 @@ from lacking import FREQUENCY, NAMES, SIZE, fitted
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 @pytest.mark.parametrize(
     ("lacking", "noise"),
     [
@@ -62,6 +63,7 @@ def test_the_term_that_is_missing_is_named_first(lacking: str, noise: str) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_nothing_is_missing_in_a_right_model() -> None:
     for noise in ("white", "steps"):
         table = fitted("nothing", noise, 7).missing()
@@ -71,6 +73,7 @@ def test_nothing_is_missing_in_a_right_model() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_the_print_of_a_fit_names_the_first_term_of_the_table() -> None:
     found = fitted("drag", "white", 41)
     (notice,) = [n for n in found.notices if n.code == "term-missing"]
@@ -83,6 +86,7 @@ def test_the_print_of_a_fit_names_the_first_term_of_the_table() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 @pytest.mark.parametrize("objective", [None, fx.Windows(0.5, cutoff=20.0)])
 def test_and_none_of_a_right_model(objective: Any) -> None:
     for noise in ("white", "AR", "steps"):
@@ -92,6 +96,7 @@ def test_and_none_of_a_right_model(objective: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_forces_added_to_the_input_act_as_terms_of_the_machine_do() -> None:
     """The derivative by a drag: through the input along the motion, and through the law."""
     found = fitted("nothing", "white", 12)
@@ -120,6 +125,7 @@ def test_forces_added_to_the_input_act_as_terms_of_the_machine_do() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_right_models_raise_hardly_an_alarm() -> None:
     """At most 1 of 12 records."""
     alarms = [
@@ -131,6 +137,7 @@ def test_right_models_raise_hardly_an_alarm() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_derivatives_by_coefficients_are_those_of_differences() -> None:
     found = fitted("drag", "white", 3)
     problem, tried = found.problem, catalogue(found)
@@ -184,6 +191,7 @@ class Pendulum(fx.AbstractAxis):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_of_a_machine_of_ones_own_too() -> None:
     law = fx.Coulomb(F_Coulomb=0.004, F_prop=0.0004)
     with_drag = WithTerms(law, jnp.array([1.5e-4]), jnp.array(1.0), ("drag",), 1)
@@ -222,6 +230,7 @@ def test_a_misfit_far_above_the_noise_is_not_called_nothing() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_the_print_and_the_table_name_the_same_term_and_none_of_a_right_machine() -> None:
     """Of 10 right records none has a term; of 12 that lack one at least 10 have the right one."""
     right = 0
@@ -274,6 +283,7 @@ def test_friction_of_a_mass_between_stops_is_added_to_its_law() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_a_ripple_that_a_motor_with_noise_of_a_memory_has_is_named_on_windows() -> None:
     """Its period is no part of a turn."""
     t = np.arange(2000) / 200.0

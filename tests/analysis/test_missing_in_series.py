@@ -42,6 +42,7 @@ def test_a_body_in_two_keeps_its_drive_and_its_sensor() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_a_stiffness_in_series_is_found_by_the_machine_with_a_body_in_two() -> None:
     rng = np.random.default_rng(5)
     turn = rng.uniform(0.0, 2 * np.pi, FREQUENCY.size)
@@ -59,6 +60,7 @@ def test_a_stiffness_in_series_is_found_by_the_machine_with_a_body_in_two() -> N
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_a_stiffness_behind_a_motor_with_noise_of_a_memory_is_named_on_windows() -> None:
     """The windows alone would name a ripple, because they start each half second with the filtered
     motion of the near body only.

@@ -87,6 +87,7 @@ def test_draws_of_the_inputs_noise_have_the_spread_that_its_derivatives_give(pus
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_intervals_of_a_run_between_stops_with_a_noisy_force_hold_the_truth(clean) -> None:
     """By the memory of its residual alone they hold it in 60 to 83 %."""
     off, half = [], []

@@ -171,6 +171,7 @@ def test_a_fit_says_that_a_zero_wanders(clean) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 @pytest.mark.parametrize(("walk", "least", "most"), [(0.0, 0, 2), (0.7, 4, 16)])
 def test_that_little_is_known_of_a_walk_is_said_where_there_surely_is_one(
     clean, walk: float, least: int, most: int
@@ -185,6 +186,7 @@ def test_that_little_is_known_of_a_walk_is_said_where_there_surely_is_one(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 @pytest.mark.parametrize(("walk", "least"), [(0.5, 0.8), (1.0, 0.88), (2.0, 0.88)])
 def test_intervals_hold_the_truth_where_a_zero_wanders(clean, walk: float, least: float) -> None:
     """Without a walk in the account the constant force is held by half of them."""

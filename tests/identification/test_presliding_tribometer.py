@@ -27,6 +27,7 @@ KNOWN = {"Dahl": 0.252, "spring and slider": 0.110, "elasto-plastic": 0.104}
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_bristle_leaves_what_is_known(identify: Any, name: str) -> None:
     found = identify.fitted(name, identify.strokes(8))
@@ -37,6 +38,7 @@ def test_a_bristle_leaves_what_is_known(identify: Any, name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 @pytest.mark.parametrize("n", [2, 4])
 def test_more_elements_follow_hardly_closer_and_are_said_not_to_be_identifiable(
     identify: Any, n: int
