@@ -42,6 +42,7 @@ def errors(found: fx.FitResult) -> np.ndarray:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_a_run_between_stops_does_not_end_at_a_misfit_that_misses_hits(clean) -> None:
     """Seen as a whole from its start it ends 14 % off, at 6 times the misfit."""
     for seed in range(4):

@@ -163,6 +163,7 @@ def held(found: FitResult) -> list[bool]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_a_fit_says_that_a_zero_wanders(clean) -> None:
     found = fitted(clean + noise(np.random.default_rng([5, 1]), 1.0))
     (line,) = [line for line in str(found).splitlines() if line.startswith("Intervals (Guarded)")]
