@@ -1,5 +1,5 @@
-"""Machines with dry friction: simulated exactly, differentiated through stick and slip, identified
-with error bars.
+"""Machines with dry friction: simulate their motion exactly, differentiate it through stick and
+slip, and identify parameters with error bars.
 
     import frictax as fx
 

@@ -1,4 +1,4 @@
-"""The public names and the rooms that define them: for type checkers, and for the lazy import."""
+"""The public names and the subpackages that define them, for type checkers and the lazy import."""
 
 from frictax import data as data, parameters as parameters, report as report
 from frictax.analysis import (

@@ -15,9 +15,9 @@ from typing import Any
 
 from frictax.interrupts import defer_interrupt
 
-# jax is imported before all other modules except these, which do not need it. At its import jax
-# reads the metadata of all installed packages to find its plugins. At the end of a long chain of
-# imports, Python takes six times as long for this.
+# Modules that do not need jax. Before any other module, jax is imported: it searches the metadata
+# of all installed packages for plugins. At the end of a long chain of imports, this search takes
+# six times as long.
 _WITHOUT_JAX = tuple(f"frictax.{room}" for room in ("measurements", "notice", "progress", "xla"))
 
 
@@ -59,7 +59,7 @@ class _Package(types.ModuleType):
 
 
 def names_by_room(package: dict[str, Any], homes: dict[str, str]) -> str:
-    """Return the public names of a package by subpackage, each with its first sentence.
+    """Return the public names of each subpackage, below the first paragraph of its docstring.
 
     **Arguments:** `package`: its `globals()`; `homes`: dict from name to its module.
     """

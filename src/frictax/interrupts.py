@@ -34,9 +34,7 @@ _asked: contextvars.ContextVar["_Stop | None"] = contextvars.ContextVar("asked",
 
 
 class _Stop:
-    """A request to stop a group of workers. The request is also set if an enclosing group must
-    stop.
-    """
+    """A request to stop a group of workers; also set if an enclosing group must stop."""
 
     def __init__(self) -> None:
         self.above, self.here = _asked.get(), threading.Event()
@@ -46,9 +44,7 @@ class _Stop:
 
 
 class _Helper(threading.Thread):
-    """A thread that does one job after another. The exit of the process does not wait for this
-    thread.
-    """
+    """A thread that does one job after another, and does not delay the exit of the process."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="frictax helper")
@@ -214,7 +210,7 @@ def nested_work() -> Iterator[None]:
 
 def may_keep() -> bool:
     """Return whether the result of interrupted work goes to the user, and not to enclosing work. If
-    the user gets the result, note that Ctrl-C is answered, so that it is not raised again.
+    the user gets the result, note that Ctrl-C is answered, so that no check raises Ctrl-C again.
     """
     is_users = _depth.get() <= 1
     if is_users:
@@ -223,7 +219,7 @@ def may_keep() -> bool:
 
 
 def note_key_answered() -> None:
-    """Note that the work has stopped after Ctrl-C, so that it is not raised again."""
+    """Note that the work has stopped after Ctrl-C, so that no check raises Ctrl-C again."""
     Keys.pressed = False
 
 

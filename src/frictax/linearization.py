@@ -21,8 +21,8 @@ class Linearization(eqx.Module):
 
     - `A`, shape (n, n): derivative of the state rates with respect to the states. The relative
       acceleration of a stuck contact is 0, so two bodies that are stuck together accelerate as one.
-    - `B`, shape (n, k): derivative of the state rates with respect to the drives in `inputs`, each
-      in the unit of its drive.
+    - `B`, shape (n, k): derivative of the state rates with respect to the signals of the parts
+      `inputs`, each in the unit of its signal.
     - `states`: names of the rows of A and B; `inputs`: names of the columns of B.
 
     **Example:** at `linearize`.
@@ -46,13 +46,13 @@ def linearize(
     run.ys[i], run.modes[i]``.
 
     **Arguments:** `y`, shape (n,), `mode`, shape (m,); `inputs`: names of forces, torques, brakes
-    or clutches of a `Mechanism` whose drives are the inputs; `args`: arguments of a hybrid system
+    or clutches of a `Mechanism` whose signals are the inputs; `args`: arguments of a hybrid system
     of your own.
 
     **Returns:** a `Linearization`. The result can be differentiated, and batched by `jax.vmap`.
 
-    **Raises:** `ValueError` for an input without a drive or with a prescribed motion, for `inputs`
-    of a hybrid system, and for a `y` of wrong length.
+    **Raises:** `ValueError` for an input without a signal or with a prescribed motion, `inputs` of
+    a hybrid system, and a `y` of wrong length.
 
     A mass of 2 kg on a spring of 8 N/m is linearised twice: while friction holds it, and while it
     slides with viscous friction of 3 N.s/m:
@@ -77,7 +77,7 @@ def linearize(
     names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
     y, t = jnp.asarray(y, dtype=float), jnp.asarray(t, dtype=float)
     mode = jnp.asarray(mode, dtype=jnp.int32)
-    places: dict[str, tuple[int, str]] = {}  # For each drive: index of its part, and its field.
+    places: dict[str, tuple[int, str]] = {}  # part with a signal -> index of the part, field
 
     def system(u: Array) -> Any:
         """Return the system with the values u added to its inputs."""

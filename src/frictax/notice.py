@@ -13,7 +13,7 @@ import numpy as np
 class Notice:
     """A remark on a result. ``print(notice)`` shows it as a sentence, with the remedy.
 
-    - `code`: a key of `TEXTS`, which never changes its meaning; docs/notices.md lists them all.
+    - `code`: a key of `TEXTS`, which never changes its meaning; docs/notices.md lists all codes.
     - `subject`: the parameter, channel, drive or record that the notice is about; "" for none or
       several.
     - `numbers`: the values in the sentence, by name; in SI unless the sentence has another unit. If
@@ -48,7 +48,7 @@ class Notice:
         return {**dataclasses.asdict(self), "text": str(self)}
 
 
-# Notices in files of older versions lack these placeholders. The values below are inserted.
+# Code -> values of placeholders that notices in files of older versions do not have.
 _ADDED = {
     "record-lone-samples": {"more": ""},
     "remembers": {"allowed": "The intervals allow for such an error."},

@@ -17,9 +17,9 @@ from frictax.text import printable
 class ProgressLine(str):
     """A line on the progress of long work: the argument of a function given as `progress`.
 
-    The line is a text with three attributes: `what` is being done, the finished `share` (0 to 1),
-    and the remaining time `left` [s]. Share and time are None if they are not known. The share
-    never decreases, and it is 1 in the last line.
+    The line is a text with three attributes: `what` (the present work), `share` (the finished
+    fraction, 0 to 1), and `left` (the remaining time [s]). Share and time are None if they are not
+    known. The share never decreases, and it is 1 in the last line.
 
     With `progress=True` the lines go to the error stream. A terminal shows one line that is
     updated. A notebook shows a line below the cell, which disappears at the end. A file gets a line
@@ -62,8 +62,8 @@ Progress = Callable[[ProgressLine], Any]
 
 class Work:
     """Long work that reports its progress to the function `say`. The object is False without `say`.
-    An inner computation, such as a fit, can report as part of this work by calling it with a
-    `ProgressLine`.
+    An inner computation, such as a fit, can report as part of this work by calling this object with
+    a `ProgressLine`.
     """
 
     def __init__(self, say: Progress | None, clock: Callable[[], float] | None = None) -> None:
@@ -121,8 +121,8 @@ class Work:
             self(self.what, 1.0)
 
     def parts(self, weights: Mapping[str, float]) -> dict[str, "Work"]:
-        """Return the parts of this work by name. Each part counts in the share in proportion to its
-        weight. A name that begins with a space is not printed.
+        """Return the parts of this work by name. The share of this work is the mean of the shares
+        of the parts, weighted by `weights`. A name that begins with a space is not printed.
         """
         shares, lock = dict.fromkeys(weights, 0.0), threading.Lock()
         total = sum(weights.values())

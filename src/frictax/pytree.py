@@ -21,8 +21,8 @@ def static(*, default: Any = dataclasses.MISSING) -> Any:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static,))
 def pytree_dataclass(cls: type[T]) -> type[T]:
-    """Make a frozen dataclass a pytree of its fields except those that are `static()`. A class with
-    only static fields compares by value.
+    """Make a class a frozen dataclass and a pytree of its fields, except those that are `static()`.
+    A class with only static fields compares by value.
 
     Use it for values that the functions of a fit exchange. An `equinox.Module` checks every field,
     and wraps a method whenever it is used; this took a third of the time of a small fit.

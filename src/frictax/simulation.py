@@ -62,7 +62,7 @@ def simulate(
     """Simulate `mechanism` from its start values at ts[0] to ts[-1] through all mode changes.
 
     The run has forward and reverse derivatives with respect to all parameters of the mechanism,
-    start values, switching times of drives, and `ts`. `simulate` works under `jax.jit` and
+    start values, switching times of signals, and `ts`. `simulate` works under `jax.jit` and
     `jax.vmap`.
 
     **Arguments:**
@@ -70,7 +70,7 @@ def simulate(
     - `mechanism`: a `Mechanism`.
     - `ts`: increasing times [s] of the trajectory; the first is the start.
     - `engine`: `Adaptive(rtol=..., atol=..., ...)` or `OnSamples(...)`. The default is
-      `OnSamples()` if a drive is a `Sampled` with as many samples as `ts`, as in the simulation of
+      `OnSamples()` if a signal is a `Sampled` with as many samples as `ts`, as in the simulation of
       a record, otherwise `Adaptive()`.
     - `energy`: whether to integrate the energy balance (`run.energy`) with the state, which takes
       additional time.
@@ -82,7 +82,7 @@ def simulate(
     its range, up to two runs with smaller tolerances follow.
 
     **Warns:** if the motion leaves a table, or if a friction law is below 0 (`run.notices`). Also
-    warns if the smallest tolerance changed a state by more than 1e-4 of its range.
+    warns if the run with the smallest tolerance changed a state by more than 1e-4 of its range.
 
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
     `SimulationError` if the run does not reach its end. Under `jit` and `vmap` no error is raised,
@@ -162,10 +162,9 @@ def _refine_run(
     assert tolerance is not None
     if not run.error > 1e-8:  # The estimated error is negligible.
         return run, None
-    # Each further run multiplies the tolerance by `refinement`. The error of the further run is 8
-    # times smaller.
+    # Each further run multiplies the tolerance by `refinement`, so its error is 8 times smaller.
     refinement, runs = 1 / 16, 3
-    large = 1e-4  # [range of the state] a larger change gives a notice
+    large = 1e-4  # largest change of a state without a notice, relative to its range
     judged, moved = run.system.judged_states(None), None
 
     def with_tolerance(factor: float) -> Trajectory:
@@ -254,8 +253,8 @@ def _is(run: Trajectory, how: PyTree) -> bool:
 
 
 def _default(mechanism: Mechanism, ts: OverTime) -> Engine:
-    """Return `OnSamples` if a drive has as many samples as `ts`, otherwise `Adaptive`. The numbers
-    of samples are known under `jit`, too.
+    """Return `OnSamples` if a `Sampled` signal has as many samples as `ts`, otherwise `Adaptive`.
+    The numbers of samples are known under `jit`, too.
     """
     values = (value for part in mechanism.parts for value in vars(part).values())
     signals = [value for value in values if isinstance(value, Sampled)]

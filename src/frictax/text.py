@@ -194,7 +194,7 @@ def brief(value: Any, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-# A terminal obeys control characters instead of showing them: C0 (except tab and line feed), DEL,
+# A terminal executes control characters and does not show them: C0 (except tab and line feed), DEL,
 # C1, overrides of the writing direction, separators of lines and paragraphs.
 CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 

@@ -30,8 +30,8 @@ OverTime = Float[Array, " T"]
 class Events(eqx.Module):
     """The mode changes of a run in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
 
-    A contact may be at rest at the start with friction below the load. The first event of this
-    contact is at ts[0], from stuck to sliding.
+    A contact may be at rest at the start although its load exceeds its friction. Then its first
+    event is at ts[0], from stuck to sliding.
 
     - `time` [s], differentiable; `part`: the index of the contact in `names`; `mode_before`,
       `mode_after`: the `Mode` before and after the event.

@@ -1,4 +1,4 @@
-"""The signatures of what results do by code of rooms above, for editors and type checkers."""
+"""Methods of results whose code is in other subpackages, for editors and type checkers."""
 
 from frictax.analysis.derived.derived import (
     derive_from_draws as _of_draws,

@@ -8,8 +8,8 @@ import sys
 
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
 # [bytes] XLA compiles a loop that reads less data than this limit as one function. The data include
-# the drives of all runs of a batch, so the limit is high. Loops over large arrays do not become
-# slower.
+# the input signals of all runs of a batch, so the limit is high. Loops over large arrays do not
+# become slower.
 _LARGE = 10**9
 _DISABLED = "--xla_disable_hlo_passes"
 # Each flag reduces the compile time of a simulation by a third, and changes its speed by a few per
@@ -48,8 +48,8 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
       of the time and runs three times as long.
     - `keep_memory`: for repeated results of a hundred megabytes and more, such as those of
       `jax.vmap` over a thousand machines. The memory of one result is reused for the next.
-      Otherwise requesting memory takes as long as the derivatives. The process may keep all memory
-      that it ever used. The option works on Linux with glibc and has no effect elsewhere.
+      Otherwise requesting memory takes as long as computing the derivatives. The process may keep
+      all memory that it ever used. The option has an effect on Linux with glibc only.
 
     Call `fast_loops` before jax computes anything. `fast_loops` adds to the environment variable
     `XLA_FLAGS` ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000``,

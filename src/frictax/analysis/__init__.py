@@ -2,8 +2,8 @@
 
 - `errors`: standard errors and intervals; `derived`: quantities derived from parameters.
 - `residuals`: patterns in residuals; `missing`: score tests for missing terms.
-- `selection`: laws and structures; `planning`: expected accuracy before a fit.
-- `replay`: simulations compared with the record.
+- `selection`: comparison of laws or structures; `planning`: expected accuracy before a fit.
+- `replay`: simulations of the fitted machine, compared with records.
 """
 
 from .derived.derived import Derived as Derived

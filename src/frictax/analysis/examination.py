@@ -1,6 +1,4 @@
-"""Results that a report shows in addition to the fit: residual study, motions, outlook, missing
-terms.
-"""
+"""Further results that a report shows: residual study, motions, outlook, missing terms."""
 
 import dataclasses
 import itertools
@@ -19,7 +17,7 @@ from .planning.outlook import Outlook, outlook_of
 from .replay.free_run import Motion, motion
 from .residuals.study import ResidualStudy
 
-# Codes of the notices that the residuals contain more than noise.
+# Codes of the notices which report that the residuals contain more than noise.
 _NOT_NOISE = {"term-missing", "residuals-unexplained", "remembers", "residuals-too-large"}
 _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 

@@ -13,18 +13,17 @@ from frictax.parameters.arrays import larger
 
 
 class AbstractBristle(CheckedModule):
-    """An elastic layer between two faces, which bends before the faces slide, and slips at its
-    limit.
+    """An elastic layer between two faces. It bends before the faces slide, and slips at its limit.
 
     The relative velocity is v [m/s], and the deflection of the bristle is z [m]. g(abs(v)) [N] is
-    the contact's law without its viscous part. The friction is
+    the law of the contact without its viscous part. The friction is
 
         f = sigma_0*z + sigma_1*dz/dt + viscous_slope*v
 
     In steady sliding, friction equals the law for any bristle. The state variable of a run is the
-    force sigma_0*z [N], so its tolerance is a force. The bristles are `LuGre`, `Dahl`,
-    `ElastoPlastic` and `MaxwellSlip` (with several states). Give one of these bristles to the field
-    `bristle` of a `SupportFriction`, `BearingFriction`, `Brake` or `Clutch`.
+    force sigma_0*z [N], so the absolute tolerance of this state is a force. The bristles are
+    `LuGre`, `Dahl`, `ElastoPlastic` and `MaxwellSlip` (with several states). Give one of these
+    bristles to the field `bristle` of a `SupportFriction`, `BearingFriction`, `Brake` or `Clutch`.
 
     **Example:** at `LuGre`.
 
@@ -33,8 +32,8 @@ class AbstractBristle(CheckedModule):
 
     sigma_0: eqx.AbstractVar[Scalar]
     unit_of_owner: ClassVar[bool] = True  # as in `AbstractLaw`
-    # For these arguments `__new__` raises an error with advice. Problem files report this error,
-    # too.
+    # For these arguments `__new__` raises an error with advice. Problem files report the same
+    # error.
     refused: ClassVar[tuple[str, ...]] = ("sigma_2",)
 
     def __new__(cls, *args: Any, **fields: Any) -> "AbstractBristle":
@@ -47,8 +46,8 @@ class AbstractBristle(CheckedModule):
 
     @property
     def elements(self) -> int:
-        """The number of elements that stick and slip independently. Each has a force and a mode. A
-        bristle with 0 elements has one force and no modes.
+        """The number of elements that stick and slip independently. Each element has a force and a
+        mode. If the number is 0, the bristle has one force and no mode.
         """
         return 0
 
@@ -63,11 +62,11 @@ class AbstractBristle(CheckedModule):
     @abc.abstractmethod
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
         """Return the force in the bristle after the faces moved by `x` [m] at constant speed, and
-        the mean force over this distance. `force` is the force before.
+        the mean force over this distance. `force` is the force before this motion.
         """
 
     def damping(self, speed: Values, law: AbstractLaw) -> Values:
-        """Return the damping sigma_1 [N.s/m] at `speed` >= 0: the friction per unit of dz/dt."""
+        """Return the damping sigma_1 [N.s/m] at `speed` >= 0, the factor on dz/dt in f."""
         return jnp.zeros_like(speed)
 
     def energy(self, force: Number) -> Number:
@@ -97,10 +96,10 @@ def fading_damping(sigma_1: Number, v_d: Number | None, speed: Values, law: Abst
 def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) -> Number:
     """Return 1/v_d [s/m], for the given `v_d` or for a default.
 
-    The default v_d is the largest for which the contact never generates energy,
-    sqrt(2*e)*F_S**2/(sigma_1*(F_S - F_C)), where F_S is the law at rest and F_C is its minimum. For
-    F_S > 2*F_C the term F_S**2/(F_S - F_C) is replaced by 4*F_C. If the law falls over a lower
-    speed, that speed is the default.
+    The default v_d is sqrt(2*e)*F_S**2/(sigma_1*(F_S - F_C)), the largest value for which the
+    contact never generates energy. F_S is the law at rest, F_C its minimum without the viscous
+    part, and e Euler's number. For F_S > 2*F_C, 4*F_C replaces F_S**2/(F_S - F_C). If the law falls
+    over a lower speed (1/fexp of a `Stribeck`), this speed is the default.
     """
     if v_d is not None:
         return 1 / v_d
@@ -108,7 +107,7 @@ def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) 
         return jnp.zeros_like(sigma_1)
     least, inverse = law.stribeck_dip
     lost, most = law.f0 - least, law.f0
-    # A law without a dry part falls to 0. The lower bound makes the quotient below finite.
+    # A law without a dry part falls to 0. The lower bound makes 1/(4*least) finite.
     least = larger(least, 1e-6 * most)
     # The result 1/v_d may be 0, but it must be finite.
     by_law = jnp.where(most > 2 * least, 1 / (4 * least), lost / most**2)

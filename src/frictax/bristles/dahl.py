@@ -1,4 +1,4 @@
-"""Dahl's bristle."""
+"""`Dahl`: Dahl's bristle, which is `LuGre` without damping and with an exponent."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,17 +26,19 @@ class Dahl(Rubbing):
 
     - `sigma_0` > 0: stiffness [N/m]; [N.m/rad] for a contact that turns.
     - `z`: deflection at the start [m].
-    - `exponent` > 0, default 1. With a smaller exponent the contact yields later and more suddenly,
-      and slides after a finite distance, like brittle materials. With a larger exponent the contact
-      creeps from the beginning. In the limit 0 the bristle is a spring in series with a slider: a
-      `MaxwellSlip` with one element.
+    - `exponent` > 0, default 1. With an exponent below 1 the contact yields later and more
+      suddenly, and slides fully after a finite distance, like brittle materials. With an exponent
+      above 1 the contact creeps from the beginning. In the limit 0 the bristle is a spring in
+      series with a slider, like a `MaxwellSlip` with one element.
 
-    **Raises:** `ValueError` for the values named at `LuGre`.
+    **Raises:** `ValueError` for a value outside its domain; in a contact, for a start beyond
+    breakaway.
 
     **Source:** P. R. Dahl, A solid friction model, The Aerospace Corporation TOR-0158(3107-18)-1,
     1968.
 
-    The friction on a body that is moved by 10 um from rest, first simulated, then by the formula:
+    A body is moved by 10 um from rest. The results are its friction from the simulation and from
+    the formula:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> stage = fx.Mechanism(
@@ -79,9 +81,8 @@ class Dahl(Rubbing):
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
         if self._is_plain:
             return super().moved(x, force, g, least)
-        # With u = abs(r) and the sliding distance q, the equation is du/dq = -u**exponent. With p =
-        # 1 - exponent its solution is u = u0*(1 - p*w)**(1/p), w = q*u0**-p, and u = 0 for p*w >=
-        # 1.
+        # With u = abs(r) and the sliding distance q, du/dq = -u**exponent. With p = 1 - exponent
+        # and w = q*u0**-p, the solution is u = u0*(1 - p*w)**(1/p), and u = 0 for p*w >= 1.
         p = 1 - jnp.asarray(self.exponent, g.dtype)
         end = jnp.where(x < 0, -g, g)
         size = jnp.abs(end - force) / g

@@ -11,17 +11,18 @@ from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 
 
 class ElastoPlastic(AbstractBristle):
-    """A bristle that bends as a spring without slip up to a given fraction of its limit.
+    """A bristle that bends like a spring, without slip, up to a given fraction of its limit.
 
-    As long as the load bends it less, the contact does not creep, even under an oscillating load.
+    While the deflection is below this fraction, the contact does not creep, even under an
+    oscillating load.
 
     dz/dt = v*(1 - alpha*sigma_0*z*sign(v)/g(abs(v))) and
     f = sigma_0*z + sigma_1(v)*dz/dt + viscous part
 
-    The slip alpha depends on the deflection. z_ss = g/sigma_0 is its limit at the present speed,
-    and z_e = z_ba*min(g)/sigma_0 is the end of the spring range. alpha is 0 while abs(z) < z_e or
-    while abs(z) decreases. alpha is 1 for abs(z) > z_ss. In between, alpha is (1 + sin(pi*(abs(z) -
-    (z_ss + z_e)/2)/(z_ss - z_e)))/2.
+    The slip alpha depends on the deflection. z_ss = g/sigma_0 is the deflection limit at the
+    present speed, and z_e = z_ba*min(g)/sigma_0 is the end of the spring range. alpha is 0 while
+    abs(z) < z_e or while abs(z) decreases. alpha is 1 for abs(z) > z_ss. In between, alpha is (1 +
+    sin(pi*(abs(z) - (z_ss + z_e)/2)/(z_ss - z_e)))/2.
 
     **Arguments:** `sigma_0`, `sigma_1`, `v_d`, `z`: see `LuGre`; `z_ba`, between 0 and 1: the end
     of the spring range as a fraction of the smallest deflection limit over all speeds.
@@ -32,8 +33,7 @@ class ElastoPlastic(AbstractBristle):
     **Source:** P. Dupont, V. Hayward, B. Armstrong, F. Altpeter, IEEE Trans. Automatic Control
     47(5), 2002, where z_ba is a length.
 
-    A load that oscillates between 0.2 and 0.8 of breakaway moves the block at first and never
-    again:
+    A load that oscillates between 0.2 and 0.8 of breakaway moves the block only at first:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -57,7 +57,7 @@ class ElastoPlastic(AbstractBristle):
     z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
 
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
-        # r is the deflection in the direction of motion, relative to its limit.
+        # r is the deflection in the direction of motion, divided by the deflection limit.
         r = jnp.where(v < 0, -force, force) / g
         return self.sigma_0 * v * (1 - self._slip(r, self._spring(g, least)) * r)
 
@@ -65,16 +65,15 @@ class ElastoPlastic(AbstractBristle):
         return fading_damping(self.sigma_1, self.v_d, speed, law)
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
-        # In relative quantities the equation is dr/dq = 1 - alpha(r)*r. Up to z_ba, r is linear in
-        # q. Beyond z_ba the variable is p with 1 - r = exp(-p), because dp/dq = (1 - alpha*r)/(1 -
-        # r) is smooth and tends to 1.
+        # With r = s*force/g and q = sigma_0*abs(x)/g the equation is dr/dq = 1 - alpha(r)*r. Up to
+        # r = b, r is linear in q. Beyond b the variable is p with 1 - r = exp(-p), because dp/dq =
+        # (1 - alpha*r)/(1 - r) is smooth and tends to 1.
         s, q = jnp.where(x < 0, -1.0, 1.0), self.sigma_0 * absolute_speed(x) / g
         r0 = s * force / g
         b = self._spring(g, least)
         straight = smaller(larger(b - r0, 0.0), q)
         r1 = r0 + straight
-        # After sliding by 40 times the deflection at the limit, the force no longer depends on the
-        # start.
+        # After 40 times the deflection at the limit, the start does not matter for the force.
         left = smaller(q - straight, 40.0)
         begun = smaller(r1, 1 - 1e-9)
 
@@ -99,7 +98,7 @@ class ElastoPlastic(AbstractBristle):
             return jax.lax.fori_loop(0, steps, on, first) if steps else first
 
         first = (-jnp.log1p(-begun), jnp.zeros_like(left))
-        # Four Runge-Kutta steps are accurate for a short distance, and 24 for any distance.
+        # For left <= 0.5, four Runge-Kutta steps are accurate. For a longer distance, 24 steps are.
         which = jnp.where(q > straight, jnp.where(left > 0.5, 2, 1), 0)
         p, area = jax.lax.switch(which, [lambda n=n: gone(n) for n in (0, 4, 24)])
         slips = q > straight

@@ -1,4 +1,4 @@
-"""The LuGre bristle, and its base class, which Dahl's bristle shares."""
+"""The LuGre bristle, and the base class that it shares with Dahl's bristle."""
 
 import jax.numpy as jnp
 
@@ -7,13 +7,12 @@ from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, Values, 
 
 from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 
-# [deflection at the limit] Below this sliding distance a series replaces the less accurate closed
-# form.
+# Unit: deflection at the limit. For a shorter sliding distance, a series is more accurate.
 SMALL_WAY = 1e-2
 
 
 class Rubbing(AbstractBristle):
-    """A bristle that slips with its deflection: dz/dt = v - sigma_0*abs(v)*z/g(abs(v))."""
+    """A bristle that slips in proportion to z: dz/dt = v - sigma_0*abs(v)*z/g(abs(v))."""
 
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
         return self.sigma_0 * (v - absolute_speed(v) * force / g)
@@ -31,31 +30,31 @@ class Rubbing(AbstractBristle):
 
 
 class LuGre(Rubbing):
-    """The bristle of Lund and Grenoble: it bends like a spring and slips in proportion to its
-    deflection.
+    """The bristle of Lund and Grenoble. It bends like a spring and slips in proportion to its
+    deflection z.
 
     dz/dt = v - sigma_0*abs(v)*z/g(abs(v)) and
     f = sigma_0*z + sigma_1(v)*dz/dt + viscous part, with
     sigma_1(v) = sigma_1*exp(-(v/v_d)**2)
 
     The contact's law is the sum of g and the viscous part, which is often called sigma_2*v.
-    Therefore `F_prop` of `Coulomb` and `Stribeck` is sigma_2.
+    Therefore the parameter `F_prop` of `Coulomb` and `Stribeck` is sigma_2.
 
     If the law falls with speed, a constant sigma_1 makes friction *generate* energy when a bent
-    bristle reaches a high speed. With the parameters of the source, friction generates energy above
-    0.014 m/s. With the default of `v_d`, friction never generates energy. Under an oscillating load
-    below breakaway the contact creeps (with `ElastoPlastic` it does not).
+    bristle reaches a high speed. With the parameters of the first source, friction can generate
+    energy above 0.014 m/s. With the default of `v_d`, friction never generates energy. Under an
+    oscillating load below breakaway the contact creeps (with `ElastoPlastic` it does not).
 
     **Arguments:**
 
     - `sigma_0` > 0: stiffness of the bristle [N/m]; [N.m/rad] for a contact that turns.
     - `sigma_1` >= 0: damping of the bristle [N.s/m]. The value 2*zeta*sqrt(sigma_0*m) - F_prop
-      gives a mass m the damping ratio zeta while it does not slide. So sigma_1 depends on the
-      machine rather than on the faces.
+      gives a mass m the damping ratio zeta while it does not slide. Therefore a good sigma_1
+      depends on the machine more than on the faces.
     - `v_d` > 0: speed [m/s] over which the damping decreases. Default: 1/fexp of a `Stribeck`, or a
       lower speed if 1/fexp would generate energy; constant damping for a law that does not fall.
       `jnp.inf` means a constant sigma_1. If friction can then generate energy, a warning gives the
-      lowest such speed.
+      lowest speed at which it does.
     - `z`: deflection at the start [m].
 
     **Raises:** `ValueError` for a value outside its domain; in a contact, for a start beyond
@@ -65,8 +64,7 @@ class LuGre(Rubbing):
     Control 40(3), 1995; v_d: H. Olsson, Control Systems with Friction, thesis, Lund, 1996; the
     default of v_d is derived here.
 
-    A block is pulled with half of its breakaway force. The block bends the bristle by 1e-5*ln(2) m
-    and then stays at rest:
+    A block is pulled with half of its breakaway force. It moves by 1e-5*ln(2) m and stays at rest:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(

@@ -10,8 +10,8 @@ _INTERRUPTED = b"frictax: Interrupted.\n"
 
 def main() -> None:
     """Run the command line. After Ctrl-C or SIGTERM, print one sentence and exit with code 130."""
-    # If a standard stream is closed, a file that is opened later would get its number and receive
-    # its output. Therefore closed streams are opened to the null device.
+    # If a standard stream is closed, the next file that is opened gets the number of the stream and
+    # receives its output. Therefore closed streams are opened to the null device.
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
@@ -23,7 +23,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _leave)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # While modules are loaded, an interrupt may end the process at once, because nothing is
-        # lost. Raising an exception could make some modules abort.
+        # lost. Some modules abort if an exception is raised while they are loaded.
         signal.signal(signal.SIGINT, _leave)
         sys.unraisablehook = _unraisable
     from .commands import run

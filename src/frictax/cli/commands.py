@@ -185,8 +185,8 @@ def _everywhere(
     ] = False,
 ) -> None:
     del version
-    # XLA reads these settings before the first computation. A simulation loop is compiled as one
-    # function, which is several times faster on a CPU. Numbers have 64 bits.
+    # XLA reads these settings before the first computation. `fast_loops` compiles a simulation loop
+    # as one function, which is several times faster on a CPU. Numbers have 64 bits.
     from frictax.xla import fast_loops, has_started
 
     # If XLA has started, another program calls the commands and has chosen its own settings.

@@ -47,7 +47,7 @@ def fetch(
         ),
     ] = None,
 ) -> None:
-    """Download a record from its home, and print its folder."""
+    """Download a record from its source, and print its folder on this computer."""
     from frictax import data
 
     with plain_errors():

@@ -56,9 +56,9 @@ class Export:
 
 @with_options
 def export(options: Export) -> None:
-    """Write an identified machine as an FMU, or as C, JavaScript or structured text (IEC 61131-3)
-    that simulates it with its stick and slip events. For the fit of a sweep, write the law as a
-    function for a controller.
+    """Write an identified machine as an FMU, or as C, JavaScript or structured text (IEC 61131-3).
+    The export simulates the machine with its stick and slip events. For the fit of a sweep, write
+    the law as a function for a controller.
     """
     to, friction = options.to, options.friction
     inputs = dict[str, str]()

@@ -115,8 +115,8 @@ def init(reading: Reading, columns: Columns, constants: Constants, writing: Writ
     """Write a problem file for a measured record, to be checked and identified.
 
     The command reads names and numbers, and recognises the quantity of each column. It asks at most
-    five questions on facts that file and options lack. It writes the machine, its free parameters
-    and an objective. An option without effect ends the command.
+    five questions about facts that the file and the options do not contain. It writes the machine,
+    its free parameters and an objective. An option without effect is an error.
     """
     example, out, overwrite = writing.example, writing.out, writing.overwrite
     asked = {**vars(reading), **vars(columns), **vars(constants)}

@@ -1,7 +1,4 @@
-"""The options of the commands: each option once, and the groups that several commands share.
-
-A command takes a group as one parameter, a dataclass; `with_options` lists its fields to typer.
-"""
+"""Options of the commands. A command takes dataclasses of options; see `with_options`."""
 
 import dataclasses
 import enum
@@ -65,16 +62,16 @@ DATA, FIT, OUT = "What was measured", "What is fitted", "What comes out"
 def option(
     panel: str, metavar: str, help: str, *names: str, default: Any = None, **more: Any
 ) -> Any:
-    """Return a field of a group: an option below the heading `panel`, with a `default`. The option
-    has the name of its field unless `names` are given. If `metavar` is empty, typer chooses the
-    placeholder.
+    """Return a dataclass field for an option below the heading `panel`, with a `default`. The
+    option has the name of its field unless `names` are given. If `metavar` is empty, typer chooses
+    the placeholder.
     """
     how = {"help": help, "rich_help_panel": panel, "metavar": metavar or None, **more}
     return dataclasses.field(default=default, metadata={"names": names, "how": how})
 
 
 def argument(metavar: str, help: str, **default: Any) -> Any:
-    """Return a field of a group: an argument of the command."""
+    """Return a dataclass field for an argument of a command."""
     metadata = {"argument": typer.Argument(metavar=metavar, help=help)}
     return dataclasses.field(**default, metadata=metadata)
 
@@ -115,7 +112,7 @@ def tolerance_option() -> Any:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command for typer with the fields of its groups as arguments and options."""
+    """Return a command for typer whose arguments and options are the fields of its dataclasses."""
     groups = {name: group for name, group in get_type_hints(command).items() if name != "return"}
     parameters = list[inspect.Parameter]()
     for group in groups.values():
@@ -183,7 +180,7 @@ class SweepFile:
 
 @dataclasses.dataclass(frozen=True)
 class FitChoice:
-    """The fit of a sweep: one law or one for each direction, and the loss."""
+    """Options for the fit of a sweep: a law for each direction, a constant force, the loss."""
 
     each_direction: bool = option(
         FIT, "", "Each direction has a law of its own; else one law is mirrored.", default=False

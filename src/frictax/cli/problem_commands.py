@@ -60,8 +60,8 @@ class Identify:
 
 @with_options
 def identify(options: Identify) -> None:
-    """Identify the machine that a problem file describes: fit, errors, structures, residuals,
-    validation, report.
+    """Identify the machine that a problem file describes: fit, standard errors, structures,
+    residuals, validation, report.
 
     Writes `result.json`, `parameters.toml`, `report.html` and the fit itself, `result.fit`, which
     `fx.load_fit` reads. All files are written, or none.
@@ -256,7 +256,7 @@ def design(options: DesignRun) -> None:
     [design].
 
     Prints the expected standard errors for the designed record, and for a chirp and a staircase of
-    speeds. Writes the table for the drive.
+    speeds. Writes the input of the drive over time as a table.
     """
     out, report, check = options.out, options.report, options.check
     overwrite = options.overwrite
@@ -300,7 +300,7 @@ class Report:
 @with_options
 def report(options: Report) -> None:
     """Print a saved fit (`result.fit` of `frictax identify`, or `found.save(...)`) and write its
-    report, without a new fit. The table of a fleet (`fleet.parquet`) can be given instead.
+    report, without a new fit. The table of a fleet (`fleet.parquet`) can be given instead of a fit.
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
@@ -351,10 +351,10 @@ class FleetRun:
 
 @with_options
 def fleet(options: FleetRun) -> None:
-    """Fit the machine of a problem file to each of thousands of records, and write a table with a
-    row for each: values, errors, intervals, notices.
+    """Fit the machine of a problem file to each record of a fleet, even of thousands of records.
+    Write a table with a row for each record: values, standard errors, intervals, notices.
 
-    Files are read like the first fitted record of the problem, and fitted by its section [fit].
+    Each file is read like the first fitted record of the problem. The section [fit] applies to it.
     """
     out, jobs = options.out, options.jobs
     if jobs is not None and jobs < 1:

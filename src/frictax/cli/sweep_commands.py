@@ -84,10 +84,10 @@ class ComparisonOutputs:
 
 @with_options
 def fit_sweep_file(data: SweepFile, laws: Laws, choice: FitChoice, outputs: Outputs) -> None:
-    """Find the friction that explains a measured sweep of steady speeds.
+    """Fit a friction law to a measured sweep of steady speeds.
 
-    Prints each parameter with its unit, standard error and interval, and notices of what the data
-    do not identify.
+    Prints each parameter with its unit, standard error and interval, and notices on parameters that
+    the data do not identify.
     """
     if laws.neg_law is not None or laws.neg_exponent is not None:
         choice = dataclasses.replace(choice, each_direction=True)
@@ -269,7 +269,7 @@ def _check_usage(data: SweepFile, choice: FitChoice) -> None:
 
 
 def _start(law: Law, sweep: "Sweep", exponent: float) -> Any:
-    """Return a law of the given kind with values that are near the data."""
+    """Return a law of the given kind with start values estimated from the sweep."""
     from frictax.fitting import starting_law
     from frictax.laws import LAWS_WITH_START
 

@@ -44,7 +44,7 @@ def end(sentence: str, code: int = USAGE) -> NoReturn:
 
 @contextlib.contextmanager
 def plain_errors(options: bool = True) -> Iterator[None]:
-    """End with one sentence for a user's mistake, without a traceback. `options`: whether to
+    """After a user's mistake, end with one sentence and without a traceback. `options`: whether to
     replace argument names in messages by option names.
     """
     try:
@@ -98,7 +98,7 @@ def progress() -> Iterator[Work]:
 
 
 def keys_are_raised() -> None:
-    """Let Ctrl-C or SIGTERM raise an exception, so that files are written whole or not at all."""
+    """Let Ctrl-C or SIGTERM raise an exception. Then files are written completely or not at all."""
     from frictax.cli import _leave
 
     if signal.getsignal(signal.SIGINT) is _leave:

@@ -1,4 +1,4 @@
-"""Modelica.Mechanics.Rotational.Components.BearingFriction."""
+"""`BearingFriction` of Modelica.Mechanics.Rotational.Components: friction of a turning body."""
 
 import equinox as eqx
 

@@ -1,4 +1,4 @@
-"""Brake of Modelica.Mechanics.Translational.Components and of Rotational.Components."""
+"""`Brake` of Modelica.Mechanics.Translational.Components and of Rotational.Components."""
 
 import equinox as eqx
 
@@ -32,11 +32,10 @@ class Brake(AbstractRubbing, AbstractPressed):
     - `fn_max` >= 0 [N]: normal force at f_normalized = 1.
     - `f_normalized`: a signal, a function of time or a number, usually between 0 and 1 (values are
       not limited). For a normal force that depends on the motion, give a `MotionDependent`.
-    - `mu_neg`: the coefficient of backward motion; default `mu_pos`. `support`: see
-      `SupportFriction`.
+    - `mu_neg`: the law for backward motion; default `mu_pos`. `support`: see `SupportFriction`.
     - `bristle`: the presliding model, see `SupportFriction`. The bristle's `sigma_0` [1/m or 1/rad]
-      and `sigma_1` [s/m or s/rad] are multiplied by the normal force, like the law. When the normal
-      force becomes 0, the bristle relaxes: it is undeflected when the force returns.
+      and `sigma_1` [s/m or s/rad] are multiplied by cgeo*fn, like the law. When the normal force
+      becomes 0, the bristle loses its deflection.
 
     **Raises:** `ValueError` for a value outside its domain.
 

@@ -1,4 +1,4 @@
-"""Modelica.Mechanics.Rotational.Components.Clutch."""
+"""`Clutch` of Modelica.Mechanics.Rotational.Components, and its geometry constant."""
 
 from typing import TypeVar
 
@@ -35,9 +35,9 @@ class Clutch(AbstractRubbing, AbstractClutch):
     """Friction between two turning bodies, pressed together by a force over time.
 
     The relative speed is w_rel = w_b - w_a, and the normal force is fn = fn_max*f_normalized(t).
-    Sliding: tau = cgeo*mu_pos(w_rel)*fn, mirrored for w_rel < 0. The bodies stay stuck up to
-    tau0_max = peak*cgeo*mu_pos(0)*fn. The bodies are free while fn <= 0. A positive tau acts on b
-    backward and on a forward.
+    Sliding: tau = cgeo*mu_pos(w_rel)*fn for w_rel > 0, and mirrored for w_rel < 0. The bodies stay
+    stuck up to tau0_max = peak*cgeo*mu_pos(0)*fn. The bodies are free while fn <= 0. A positive tau
+    acts on b backward and on a forward.
 
     **Arguments:**
 
@@ -52,14 +52,14 @@ class Clutch(AbstractRubbing, AbstractClutch):
       not limited).
     - `mu_neg`: the coefficient for w_rel < 0; default `mu_pos`.
     - `bristle`: the presliding model, see `BearingFriction`. The bristle's `sigma_0` [1/rad] and
-      `sigma_1` [s/rad] are multiplied by the normal force, like the law. When the normal force
-      becomes 0, the bristle relaxes: it is undeflected when the force returns.
+      `sigma_1` [s/rad] are multiplied by cgeo*fn, like the law. When the normal force becomes 0,
+      the bristle loses its deflection.
 
     **Raises:** `ValueError` for a value outside its domain.
 
     **Source:** Modelica Standard Library 4.1.0.
 
-    Two equal wheels, one of them turning, lock at the mean of their speeds:
+    One of two equal wheels turns. A clutch locks both at the mean of their speeds:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> train = fx.Mechanism(

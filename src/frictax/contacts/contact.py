@@ -18,7 +18,7 @@ class AbstractContact(CheckedModule):
 
     s [m] and v [m/s] are position and velocity of the first body relative to the second. Sliding in
     direction m (+1 or -1) is opposed by the force f = m * law(m*v) * scale. A stuck contact breaks
-    away above the force peak * law(0) * scale.
+    away above the force peak * law(0) * scale. `scale` is cgeo*fn, or 1 without a normal force.
 
     **Example:** `SupportFriction` is a subclass.
     """
@@ -40,13 +40,11 @@ class AbstractContact(CheckedModule):
 
     @abc.abstractmethod
     def between(self) -> tuple[str, str | None]:
-        """Return the names of the first and the second body; None for the housing. The contact's s
-        and v are those of the first body relative to the second.
-        """
+        """Return the names of the first and the second body; None for the housing."""
 
     @abc.abstractmethod
     def law(self, direction: int) -> AbstractLaw:
-        """Return the sliding characteristic of forward (+1) or backward (-1) motion."""
+        """Return the law of sliding friction for forward (+1) or backward (-1) motion."""
 
     @abc.abstractmethod
     def breakaway(self) -> Number:
@@ -59,9 +57,7 @@ class AbstractContact(CheckedModule):
         return None
 
     def scale(self, normal: Number | None) -> Number | float:
-        """Return the factor by which the law is multiplied at this normal force [N]; 1 for a
-        contact without normal force.
-        """
+        """Return the factor by which the law is multiplied at the normal force `normal` [N]."""
         return 1.0
 
     def holds(self, direction: int, scale: ScalarLike) -> Number:
@@ -69,9 +65,7 @@ class AbstractContact(CheckedModule):
         return self.breakaway() * f0(self, direction, scale)
 
     def stops(self) -> tuple[Number, Number] | None:
-        """Return the lowest and the highest position [m] that hard stops allow the body's centre;
-        None for a contact without stops.
-        """
+        """Return the lowest and highest position [m] of the centre between hard stops, or None."""
         return None
 
 
@@ -80,8 +74,7 @@ def check_laws(contact: AbstractContact, name: str) -> None:
     (``f_neg``), does not contain a law.
     """
     for direction, which in ((1, name), (-1, name.replace("_pos", "_neg"))):
-        # The method is taken from the class, because equinox makes a new module of each method that
-        # is bound to a module.
+        # The method is taken from the class, because `contact.law` makes equinox build a module.
         law = type(contact).law(contact, direction)
         if not isinstance(law, AbstractLaw):
             raise ValueError(
@@ -114,9 +107,7 @@ def _never_driving(law: AbstractLaw, value: Number) -> Number:
 
 
 class AbstractByLaws(AbstractContact):
-    """A contact with the field `peak` and two laws, for example ``f_pos`` and ``f_neg``. The
-    default of ``f_neg`` is ``f_pos``.
-    """
+    """A contact with `peak`, a law such as ``f_pos``, and a backward law (default: the same)."""
 
     forward: ClassVar[str]  # name of the field with the law for forward motion
 
@@ -176,9 +167,9 @@ def piece_limits(
 
 
 def _edges(contact: AbstractContact, direction: Integer) -> Float[Array, " n"]:
-    """Return the segment limits of the law of `direction`: -inf, its breaks, and inf. If the
-    opposite law has more breaks, inf is repeated, so that the arrays of both laws have the same
-    length.
+    """Return the segment limits of the law of `direction`: -inf, its breaks, and inf. If the law
+    for the opposite direction has more breaks, inf is repeated, so that the arrays of both laws
+    have the same length.
     """
     laws = [contact.law(1), contact.law(-1)]
     most = max(law.breaks.shape[0] for law in laws)

@@ -1,4 +1,4 @@
-"""Modelica.Mechanics.Translational.Components.MassWithStopAndFriction."""
+"""`MassWithStopAndFriction` of Modelica.Mechanics.Translational.Components."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,8 +16,8 @@ class MassWithStopAndFriction(AbstractContact):
 
     m*dv/dt is the sum of the forces at the flanges minus the friction f. While the mass slides, f =
     F_Coulomb + F_prop*v + F_Stribeck*exp(-fexp*v), mirrored for v < 0. The mass stays stuck up to
-    f0_max = 1.001*(F_Coulomb + F_Stribeck). At a stop the velocity drops to 0 and the momentum is
-    lost. While the mass rests at a stop, `f` includes the reaction of the stop.
+    f0_max = 1.001*(F_Coulomb + F_Stribeck). When the mass hits a stop, its velocity jumps to 0.
+    While the mass rests at a stop, `f` includes the reaction of the stop.
 
     **Arguments:**
 
@@ -30,7 +30,7 @@ class MassWithStopAndFriction(AbstractContact):
       element does not have this parameter.
 
     **Raises:** `ValueError` for a value outside its domain, a start position beyond a stop, or a
-    start at a stop with a velocity into it.
+    start at a stop with a velocity into this stop.
 
     **Source:** Modelica Standard Library 4.1.0.
 

@@ -11,8 +11,8 @@ from jaxtyping import Array
 class Mode(enum.IntEnum):
     """The state of a friction element, with the numbers of Modelica's PartialFriction.
 
-    BACKWARD and FORWARD: sliding with negative or positive relative velocity. STUCK: at rest, held
-    by friction. FREE: no normal force and no friction. UNKNOWN: the first mode is not yet chosen; a
+    BACKWARD, FORWARD: sliding with negative or positive relative velocity. STUCK: at rest, held by
+    friction. FREE: no normal force and no friction. UNKNOWN: the first mode is not yet chosen; a
     run never returns UNKNOWN.
 
     >>> import frictax as fx

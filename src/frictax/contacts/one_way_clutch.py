@@ -1,4 +1,4 @@
-"""Modelica.Mechanics.Rotational.Components.OneWayClutch."""
+"""`OneWayClutch` of Modelica.Mechanics.Rotational.Components: a clutch with a freewheel."""
 
 import jax.numpy as jnp
 
@@ -9,9 +9,8 @@ from frictax.parameters.arrays import larger
 from .clutch import AbstractClutch
 from .contact import f0
 
-# These constants belong to the Modelica element. _LEAST_PEAK: smallest ratio of breakaway to
-# sliding friction. _LEAST_BREAKAWAY: smallest breakaway torque, relative to sliding friction at
-# fn_max.
+# Constants of the Modelica element: the smallest ratio of breakaway torque to sliding friction at
+# rest, and the smallest breakaway torque relative to the sliding friction at rest for fn_max.
 _LEAST_PEAK = 1 + 1e-4
 _LEAST_BREAKAWAY = 1e-4
 
@@ -24,8 +23,8 @@ class OneWayClutch(AbstractClutch):
     bodies are stuck for any torque that drives b backward.
 
     b begins to slide forward above tau0_max, the larger of max(peak, 1.0001)*cgeo*mu_pos(0)*fn and
-    1e-4*cgeo*mu_pos(0)*fn_max. Therefore a freewheel with fn = 0 slides at almost no torque. A run
-    that starts with w_rel < 0 locks at once.
+    1e-4*cgeo*mu_pos(0)*fn_max. Therefore b slides at almost zero torque if fn = 0. A run that
+    starts with w_rel < 0 locks at once.
 
     **Arguments:** those of `Clutch`, except `mu_neg` and `bristle`.
 
@@ -33,7 +32,7 @@ class OneWayClutch(AbstractClutch):
 
     **Source:** Modelica Standard Library 4.1.0.
 
-    A wheel that is driven, then freewheels:
+    A crank drives a wheel until t = 1 s. Then the crank slows down, and the wheel turns freely:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> hub = fx.Mechanism(

@@ -19,8 +19,8 @@ class MotionDependent(OnePiece):
     or of body b relative to body a. Examples are a guide under a moving load, a cam, and a
     self-tightening belt brake. The contact is free while fn <= 0.
 
-    With ``either_side=True`` the normal force is fn_max*|f|, and the kink at f = 0 is an event. Use
-    it for a guide that can be pressed on either of two sides.
+    With ``either_side=True`` the normal force is fn_max*|f|, and the corner at f = 0 is an event.
+    Use this option for a guide that can be pressed on either of two sides.
 
     **Arguments:**
 
@@ -29,10 +29,10 @@ class MotionDependent(OnePiece):
     - `either_side`: see above; default False.
 
     **Raises:** `ValueError` for an `f` that is not a function of three numbers. A `Mechanism`
-    raises it if a part that is not a brake or a clutch uses a `MotionDependent`.
+    raises `ValueError` if a part that is not a brake or a clutch uses a `MotionDependent`.
 
-    A carriage of 2 kg moves on a rail whose lubrication gets worse with the position s. mu is 0.1,
-    and the normal force is 20 N*(1 + s):
+    A carriage of 2 kg moves on a rail that presses it harder as its position s [m] increases. mu is
+    0.1, and the normal force is 20*(1 + s) N:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> rail = fx.Mechanism(

@@ -1,4 +1,4 @@
-"""Contacts that may have a bristle, and the values of their laws for the bristle."""
+"""Contacts that may have a bristle, and the values of a contact's law that a bristle needs."""
 
 import dataclasses
 import warnings
@@ -31,7 +31,7 @@ class _PeakOfBristle(AtLeast):
         return f"{super().suggestion()} and without a bristle"
 
 
-# [friction at rest] lower limit of g, by which the equation of a bristle divides
+# Lower limit of g, as a fraction of the friction at rest. The equation of a bristle divides by g.
 _LEAST_LIMIT = 1e-6
 _PEAK_HELD = Declaration(_PeakOfBristle(1.0), "1", fit=False)
 
@@ -41,7 +41,7 @@ class AbstractRubbing(AbstractByLaws):
 
     def parameter_children(self: Any) -> Iterator[tuple[str, Any, Any]]:
         """Yield name, value and declaration of each field. With a bristle, `peak` must be 1, so a
-        fit of the whole contact must not change it.
+        fit of the whole contact must not change `peak`.
         """
         for name, child, declaration in field_children(self):
             held = name == "peak" and self.bristle is not None
@@ -169,7 +169,7 @@ def _laws(contact: Any) -> list[AbstractLaw]:
 def _parts(law: AbstractLaw, speed: Number) -> tuple[Number, Number | float, Number]:
     most = law.f0
     least = most if law.stribeck_dip is None else law.stribeck_dip[0]
-    # The equation of a bristle divides by its limit. The checks ensure a positive limit only for
+    # The equation of a bristle divides by the limit g. The checks ensure a positive limit only for
     # known values, not for traced values.
     floor = _LEAST_LIMIT * most
     g = law(speed) - law.viscous_slope * speed
@@ -182,11 +182,12 @@ def _by_direction(v: Number | Integer, values: list[Any]) -> Any:
 
 
 def gives_energy_from(contact: Any) -> float | None:
-    """Return the lowest speed at which the bristle of a contact may generate energy.
-    Return None if it never generates energy, or if JAX traces the values of the contact.
+    """Return the lowest speed at which the bristle of a contact may generate energy. Return None if
+    the bristle never generates energy, or if JAX traces the values of the contact.
 
-    Energy is generated if the dissipated power f*v - dW/dt is negative. It is taken at the
-    deflection, in the direction of motion, for which this power is smallest.
+    Energy is generated if the dissipated power f*v - dW/dt is negative, where W is the stored
+    energy. The power is computed for the deflection, in the direction of motion, at which it is
+    smallest.
     """
     bristle = contact.bristle
     known = jax.tree.leaves((bristle, contact.law(1), contact.law(-1)))

@@ -1,4 +1,4 @@
-"""Modelica.Mechanics.Translational.Components.SupportFriction."""
+"""`SupportFriction` of Modelica.Mechanics.Translational.Components: guide friction."""
 
 import equinox as eqx
 

@@ -1,4 +1,4 @@
-"""Follow a limit cycle while one parameter changes, also around folds (`continued`, `Branch`)."""
+"""`continued` and `Branch`: follow a limit cycle while a parameter changes, also around folds."""
 
 import dataclasses
 from typing import Any
@@ -111,7 +111,7 @@ class Curve:
         return None
 
     def value(self, x: np.ndarray) -> float:
-        """Return the value of the parameter at x, in its own unit."""
+        """Return the value of the parameter at x, in the unit of the parameter."""
         return float(x[-1] * self.scale[-1])
 
     def cycle_at(self, x: np.ndarray, at: ReturnByParameter) -> LimitCycle:
@@ -129,8 +129,8 @@ class Curve:
         )
 
     def fold(self, before: Point, after: Point) -> Point:
-        """Return the fold between two points: the point at which the parameter turns back. The
-        curve may be smooth there, or have a corner where the sequence of events changes.
+        """Return the fold between two points: the point at which the parameter turns back. At the
+        fold the curve is smooth, or has a corner because the sequence of events changes.
         """
         length, way = float(before.tangent @ (after.x - before.x)), np.sign(before.tangent[-1])
         low, high = (0.0, before.tangent[-1]), (length, after.tangent[-1])
@@ -141,7 +141,7 @@ class Curve:
             margin = 0.1 * (right - left)
             share = min(max(share, left + margin), right - margin)
             found = self.correct(before.x + share * before.tangent, before.tangent)
-            # Beyond a kink of the curve, Newton's method may not converge from either side.
+            # Beyond a kink of the curve, Newton's method may not converge.
             slope = g1 if found is None else found.orient(before.tangent).tangent[-1]
             low, high = (low, (share, slope)) if slope * g1 > 0 else ((share, slope), high)
             if found is not None and way * found.x[-1] > way * best.x[-1]:
@@ -152,16 +152,14 @@ class Curve:
 
 
 def _growth(x: np.ndarray) -> float:
-    """Return the largest ratio of a state to its size, at least 1: a factor on the residual's
-    tolerance.
-    """
+    """Return the largest ratio of a state to its size, at least 1, as a factor on the tolerance."""
     return max(1.0, float(np.max(np.abs(x[:-1]))))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Branch:
     """A branch of limit cycles: how a cycle changes with a parameter. `continued` returns it; print
-    it for a table.
+    it to get a table.
 
     - `path`: path of the parameter; `cycles`: the k cycles along the branch; `values` (k,): values
       of the parameter. Numbers of the cycles: `period` (k,) [s]; `low`, `high` and `amplitude`
@@ -248,8 +246,7 @@ def continued(
     number, and for invalid values of the other arguments; `CycleError` if the state of `cycle` does
     not return to itself.
 
-    A mass on a belt sticks and slips. With a smaller breakaway force, the amplitude is smaller,
-    too:
+    A mass on a belt sticks and slips. A smaller breakaway force gives a smaller amplitude:
 
     >>> import frictax as fx
     >>> belt = fx.Mechanism(
@@ -337,7 +334,7 @@ def _follow_curve(
             if step >= 1e-9:
                 continue
             # Near the end of the branch the points are very close to each other. A point that is
-            # too close to the point before is left out.
+            # too close to the previous point is left out.
             kept = [points[0]]
             for near_end in points[1:-1]:
                 if np.linalg.norm(near_end.x - kept[-1].x) > 0.01 * longest:

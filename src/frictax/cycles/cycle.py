@@ -28,8 +28,7 @@ from .return_map import (
 
 
 class CycleError(RuntimeError):
-    """The error if no limit cycle was found. The message of the error gives the reason and a
-    remedy.
+    """The error if no limit cycle is found. Its message gives the reason and a remedy.
 
     >>> import frictax as fx
     >>> block = fx.Mechanism(
@@ -49,11 +48,11 @@ class CycleError(RuntimeError):
 
 @dataclasses.dataclass(frozen=True)
 class CycleEvent:
-    """A change of a mode. `time` [s] is counted from the start of the cycle, `contact` is a name,
-    and `before` and `after` are modes of this contact.
+    """A change of a contact's mode. `time` [s] starts at 0 with the cycle. `contact` is the name of
+    the contact, and `before` and `after` are its modes.
 
-    The name is that of the part in a `Mechanism`, ``"friction"`` in an `AbstractAxis`, and
-    ``"frictions.0"`` in an `AbstractLinkage`. Any other entry of the mode vector is called
+    In a `Mechanism` the name is that of the part. In an `AbstractAxis` it is ``"friction"``, in an
+    `AbstractLinkage` for example ``"frictions.0"``. Any other entry of the mode vector is called
     ``"mode 3"``.
 
     **Example:** at `LimitCycle`.
@@ -73,23 +72,23 @@ class CycleEvent:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LimitCycle:
-    """A periodic motion that `limit_cycle` found. Print it for a table.
+    """A periodic motion that `limit_cycle` found. Print it to get a table.
 
     - `period` [s]; `states`: names of the states; `low`, `high` (n,): lowest and highest value of
       each state; `amplitude` (n,): half of the difference between highest and lowest value.
     - `start` (n,), `mode` (m,), `time` [s]: state, mode and time at the event that starts the
       cycle. `events`: the events of one cycle; the last of them starts the next cycle.
-    - `multipliers` (n-1,): Floquet multipliers, the largest first: factors by which small
-      disturbances grow in a period. A multiplier is 0 if a phase of sticking removes the
+    - `multipliers` (n-1,): Floquet multipliers, the largest first: factors by which one period
+      multiplies small disturbances. A multiplier is 0 if a phase of sticking removes the
       disturbance. `stable`: whether all multipliers have an absolute value below 1.
     - `return_map` (n, n): derivative of the state at the event with respect to the state at this
       event one period before; `monodromy` (n, n): derivative of the state after one period with
       respect to the start. The monodromy has an additional multiplier 1, along the cycle.
-    - `residual`: largest difference of a state before and after a period, relative to its
+    - `residual`: largest difference between the state before and after a period, relative to the
       amplitude.
 
-    **Example:** the cycle of `limit_cycle`, its derivatives, and the cycle of a machine with
-    another value of a parameter:
+    **Example:** the cycle of `limit_cycle`, its derivatives with respect to a parameter, and the
+    cycle for another value of this parameter:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> belt = fx.Mechanism(
@@ -149,8 +148,9 @@ class LimitCycle:
         """Return period and extremes of the cycle of a machine with other parameter values.
 
         The function is pure: JAX can differentiate it (forward mode), compile it and batch it. The
-        derivatives are exact through all events, by the implicit function theorem. In the
-        ``found.derived(...)`` of a fit, `follow` gives the standard errors of period and amplitude.
+        derivatives come from the implicit function theorem. They are exact and include the effect
+        of all events. In the ``found.derived(...)`` of a fit, `follow` gives the standard errors of
+        period and amplitude.
 
         **Arguments:** `machine`: a machine with the structure of this cycle's machine. The values
         of both machines must be similar, because the search starts at this cycle.
@@ -167,8 +167,8 @@ class LimitCycle:
         )
 
     def derivatives(self, paths: str | Iterable[str]) -> dict[str, CycleNumbers]:
-        """Return the derivatives of the cycle's numbers with respect to the parameters at `paths`,
-        exact through all events.
+        """Return the derivatives of the cycle's numbers with respect to the parameters at `paths`.
+        They are exact and include the effect of all events.
 
         **Returns:** a dict from path to `CycleNumbers`, whose fields are derivatives: of period,
         extremes, amplitude and start. For a vector parameter, the derivatives have one more axis at
@@ -253,9 +253,7 @@ class PhaseLog:
 
 
 def lasting_phases(ends: Float[np.ndarray, " k"]) -> Int[np.ndarray, " p"]:
-    """Return the indices of the phases longer than 1e-9 of the last end. `ends`: end of each phase
-    [s].
-    """
+    """Return the indices of the phases longer than 1e-9 of the last end. `ends`: their ends [s]."""
     return np.flatnonzero(np.diff(ends, prepend=0.0) > 1e-9 * ends[-1])
 
 
@@ -298,7 +296,7 @@ def build_cycle(
     y, half = np.asarray(found.y), float(found.image.after)
     path = compiled_run_to_section(machine, args, y, section, engine)
     log = PhaseLog.from_path(path, float(section.time))
-    # The machine must not depend on time: a later return from the same state must last as long.
+    # The machine must not depend on time: a return that starts later must take the same time.
     later = dataclasses.replace(section, time=section.time + 0.37 * found.image.after)
     later_half = float(compiled_run_to_section(machine, args, found.y, later, engine).ys[-1, -1])
     if not abs(later_half - half) <= 1e-6 * half:
@@ -351,7 +349,7 @@ def build_cycle(
 
 
 def _mirror_modes(machine: Machine, modes: np.ndarray) -> np.ndarray:
-    """Return the mode vectors (k, m) with the opposite direction of sliding at each contact."""
+    """Return the mode vectors (k, m) with the direction of sliding reversed at each contact."""
     names = mode_names(machine, modes.shape[1])
     slides = np.array([not name.startswith("mode ") for name in names])
     return np.where(slides & (np.abs(modes) == 1), -modes, modes)
@@ -360,8 +358,8 @@ def _mirror_modes(machine: Machine, modes: np.ndarray) -> np.ndarray:
 def floquet_multipliers(derivatives: Any, scale: Any) -> np.ndarray:
     """Return n-1 eigenvalues of a return map's derivative (n, n), the largest first. The eigenvalue
     0 in the direction of motion is omitted. An event or a phase of sticking makes some eigenvalues
-    exactly 0. For such defective zeros an eigenvalue solver returns a root of the rounding error.
-    Therefore the null space is removed first, by repeated singular value decompositions.
+    exactly 0. If such an eigenvalue is defective, an eigenvalue solver returns a root of the
+    rounding error. Therefore repeated singular value decompositions first remove the null space.
     """
     n = len(scale)
     matrix = np.asarray(derivatives) * scale / np.asarray(scale)[:, None]

@@ -65,9 +65,9 @@ class Neighbourhood(eqx.Module):
 
 def follow_cycle(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
     """Return the numbers of the cycle of `machine` near a known cycle; NaN if no cycle is found.
-    The derivatives come from the implicit function theorem. The solution of Newton's method is used
-    as a constant. One more Newton step, of length 0, adds the derivatives. Therefore the iterations
-    are not differentiated.
+    The derivatives come from the implicit function theorem. The solution of Newton's method is a
+    constant, so its iterations are not differentiated. One more Newton step, of length 0, adds the
+    derivatives.
     """
     y, scale = jnp.asarray(near.y), jnp.asarray(near.scale)
     section, engine, phases = near.section, near.engine, near.phases
@@ -126,9 +126,9 @@ _compiled_follow = interruptible_jit(follow_cycle)
 
 
 def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
-    """Return the result of `follow_cycle`, for numbers by programs that `limit_cycle` has compiled.
-    A separate program takes longer to compile than hundreds of cycles take to compute. Therefore it
-    is used only inside other compiled code, or for derivatives.
+    """Return the result of `follow_cycle`. For numbers, use the programs that `limit_cycle` has
+    compiled. A program of its own takes longer to compile than hundreds of cycles take to compute.
+    Therefore such a program is used only inside other compiled code, or for derivatives.
     """
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
         return _compiled_follow(machine, args, near)

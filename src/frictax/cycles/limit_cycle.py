@@ -65,29 +65,29 @@ def limit_cycle(
     event: Checked[str | None] = None,
     **options: Unpack[CycleOptions],
 ) -> LimitCycle:
-    """Find a limit cycle, such as hunting or stick-slip, by shooting.
+    """Find a limit cycle, such as hunting or stick-slip, by the shooting method.
 
-    The machine is simulated from its start until the motion has approximately settled. Then
-    Newton's method, with derivatives that are exact through all events, solves for a state that is
-    the same at two consecutive events of one kind. The cycle is exact to rounding and may be
-    unstable.
+    The machine is simulated from its start until the motion is approximately periodic. Then
+    Newton's method solves for a state that is the same at two consecutive events of one kind. The
+    derivatives in this method are exact and include the effect of events. The cycle is exact to
+    rounding and may be unstable.
 
     **Arguments:**
 
     - `machine`: a `Mechanism`, or a hybrid system of your own, such as an `AbstractAxis` with the
-      integral of a controller's error among its `others`. Loads and references must be constant
-      after the motion has settled. Every state must be periodic (no angle that grows with each
+      integral of a controller's error among its `others`. Loads and references must become constant
+      well before the time `within`. Every state must be periodic (no angle that grows with each
       turn).
     - `within` [s]: duration of the simulation from the start, and longest possible period.
     - `contact`, `event`: the event that starts the cycle. `event` is "rest", "breakaway" or
       "change" (any change of the contact's mode). `contact` is a name in a mechanism, and otherwise
-      an index into the mode vector. By default it is the first contact whose mode still changes in
+      an index into the mode vector. The default is the first contact whose mode still changes in
       the second half of the simulation. The default event is "rest" if this contact comes to rest,
       and "change" otherwise. The event "rest" is the best choice: at rest the load is below the
       breakaway force in both directions, so Newton's method does not release the contact too early.
-    - `near`: a cycle of a similar machine. The search begins at its start, with its contact, event,
-      `returns` and `symmetric`.
-    - `returns`: how many times this event occurs in one period.
+    - `near`: a cycle of a similar machine. The search begins at the start of this cycle and uses
+      its contact, event, `returns` and `symmetric`.
+    - `returns`: how many times the event occurs in one period.
     - `symmetric`: whether the second half of the cycle is the first half with the opposite signs of
       all states. A machine that is symmetric about 0 can have such cycles.
     - `args`: arguments of a system of your own. `engine`: an `Adaptive`, by default
@@ -214,8 +214,8 @@ def _find_event(
     log: PhaseLog, contact: Any, event: Any, names: Sequence[str], within: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the event as (index into the mode vector, mode before, mode after), and the indices of
-    the phases in `log` that it ends. Without `contact`, use the first contact whose mode changes in
-    the second half of the run.
+    the phases in `log` that the event ends. Without `contact`, use the first contact whose mode
+    changes in the second half of the run.
     """
     if contact is None:
         changed = log.changes & (log.times > 0.5 * log.times[-1])[:, None]

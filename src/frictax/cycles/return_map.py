@@ -1,4 +1,4 @@
-"""The return map: from the state at an event to the state at its next occurrence. Also its fixed
+"""The return map, from the state at an event to the state at the next such event. Also its fixed
 points by Newton's method, and the extremes of the states over a cycle.
 """
 
@@ -31,10 +31,10 @@ class ReturnSystem(AbstractHybridSystem):
 
     At an event of this kind, entry `event[0]` of the mode changes from `event[1]` to `event[2]`. If
     `event[2]` is rest, a direct change to the opposite direction also counts, as a rest of length
-    0. Then the return map is smooth where a rest becomes a direct reversal.
+    0. Then the return map is also smooth at the limit where the rest becomes infinitely short.
 
-    The state has one more entry, the elapsed time, and the mode one more, the number of remaining
-    events. At the end of a run, state and time are those of the last event.
+    The state has one additional entry, the elapsed time. The mode has one additional entry, the
+    number of remaining events. At the end of a run, state and time are those of the last event.
     """
 
     system: AbstractHybridSystem
@@ -174,9 +174,9 @@ def solve_cycle(
     events: int = 0,
 ) -> Solution:
     """Solve for a fixed point of the return map by damped Newton steps that start at `y`. The
-    function is pure, so it can be compiled and batched. The derivative of the return map has a low
-    rank, because a phase of sticking removes disturbances. Except at a fold, 1 is not an eigenvalue
-    of this derivative. Therefore Newton's equations are regular.
+    function is pure, so it can be compiled and batched. Newton's equations are regular, because 1
+    is not an eigenvalue of the return map's derivative, except at a fold. (The derivative itself
+    has a low rank, because a phase of sticking removes disturbances.)
     """
 
     def evaluate(y: Any, tried: Any) -> Solution:
@@ -216,8 +216,8 @@ def solve_cycle(
 
 def newton_step(by_state: Array, residual: Array, scale: Any) -> Array:
     """Return the Newton step (n,) for a return map with the derivative `by_state` (n, n).
-    `residual` is image minus state (n,), or (n, k) for k steps at once. The unknowns are divided by
-    `scale` (n,) before the equations are solved.
+    `residual` is image minus state (n,), or (n, k) to compute k steps together. The unknowns are
+    divided by `scale` (n,) before the equations are solved.
     """
     matrix = jnp.eye(len(scale)) - by_state * scale / scale[:, None]
     return (scale * jnp.linalg.solve(matrix, (residual.T / scale).T).T).T
@@ -226,9 +226,9 @@ def newton_step(by_state: Array, residual: Array, scale: Any) -> Array:
 def extremes(
     machine: Machine, args: PyTree, y: Any, section: PoincareSection, ends: Any, engine: Adaptive
 ) -> tuple[Array, Array]:
-    """Return the lowest and the highest value of each state over the phases, both differentiable.
-    The motion is smooth within a phase. Each phase is evaluated at nodes. Between two nodes, a
-    cubic through states and rates gives the time of an extremum. A quintic, which also uses the
+    """Return the lowest and the highest value of each state over the phases. JAX can differentiate
+    them. The motion is smooth within a phase. Each phase is evaluated at nodes. Between two nodes,
+    a cubic through states and rates gives the time of an extremum. A quintic, which also uses the
     second derivatives, gives its value. `ends` (k,): ends of the phases [s] after the start.
     """
     begins = jnp.append(0.0, ends[:-1])

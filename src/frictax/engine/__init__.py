@@ -1,6 +1,7 @@
 """The engine: simulate a hybrid system from event to event.
 
-A system has three methods: flow, guard and jump. The engine contains nothing specific to friction.
+A system defines `flow` (the motion), `guard` (event functions) and `jump` (changes at events). The
+engine contains nothing specific to friction.
 """
 
 from .options import Adaptive as Adaptive, Engine as Engine, OnSamples as OnSamples

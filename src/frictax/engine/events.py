@@ -11,7 +11,7 @@ from .reused import Reused
 
 
 class Slope(eqx.Module):
-    """Rates at one time of a run: `speed` = dy/dt, the event functions `g`, and `rate` = dg/dt."""
+    """The motion at one time of a run: `speed` = dy/dt, event functions `g`, and `rate` = dg/dt."""
 
     speed: State
     g: Float[Array, " g"]
@@ -26,9 +26,9 @@ def slope_of(system: Reused, t, y, mode) -> Slope:
 
 
 def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Integer:
-    """Return the index of the falling event function that reaches 0 first, by linear extrapolation.
-    If `expired` (an event function was not above 0 at the start), return the index of the lowest
-    one.
+    """Return the index of the falling event function that reaches 0 first by linear extrapolation.
+    If `expired` (an event function was not above 0 at the start), return that of the lowest event
+    function.
     """
     falling = slope.rate < 0
     away = jnp.where(falling, jnp.abs(slope.g / jnp.where(falling, slope.rate, 1.0)), jnp.inf)
@@ -49,7 +49,7 @@ class Bracket(eqx.Module):
     high: Number
     f_low: Number
     f_high: Number
-    kept: Integer  # end that the last search step kept: -1 low, 1 high; 0 before the first
+    kept: Integer  # end that the last search step did not move: -1 low, 1 high; 0 at first
     before: tuple[Array, Array, Array]  # lengths of the bracket before the last three steps
     length: Number  # length of the bracket at the start of the search
 
@@ -63,8 +63,8 @@ class Bracket(eqx.Module):
 
     def is_fall(self, x, fx, rtol: float) -> Bool[Array, ""]:
         """Return whether the function, with the value `fx` at x, falls through 0 near x. The slopes
-        from x to both ends of the bracket must predict a zero within `rtol` times its initial
-        length.
+        from x to both ends must predict a zero closer to x than `rtol` times the initial length of
+        the bracket.
         """
         steps = (self.f_low - fx) * (self.high - x), (fx - self.f_high) * (x - self.low)
         far = jnp.abs(fx) * (x - self.low) * (self.high - x)
@@ -95,8 +95,8 @@ class Bracket(eqx.Module):
         )
 
     def end(self) -> Number:
-        """Return the point of the sign change: the end of the bracket with the value closer to 0;
-        for a rising function the upper end.
+        """Return the point of the sign change. It is the end of the bracket with the function value
+        closer to 0, or the upper end for a rising function.
 
         After a rise, only a phase that begins at the upper end is past the event. If the value at
         the upper end is not finite, return the upper end too, so that the run reports the value.

@@ -1,4 +1,4 @@
-"""Linearly implicit steps for stiff motion, with derivatives, and a solver for small systems."""
+"""Linearly implicit steps for stiff motion, their derivatives, and a small linear solver."""
 
 import math
 from typing import Any
@@ -14,7 +14,7 @@ from .options import OnSamples
 from .reused import Reused
 from .stepping import advance
 
-_GAMMA = 1 - 1 / math.sqrt(2)  # coefficient for which the two-stage method is L-stable
+_GAMMA = 1 - 1 / math.sqrt(2)  # coefficient of both stages; this value gives an L-stable method
 
 
 def take_step(
@@ -25,9 +25,9 @@ def take_step(
     If `options` has no solver, a stiff system takes a linearly implicit step. If the linearly
     implicit step is not valid (see `sound`), the system takes its `safe_step`.
 
-    `holds`: the result of `keeps_bounds` for a longer step from `t0`, so that all shorter steps use
-    the same method. With the Python value True the step is implicit, and the caller checks whether
-    the step is valid.
+    `rate`: dy/dt at `t0`, if known. `holds`: the flag that `keeps_bounds` returned for a longer
+    step from `t0`; all shorter steps then use the same method. With the Python constant True the
+    step is implicit, and the caller checks whether it is valid.
     """
     if options.solver is not None or not system.is_stiff():
         return advance(options.solver, lambda t, y: system.flow(t, y, mode), t0, t1, y0, rate)
@@ -46,7 +46,7 @@ def take_step(
 
 def keeps_bounds(system: Reused, options: OnSamples, mode, t0, t1, y0, y1: Any = None) -> Any:
     """Return whether the linearly implicit step is valid (see `sound`). Return None if the system
-    is not stiff or `options` has a solver. `y1`: the result of the step, if known.
+    is not stiff or `options` has a solver. `y1`: state after the step, if known.
     """
     if options.solver is not None or not system.is_stiff():
         return None
@@ -84,8 +84,8 @@ def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
 
 
 def rosenbrock2_differences(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array]:
-    """Return two vectors (n,) for error control: `rosenbrock2` minus a step of order 1 with the
-    same matrix, and the increment of the step of order 1.
+    """Return two vectors (n,) for error control: the difference between `rosenbrock2` and a step of
+    order 1 with the same matrix, and the increment of this step of order 1.
     """
     k1, k2, _ = _stages(system, mode, t0, t1, y0)
     h = t1 - t0
@@ -98,8 +98,8 @@ def _end(t0, t1, y0, k1, k2) -> Array:
 
 @rosenbrock2.def_jvp
 def _rosenbrock2_jvp(primals, tangents) -> Any:
-    """Differentiate the linear systems of the stages, and solve the results with the factorization
-    of the step: less than half of the work of differentiating the elimination.
+    """Differentiate the linear equations of the stages, and solve them with the factorization of
+    the step. This takes less than half of the work of differentiating the elimination.
     """
     system, mode, *at = primals
     d_system, _, *d_at = tangents

@@ -148,7 +148,7 @@ class Adaptive(Pickled, eqx.Module):
     def controller(
         self, dtype: DTypeLike, dtmax: ScalarLike | None
     ) -> "diffrax.AbstractStepSizeController":
-        """Return the step-size controller for numbers of type `dtype`, steps up to `dtmax` [s]."""
+        """Return the step-size controller for numbers of type `dtype`. `dtmax`: longest step."""
         import diffrax
 
         bounds = [b for b in (self.dtmax, dtmax) if b is not None]
@@ -188,26 +188,26 @@ class OnSamples(Pickled, eqx.Module):
     between two samples. Events are located inside the steps.
 
     The sampling times are the `ts` of `simulate`, equidistant or not. A measured drive is a
-    `Sampled` with the same times, so its corners are at the samples. A corner at a sample costs
-    nothing, while `Adaptive` ends a phase there. Other drives may be smooth, or switch between
-    samples.
+    `Sampled` with the same times, so its corners are at the samples. A corner at a sample does not
+    need extra steps, while `Adaptive` ends a phase at each corner. Other drives may be smooth, or
+    switch between samples.
 
     **Arguments:**
 
-    - `solver`: any explicit diffrax Runge-Kutta solver, without error control: `run.error` is NaN.
-      The default is `diffrax.Bosh3()`, the cheapest method whose error on a record at 2.5 kHz is
-      below 1e-9 (experiments/benchmarks/p2.py). If a part has a bristle, the default is linearly
-      implicit steps of order 2.
-    - `tolerance`: the largest estimated error of a step, relative to the range that each state has
-      covered so far. A step with a larger error is divided into 2, 4, 8, ... up to 4096 parts. None
-      means steps without error control. With 32-bit numbers the smallest value is 1.2e-5. While a
-      state has moved by less than 1e-9 of its unit, its error is relative to 1e-5 of the unit. (For
+    - `solver`: any explicit diffrax Runge-Kutta solver. Its steps do not have error control, and
+      `run.error` is NaN. The default is `diffrax.Bosh3()`, the cheapest method whose error on a
+      record at 2.5 kHz is below 1e-9 (experiments/benchmarks/p2.py). If a part has a bristle, the
+      default is linearly implicit steps of order 2.
+    - `tolerance`: the largest estimated error of a step, relative to the range of each state so
+      far. A step with a larger error is divided into 2, 4, 8, ... up to 4096 parts. None means
+      steps without error control. With 32-bit numbers the smallest value is 1.2e-5. While a state
+      has moved by less than 1e-9 of its unit, its error is relative to 1e-5 of the unit. (For
       32-bit numbers these two values are 1e-6 and 1e-2.)
     - `substeps`: the least number of steps from one sample to the next.
-    - `max_steps`: largest number of parts, over all divided steps of a run.
+    - `max_steps`: largest number of parts of all divided steps in a run.
     - `max_events`: largest number of mode changes, and of drive switches between samples, in a run.
       Default: 1000 plus the number of samples of `Position` drives. Under `jit`, `max_events` is a
-      fixed limit, as for `Adaptive`. Drive samples at other times than `ts` then count too.
+      fixed limit, as for `Adaptive`. Drive samples at times that are not in `ts` also count.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
       forward mode only. Forward mode computes value and derivatives in one pass and compiles in a
       third of the time. `fit` uses forward mode.
@@ -216,7 +216,7 @@ class OnSamples(Pickled, eqx.Module):
 
     **Raises:** `ValueError` for an invalid solver, or for a count that is not a whole number >= 1.
 
-    A force that grows by 2 N/s breaks a block with 10 N of friction away between two samples:
+    A force grows by 2 N/s. A block with 10 N of friction breaks away between two samples:
 
     >>> import frictax as fx, jax.numpy as jnp, numpy as np
     >>> t = np.linspace(0.0, 6.3, 64)

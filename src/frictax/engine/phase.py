@@ -1,7 +1,7 @@
 """One phase of a run with `Adaptive`: the time between two events, in one mode.
 
 `locate` integrates until the phase ends. `cross` computes time, state and mode after the event.
-`transport` repeats the phase to its known end, for derivatives.
+`transport` repeats the phase up to its known end to compute derivatives.
 """
 
 import dataclasses
@@ -31,10 +31,10 @@ class Bracketed(optx.AbstractRootFinder):
     """A root finder for a `diffrax.Event` that uses `Bracket`.
 
     The search stops when the bracket is shorter than `rtol` times the solver step. The Newton step
-    in `cross` then squares this relative error of the event time. A small function value does not
-    end the search: an event function, such as the velocity after a breakaway, is also small just
-    after its mode began. Optimistix's `Bisection` takes as long as a whole solver step, and its
-    `Newton` may leave the bracket.
+    in `cross` then reduces the relative error of the event time to about its square. A small
+    function value does not end the search: an event function, such as the velocity after a
+    breakaway, is also small just after its mode began. Optimistix's `Bisection` takes as long as a
+    whole solver step, and its `Newton` may leave the bracket.
     """
 
     rtol: float
@@ -73,7 +73,7 @@ WINDOW = 64  # largest number of samples in a phase; a phase with more samples i
 
 
 class Start(eqx.Module):
-    """A phase's start. `dt`: first step [s]; `sample`: number of the first sample from `t` on."""
+    """Start of a phase. `dt`: first step; `sample`: number of the first sample at or after `t`."""
 
     t: Values
     y: Float[Array, "... n"]
@@ -93,8 +93,8 @@ class Stop(eqx.Module):
 
 class _Walked(NamedTuple):
     """The state of the controller `_Steps`. `inner`: state of the wrapped controller. `reached`:
-    time and state after the last accepted step. `watch`: event functions and rates after that step,
-    and how often a dip repeated the current step. `sums`: the `Sums` of all steps so far.
+    time and state after the last accepted step. `watch`: event functions and their rates after this
+    step; number of repetitions of the current step. `sums`: the `Sums` of all steps so far.
     """
 
     inner: Any
@@ -123,7 +123,7 @@ class Sums(eqx.Module):
 
 
 class _Begun(diffrax.AbstractStepSizeController):
-    """A controller with the first step `dt`. (Diffrax adds a host callback for a traced `dt0=`.)"""
+    """A controller whose first step is `dt`. (Diffrax adds a host callback for a traced `dt0=`.)"""
 
     controller: Any
     dt: Any
@@ -144,7 +144,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     - `slope`: a function of time and state that returns event functions and their rates; None to
       ignore dips. `first`: event functions and rates at the start.
-    - `sums`: the `Sums` before the phase; None without error sums.
+    - `sums`: the `Sums` before the phase; None if they are not needed.
     """
 
     rtol: Any
@@ -161,10 +161,10 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch, sums = state
-        # With the speed, the error is a tuple: the error of the state and that of the speed.
+        # If dy/dt is integrated too, `error` is a tuple: errors of the state and of dy/dt.
         if isinstance(error, tuple):
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
-            # The error of the speed has a weight of 10, and is ignored in the shortest steps.
+            # The error of dy/dt has a weight of 10, and is ignored in the shortest steps.
             error = (error[0], jnp.where(short, 0.0, 10.0) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
             t0, t1, y0, y1, args, error, order, inner
@@ -211,8 +211,8 @@ class _SameSteps(diffrax.AbstractStepSizeController):
     """A step-size controller whose steps end at the given `times` (unused entries: inf).
 
     Reverse mode computes each step several times, in several parts of the program, with different
-    rounding. With step lengths from the error estimate, the repeated steps end at slightly
-    different times, and the derivatives miss the gaps between these times.
+    rounding. With step lengths from the error estimate, the repetitions of a step end at slightly
+    different times. The derivatives then do not include the motion between these times.
     """
 
     times: Any
@@ -287,7 +287,7 @@ def _solve(
 
 
 def _state(y) -> Any:
-    """Return the state without the speed that `_solve` adds by `with_speed`."""
+    """Return the state without dy/dt, which `_solve` appends if `with_speed` is True."""
     return y[0] if isinstance(y, tuple) else y
 
 
@@ -310,8 +310,8 @@ def _read_samples(solution, start: Start, ts, end, speed=None) -> Any:
 
 
 def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: Sums) -> Any:
-    """Integrate until an event function falls to 0, the deadline, the end of the run, or a full
-    buffer.
+    """Integrate until an event function falls to 0, until the deadline or the end of the run, or
+    until a buffer is full.
 
     Return the `Stop`, the state and the `Slope` at the stop, and the states at the samples. Also
     return the numbers of steps taken and accepted, and the `Sums` (NaN without error control).
@@ -325,7 +325,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
         return slope.g, slope.rate
 
     first = margins(start.t, start.y)
-    # The phase ends at once if an event function is not positive at its start, or is NaN.
+    # The phase ends at once if an event function is not positive at the start, or is NaN.
     expired = ~jnp.all(first[0] > 0) | jnp.isnan(deadline)
     # The phase also ends at once if its deadline is before its start.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
@@ -354,8 +354,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     whole = solution.result == diffrax.RESULTS.successful
     t, y = solution.ts[-1], solution.ys[-1]
     if isinstance(solution.controller_state, _Walked):
-        # In diffrax 0.7 under vmap, a run that uses up its steps while another run ends by an event
-        # returns its last attempt, even a rejected one. `reached` is its last accepted state.
+        # In diffrax 0.7 under vmap, a run that uses up its steps returns its last step, accepted or
+        # not, if another run ends by an event. `reached` is its last accepted state.
         t, y = select(fell | whole, (t, y), solution.controller_state.reached)
         sums = solution.controller_state.sums
     else:
@@ -385,12 +385,12 @@ def cross(
     i = jnp.maximum(fired, 0)
     falling = slope.rate[i] < 0
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
-    # The accuracy of the root limits the value of the step, but not the derivative of the step.
+    # The value of the step is limited to the accuracy of the root. Its derivative is not limited.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
     # An event function that jumps, as at a pole, changes its sign without a zero. Then
     # `first_to_fall` selects another event function, whose zero is far away.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
-    # If an event function is negative at the start (under a load, say), the phase ends at once.
+    # If an event function is negative at the start, such as under a load, the phase ends at once.
     at_once = (t <= start.t) & ~(falling & (step >= -most))
     step = step + constant(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where(falling, step, 0.0)
@@ -413,11 +413,11 @@ def cross(
 def transport(
     system: Reused, options: Adaptive, start: Start, stop: Stop, t1, ts, span, adjoint
 ) -> Any:
-    """Repeat the phase to its known end and cross its event, for derivatives.
+    """Repeat the phase up to its known end and compute its event, with derivatives.
 
-    Times enter the integration as constants. A change of the start time is converted to a change of
-    the start state: a later start means a state that has moved less. Return time and state after
-    the event, and the states at the samples of the phase.
+    The integration treats times as constants. A start that is later by d is replaced by a start
+    state that is smaller by d*dy/dt. Return time and state after the event, and the states at the
+    samples of the phase.
     """
     t = constant(start.t)
     y = start.y + constant(system.flow(t, start.y, start.mode)) * (t - start.t)

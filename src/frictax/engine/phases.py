@@ -30,7 +30,7 @@ from .tangents import (
 
 
 class _Record(eqx.Module):
-    """The `Start` and `Stop` of each phase, with which forward and reverse mode repeat a phase."""
+    """The `Start` and `Stop` of each phase. Derivatives need them to repeat a phase."""
 
     start: Start
     stop: Stop
@@ -198,7 +198,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     samples = _pad_samples(ts)
     span = t1 - t0
     size = room(options) + 1
-    if samples is not None:  # A phase that is split at a full buffer needs more rows.
+    if samples is not None:  # Phases that are split need additional rows.
         size += 2 * (ts.shape[0] // WINDOW + 1) + options.max_steps // (2 * STEPS_DENSE)
     first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
     begin = Start(t0, y0, mode0, first, jnp.array(0, jnp.int32))
@@ -229,7 +229,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         t, y, mode, status = cross(system, start, stop, y, slope, t1, start.t)
         # The mean step of this phase is the first step of the next phase, and of the repetition of
         # this phase. Between simultaneous events a phase is as short as a rounding error. The mean
-        # step of so short a phase is not used, because it would not advance the time.
+        # step of such a short phase is not used, because it is too short to advance the time.
         learnt = (accepted > 0) & (
             t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t))
         )
@@ -270,7 +270,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         running = running & (result == Result.successful)
         following = Start(t, y, mode, dt, sample)
         ends = (times.at[k].set(t), after.at[k].set(mode))
-        # Successive split phases are recorded as one phase if one phase can repeat all steps.
+        # The parts of a split phase are recorded as one phase if one phase can repeat all steps.
         parts = parts + accepted.astype(jnp.int32)
         goes_on = (stop.fired == CUT) & (parts < STEPS) & (samples is None)
         origin = select(goes_on, origin, following)
@@ -301,9 +301,9 @@ def map_lanes_in_turn(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any
     """Return a version of `function` that `jax.vmap` computes one batch entry (a "lane") after
     another. `function` takes two trees of arrays.
 
-    Computed together, every batch entry takes as many steps as the slowest entry, and every branch
-    that any entry takes. If only the second tree is batched, such as the tangents of a Jacobian,
-    the entries are still computed together.
+    If batch entries are computed together, each entry takes as many steps as the slowest entry and
+    evaluates every branch that any entry takes. If only the second tree is batched, such as the
+    tangents of a Jacobian, the entries are still computed together.
 
     On other devices than a CPU, return `function` itself. The returned function cannot be
     differentiated.

@@ -2,8 +2,8 @@
 
 import equinox as eqx
 
-CHATTER = 30  # successive phases of length 0, plus 2 per entry of the mode, that count as chatter
-NONFINITE = 2  # status beside the statuses 0 and 1 of `jump`: an event function or deadline is NaN
+CHATTER = 30  # number of successive phases of length 0 that count as chatter, plus 2 per mode entry
+NONFINITE = 2  # status of an event if an event function or deadline is NaN; `jump` returns 0 or 1
 SECOND = (
     "frictax gives first derivatives of a run, exact through its events; a second derivative was"
     " asked for. Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), `information` for the"

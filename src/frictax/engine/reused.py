@@ -20,7 +20,7 @@ def model_of(system, args: PyTree) -> Any:
 
 
 def model_in_mode(model, mode) -> Any:
-    """Return the model with the system's `staying` for `mode`, for use while `mode` lasts."""
+    """Return the model with the result of `staying` as system, valid while `mode` lasts."""
     system, args, walk = model
     return system.staying(mode, args), args, walk
 
@@ -33,7 +33,7 @@ def _combine_model(static, arrays) -> Any:
 @functools.cache
 def _compile_method(name: str) -> Callable[..., Any]:
     """Return a jitted function that calls the system's method `name`. The function has the name of
-    the method, so that a traced program shows it.
+    the method, which then appears in a traced program.
     """
 
     def call(static, arrays, *at) -> Any:
@@ -45,7 +45,7 @@ def _compile_method(name: str) -> Callable[..., Any]:
 
 
 def _method(name: str, traced: bool = True) -> Callable[..., Any]:
-    """Return a method that calls the system's method `name`; if not `traced`, only with `args`."""
+    """Return a method that calls the system's method `name`, compiled if `traced` is True."""
 
     def ask(self) -> Any:
         system, args, _ = _combine_model(self.static, self.arrays)

@@ -1,4 +1,4 @@
-"""A Rosenbrock method of order 4 for `Adaptive` and stiff motion."""
+"""`Rodas4`: a Rosenbrock method of order 4, with which `Adaptive` solves stiff motions."""
 
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from .implicit import factorize, shift_matrix, slopes
 # IV.7 (code RODAS, method 1). The method has order 4, and its error estimate has order 3. The
 # method is stiffly accurate and L-stable.
 _GAMMA = 0.25
-_AT = (0.0, 0.386, 0.21, 0.63, 1.0, 1.0)  # times of the stages, relative to the step
+_AT = (0.0, 0.386, 0.21, 0.63, 1.0, 1.0)  # times of the stages, as fractions of the step
 _DRIFT = (0.25, -0.1043, 0.1035, -0.0362, 0.0, 0.0)
 _A = (
     (),

@@ -20,7 +20,7 @@ def jvp_columns(
     function: Callable[..., Any], at: tuple[Any, ...], along: tuple[Any, ...]
 ) -> tuple[Any, Any]:
     """Return the value of `function` at the point `at`, and its derivatives in several directions.
-    The last axis of the arrays in `along`, and of the derivatives, counts the directions.
+    The last axis of the arrays in `along`, and of the derivatives, is the number of the direction.
     """
     one = lambda *along: jax.jvp(function, at, along)  # noqa: E731
     return jax.vmap(one, in_axes=-1, out_axes=(None, -1))(*along)
@@ -34,20 +34,20 @@ class AbstractFamily(eqx.Module):
         """Return the system with the parameter values `x`."""
 
     def staying(self, mode: Modes, args: PyTree) -> "AbstractFamily":
-        """Return the family in which each system is replaced by its `staying` system for `mode`."""
+        """Return the family of `system(x).staying(mode, args)`; by default this family itself."""
         return self
 
 
 class Sensitive(AbstractHybridSystem):
-    """A system with the derivatives S (n, p) of its state by the parameters `x` (p,) of its
-    `family`.
+    """A hybrid system that also integrates S (n, p), the derivatives of its state by parameters
+    (p,).
 
-    Within a mode ``S' = (df/dy) S + df/dx``. At an event the event function h falls to 0, or a
-    deadline is reached. A parameter shifts the time of the event by ``dtau = -(dh/dy S +
-    dh/dx)/(dh/dy f + dh/dt)``. After the event, S is (saltation matrix) ``S+ = dg(dtau, S + f dtau,
-    dx) - f+ dtau``. In S+, dg is the derivative of `jump` by time, state and parameters. Therefore
-    a run contains exact derivatives as states. A first derivative of this run by the drives is a
-    second derivative of the original run.
+    With y' = f (`flow`), within a mode ``S' = (df/dy) S + df/dx``. At an event the event function h
+    falls to 0, or a deadline is reached. A parameter shifts the time of the event by ``dtau =
+    -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``. After the event, S is ``S+ = dg(dtau, S + f dtau, dx) -
+    f+ dtau`` (saltation matrix). Here dg is the derivative of `jump` by time, state and parameters,
+    and f+ is f after the event. The exact derivatives S are states of this run. Therefore its first
+    derivative by the drives is a second derivative of the original run.
 
     State vector: the state of the system (n,), S row by row (n, p), dtau of the last event (p,),
     and the time of this event. A second event at the same time, such as a breakaway at a switch,
@@ -74,7 +74,8 @@ class Sensitive(AbstractHybridSystem):
     def jvp_by_parameters(
         self, function: Callable[..., Any], S: Float[Array, "n p"], *at: Any, dt: Any = None
     ) -> tuple[Any, Any]:
-        """Return `function(system, t, y)` and its derivatives, with the parameters as last axis.
+        """Return `function(system, t, y)` and its derivatives by the parameters, which are the last
+        axis.
 
         `at`: t and y. `S`, `dt`: derivatives of y and t by the parameters; dt = None means 0.
         """
@@ -158,7 +159,7 @@ class Sensitive(AbstractHybridSystem):
         nothing = jnp.zeros(self.x.shape[0])
         return jnp.concatenate([own, jnp.ravel(S), nothing, t[None] - 1.0]), mode
 
-    # The following methods are for stiff motions, and differentiate the numerical steps.
+    # The following methods are for stiff motions. S is then the derivative of the numerical steps.
 
     def is_stiff(self, args: PyTree) -> bool:
         return self._now.is_stiff(args)

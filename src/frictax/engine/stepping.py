@@ -66,7 +66,7 @@ def _rates(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> tuple[Any, li
 
 
 def entries(x: Array) -> list[Array]:
-    """Return the list of the entries of a vector with up to 32 entries; for a longer vector [x]."""
+    """Return the list of the entries of a vector, or [x] if it has more than 32 entries."""
     return [x[i] for i in range(x.shape[0])] if x.shape[0] <= _FEW else [x]
 
 
@@ -99,7 +99,7 @@ def scale_at_rest(ranges: Any) -> float:
 
 
 def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
-    """Return 1 over the error scale of each state `y`: its range, with a lower limit."""
+    """Return 1/scale for each state `y`. The error scale is the range, with a lower limit."""
 
     def scale(r: Array, x: Array) -> Array:
         moving = jnp.maximum(r, 1e-8 * jnp.abs(x) + _smallest_range(r))
@@ -115,8 +115,8 @@ def _smallest_range(numbers: Any) -> float:
 def relative_error(errors: list[Array], ranges: list[Array], y: list[Array]) -> Number:
     """Return the maximum over the states of 2*error/scale. `errors`: sums of estimated errors.
 
-    The scale of a state at rest (`is_at_rest`) is its range if its motion is larger than its error
-    and larger than rounding (`is_rounding`).
+    For a state at rest (`is_at_rest`), the scale is its range if this range is larger than the
+    error and larger than rounding (`is_rounding`).
     """
     worst = jnp.zeros(())
     for error, r, inverse in zip(errors, ranges, inverse_scales(ranges, y), strict=True):
@@ -127,12 +127,12 @@ def relative_error(errors: list[Array], ranges: list[Array], y: list[Array]) -> 
 
 
 def all_of(x: Bool[Array, " n"]) -> Bool[Array, ""]:
-    """Return `jnp.all(x)`, for a short vector without a loop."""
+    """Return `jnp.all(x)`, computed without a loop if the vector is short."""
     return reduce(and_, entries(x)) if 0 < x.shape[0] <= _FEW else jnp.all(x)
 
 
 def any_of(x: Bool[Array, " n"]) -> Bool[Array, ""]:
-    """Return `jnp.any(x)`, for a short vector without a loop."""
+    """Return `jnp.any(x)`, computed without a loop if the vector is short."""
     return reduce(or_, entries(x)) if 0 < x.shape[0] <= _FEW else jnp.any(x)
 
 

@@ -24,7 +24,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
     `t` is the time [s], `y` is the state vector, `mode` is a vector of integers, and `args` are the
     user's arguments. Derive from this class to simulate and identify a machine of your own.
 
-    **Example:** a ball that bounces, at `walk`.
+    **Example:** a ball that bounces, in the docstring of `walk`.
     """
 
     def __repr__(self) -> str:
@@ -36,7 +36,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         """Return dy/dt, which must be smooth as long as `mode` lasts.
 
-        Do not branch on time or state in this method: the derivatives would be wrong.
+        Do not branch on time or state in this method, because this makes the derivatives wrong.
         """
 
     @abc.abstractmethod
@@ -57,19 +57,17 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         """
 
     def deadline(self, mode: Modes, args: PyTree) -> Number:
-        """Return the known time [s] at which `mode` ends, such as a switch of a drive; inf if this
-        time is not known.
-        """
+        """Return the known time [s] at which `mode` ends, such as a drive switch; otherwise inf."""
         return jnp.asarray(jnp.inf)
 
     def is_smooth(self, args: PyTree) -> bool:
-        """Return whether the derivatives of `flow` by t and y are also smooth, up to the ends of a
-        mode. The derivatives of a run then do not need shorter steps than the run itself.
+        """Return whether the derivatives of `flow` by t and y are smooth in a whole mode, including
+        its ends. If so, the derivatives of a run do not need shorter steps than the run itself.
         """
         return False
 
     def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
-        """Return the state and mode with which a run begins, for `t`, `y` and `mode` given to
+        """Return the state and mode with which a run begins. `t`, `y`, `mode`: the start given to
         `walk`.
 
         The default returns `y` and `mode` unchanged. A machine with friction removes the derivative
@@ -83,31 +81,31 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         return None
 
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
-        """Return the longest step [s] allowed in `mode`; None for no limit. `span`: duration of the
-        run [s].
-        """
+        """Return the longest step [s] in `mode`; None for any step. `span`: length of a run [s]."""
         return None
 
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
-        """Return `mode` with the drives' segment numbers for time `t` [s]. `OnSamples` calls this
-        method at every sample.
+        """Return `mode` after setting the segment numbers of the drives to those of time `t` [s].
+        `OnSamples` calls this method at every sample.
 
-        Change a segment number here only if the switch changes nothing except the formula of the
-        drive. `jump` makes all other changes, after a `DEADLINE`. The default changes nothing.
+        Set a segment number here only if the switch changes nothing except the formula of the
+        drive. `jump` makes all other changes of a mode, when the `DEADLINE` is reached. The default
+        changes nothing.
         """
         return mode
 
     def known_switches(self, args: PyTree, on_samples: bool) -> int:
-        """Return the number of drive switches that array shapes determine, such as the samples of a
-        measured drive. The engine reserves space for the switches as events.
+        """Return the number of drive switches that is known from array shapes, such as the number
+        of samples of a measured drive. The engine adds this number to the default of `max_events`.
 
-        `on_samples`: count only the switches that `jump` handles, and not those in `tick`.
+        `on_samples`: count only the switches that `jump` handles, and not the switches that `tick`
+        handles.
         """
         return 0
 
     def staying(self, mode: Modes, args: PyTree) -> "AbstractHybridSystem":
-        """Return a system with the same `flow` and `guard` while `mode` lasts. Of the drives'
-        tables, the system contains only the entries that are used in `mode`.
+        """Return a system with the same `flow` and `guard` while `mode` lasts. Its drive tables
+        contain only the entries that are used in `mode`.
 
         Reverse mode calls `staying` in every step, so that the derivative of a step does not have
         the size of a whole table.
@@ -122,8 +120,8 @@ class AbstractHybridSystem(Pickled, eqx.Module):
 
     def is_stiff(self, args: PyTree) -> bool:
         """Return whether the motion is stiff: its fastest rates are far above the rates of
-        interest. `OnSamples` then takes linearly implicit steps; `Adaptive` does so unless `swings`
-        is True.
+        interest. `OnSamples` then takes linearly implicit steps; `Adaptive` also does, unless
+        `swings` returns True.
         """
         return False
 
@@ -166,7 +164,10 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         )
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
-        """Return state `y` and mode of a run from time `t` [s], by default the mode of `start`."""
+        """Return state `y` and mode at the start `t` [s] of a run. The default is the mode of
+        `start`. Define this method if the mode depends on `y`: `kalman_filter` calls it at every
+        sample.
+        """
         return jnp.asarray(y), self.start(jnp.asarray(t))[1]
 
     def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:

@@ -1,5 +1,6 @@
 """Derivative rules for both engines: linear maps with a custom transpose, derivatives by sample
-times, and derivatives of runs that ended early.
+times, and derivatives of runs that ended early. Tangents are the derivatives of forward mode, and
+cotangents those of reverse mode.
 
 If a run ends early, its values after the end are unknown, with derivatives NaN in forward and
 reverse mode. A cotangent of 0 means that a value is not used. In reverse mode a cotangent of 0 must
@@ -21,7 +22,7 @@ from .stepping import select
 
 
 def linear_map(push, pull, inputs, nothing) -> Any:
-    """Return push(inputs) as a linear map with transpose `pull`. `nothing`: zeros like the output.
+    """Return push(inputs) as a linear map with transpose `pull`. `nothing`: output of zeros.
 
     JAX accepts a custom transpose for a linear solve only. Therefore the map J is written as the
     solution of [[1, 0], [-J, 1]] (x, z) = (inputs, 0).
@@ -43,7 +44,7 @@ def _is_none(x) -> bool:
 
 
 def split_moving(model, d_model) -> tuple[Any, Any, Any]:
-    """Return the arrays of `model` with a tangent in `d_model`, the other leaves, the tangents."""
+    """Return the arrays of `model` that have a tangent, all other leaves, and these tangents."""
     # Convert Python numbers, which JAX passes unchanged outside of compiled code, to arrays.
     moved = jax.tree.map(
         lambda x, d: None if d is None else jnp.asarray(x), model, d_model, is_leaf=_is_none
@@ -100,7 +101,7 @@ def pull_known(pull: Callable, unknown, cotangents) -> Any:
 
 def zero_if_unused(cotangents, pulled) -> Any:
     """Return `pulled` (cotangents of inputs), or zeros if all `cotangents` of the outputs are 0.
-    The product of 0 and a derivative that is not finite would be NaN.
+    The product of 0 and a derivative that is not finite is NaN.
     """
     used = [jnp.any(c != 0) for c in jax.tree.leaves(cotangents)]
     nothing = jax.tree.map(jnp.zeros_like, pulled)
@@ -109,7 +110,7 @@ def zero_if_unused(cotangents, pulled) -> Any:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def reverse_if_used(function: Callable, *at) -> Any:
-    """Return function(*at), in reverse mode with the cotangents of `zero_if_unused`."""
+    """Return function(*at). Its derivative in reverse mode is 0 if the result is not used."""
     return function(*at)
 
 
@@ -149,8 +150,8 @@ def constant_if_known(ys: Array, values: Array) -> Array:
 @constant_if_known.defjvp
 def _constant_if_known_jvp(at, along) -> Any:
     (ys, values), (d_ys, _) = at, along
-    # If one entry of a row is NaN, all its entries are NaN. Therefore the first entry is tested. In
-    # forward mode the tangent of such a row is already NaN, so `push` does not need `ys`.
+    # If one entry of a row is NaN, all entries are NaN, so testing the first entry is sufficient.
+    # In forward mode the tangent of such a row is already NaN, so `push` does not need `ys`.
     first, d_first = ys[:, :1], d_ys[:, :1]
 
     def push(d_first) -> Any:

@@ -19,9 +19,9 @@ class Path(eqx.Module):
 
     - `ys`, `modes`: state and mode at the requested times. At the time of an event, the values are
       those after the event.
-    - `times`, `fired`, `before`, `after`: for each phase (time between two events) its end [s], the
-      cause, and the modes before and after this end. Rows from `count` on are not used; their times
-      are inf.
+    - `times`, `fired`, `before`, `after`: for each phase (time between two events) the time [s] and
+      cause of its end, and the modes before and after this end. Rows from `count` on are not used;
+      their times are inf.
     - `result`: how the run ended (a `Result`); `steps`: number of solver steps.
     - `error`: an upper estimate of the sum of the errors of all steps, relative to the range of the
       state; the maximum over all states. The growth of errors during the motion is not included.
@@ -43,7 +43,7 @@ class Path(eqx.Module):
 
 
 def with_room(options: Engine, system: AbstractHybridSystem, args: PyTree = None) -> Engine:
-    """Return `options` with known drive switches added to `max_events`, unless the user gave it."""
+    """Return `options` with the known drive switches added to the default of `max_events`."""
     switches = system.known_switches(args, isinstance(options, OnSamples))
     if options.max_events is not None or not switches:
         return options

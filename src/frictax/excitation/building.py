@@ -135,7 +135,7 @@ class DesignRequest(DesignSettings):
 
     @property
     def band(self) -> tuple[float, float]:
-        """The given frequency band [Hz], or 1/duration to 32/duration (at most 0.2 rate)."""
+        """The frequency band [Hz] of `limits`; by default 1/duration to 32/duration or 0.2 rate."""
         low = 1.0 / self.duration
         band = self.limits.band or (low, min(2**5 * low, 0.2 * self.rate))
         if band[1] > 0.5 * self.rate:
@@ -371,11 +371,12 @@ def _wanted_indices(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _output_weights(request: DesignRequest) -> np.ndarray:
-    """Return the information per second of each output about a parameter with derivative 1.
+    """Return the information per second that each output gives about a parameter. The derivative of
+    the output with respect to the parameter is taken as 1.
 
-    Autocorrelated noise multiplies rate/sd**2 by (1 - rho)/(1 + rho), the fraction of independent
-    samples. This factor is exact for motions that are slow compared with the correlation time
-    `memory` [s].
+    White noise gives rate/sd**2. Autocorrelated noise multiplies this by (1 - rho)/(1 + rho), the
+    fraction of independent samples. This factor is exact for motions that are slow compared with
+    the correlation time `memory` [s].
     """
     memory, weights = request.memory or {}, []
     for name, sd in request.outputs.items():
@@ -400,7 +401,7 @@ def draw_machines(
     count: int,
     seed: int,
 ) -> list[np.ndarray]:
-    """Return the parameter values of the given machine, and of `count` machines from `over`."""
+    """Return the parameter values of the given machine and of `count` machines from `over`."""
     x = np.asarray(under_test.values())
     if over is None:
         return [x]
@@ -448,7 +449,7 @@ def draw_machines(
 def prior_information(
     names: tuple[str, ...], size: np.ndarray, after: FitResult | None, priors: Any, x: np.ndarray
 ) -> Float[np.ndarray, "p p"]:
-    """Return the information of an earlier fit and priors about parameters divided by `size`."""
+    """Return the information of an earlier fit and of priors, for parameters divided by `size`."""
     known = np.zeros((len(names), len(names)))
     if after is not None:
         mine, theirs = _common_indices(names, after.names)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Check(Summarised):
-    """Fits of `draws` simulated records of one designed experiment. Print it.
+    """Fits of `draws` simulated records of one designed experiment. Print it to get a table.
 
     - `names`; `values` (k, p): estimates; `truth` (p,): true values.
     - `spread` (p,): standard deviation of the estimates divided by the predicted error, for fits
@@ -76,13 +76,13 @@ def check_design(
     estimates with the predicted errors.
 
     Each record is fitted from two starts, and the better fit counts, because one start may lead to
-    another minimum. Two more fits follow if the cost is larger than noise causes in 39 of 40
-    records, or if an estimate is at its bound.
+    a local minimum. Up to two more fits follow in doubtful cases. Doubtful are a search that did
+    not converge, an estimate at its bound, and a cost that noise exceeds in 1 of 40 records only.
 
-    **Arguments:** `off`: relative standard deviation of the starts from the truth; `seed`;
-    `progress`: as in `fit`.
+    **Arguments:** `off`: relative standard deviation of the starts about the true values; `seed`:
+    for noise and starts; `progress`: as in `fit`.
 
-    **Raises:** `ValueError` for fewer than 10 draws, and for instruments that are not ideal.
+    **Raises:** `ValueError` for fewer than 10 draws, and for free parameters of instruments.
     """
     check_count("`check`: `draws`", draws, 10)
     if any(name.startswith(("inputs.", "outputs.")) for name in design.names):

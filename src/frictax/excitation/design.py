@@ -35,16 +35,16 @@ from .rivals import Rival, best_rivals, largest_within_limits
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Design(Summarised, DesignVerbs):
-    """A designed excitation, and the expected errors of a fit to its record. Print it.
+    """A designed excitation, and the expected errors of a later fit. Print it to get a table.
 
     - `t`, `excitation` (n,): times [s] and values of the drive [N, N.m; m, rad for a reference];
       `drive`, `unit`: name and unit of the drive.
     - `names`, `units`, `values` (p,): the parameters and their assumed values; `errors` (p,): the
       expected standard errors; `relative` (p,): `errors` divided by the option `size`.
-    - `beside`: conventional experiment within the same limits -> its relative errors (p,).
+    - `beside`: conventional experiment within the limits, or existing record -> relative errors.
     - `asked`: limited quantity -> (largest value in the run, limit); `events`: number of events.
-    - `drawn` (k): parameter values (p,) of each machine drawn from `over`; `kept`: fraction of
-      these machines that stay within all limits, 1 without machines.
+    - `drawn` (k): parameter values (p,) of each machine drawn from `over`; `kept`: fraction of the
+      drawn machines that stay within all limits (1 if none are drawn).
     - `slip`: duration of the shortest slip [samples]; `miss`: distance from an event that does not
       happen, as in `Margins`.
 
@@ -131,7 +131,7 @@ class Design(Summarised, DesignVerbs):
 
     def worst_of_drawn(self, says: str | None = None) -> Float[np.ndarray, " k"]:
         """Return the largest relative error of a wanted parameter for each of the k machines that
-        were drawn at random. It is infinite after a failed run.
+        were drawn at random. The error is infinite if the run of the machine failed.
         """
         others = {rival.description: rival.drawn_runs for rival in self.rivals}
         runs = self.drawn_runs if says is None else others[says]
@@ -217,7 +217,7 @@ class Design(Summarised, DesignVerbs):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Lines on the use of the limits, the conventional experiments, and the drawn machines."""
+        """Lines of text about the limits, the conventional experiments, and the drawn machines."""
         loads = [
             f"{what} {figures(amount, 3)} of {figures(limit, 3)}"
             for what, (amount, limit) in self.asked.items()
@@ -281,7 +281,7 @@ class Design(Summarised, DesignVerbs):
         return np.sqrt(np.diag(covariance))
 
     def model(self, x: Float[np.ndarray, " p"] | None = None) -> Any:
-        """Return the machine, with the values x of the parameters if given."""
+        """Return the machine. `x`: values of the parameters, by default those of the machine."""
         if x is None:
             return self.problem.machine
         return replace(self.problem.machine, dict(zip(self.names, x, strict=True)))
@@ -293,7 +293,7 @@ _PENALTY_WEIGHT = 5.0
 
 @dataclasses.dataclass
 class Candidate:
-    """Parameters `c` of an excitation, `cost` with full penalty, largest `excess` over a limit."""
+    """An excitation: parameters `c`, `cost` with full penalty, largest `excess` over a limit."""
 
     c: Float[np.ndarray, " k"]
     cost: float
@@ -309,8 +309,8 @@ class Candidate:
 
 
 class Descent:
-    """A search from one start by Adam. The cost has kinks where events appear and disappear, so
-    second-order methods fail.
+    """A search from one start by Adam, a first-order gradient method. The cost has kinks where
+    events appear and disappear, so second-order methods fail.
     """
 
     def __init__(
@@ -346,9 +346,7 @@ class Descent:
 
 @functools.lru_cache(maxsize=8)
 def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return two compiled functions of Adam: initialisation, and update in one of `steps`
-    iterations.
-    """
+    """Return Adam's compiled functions: initialisation, and update in one of `steps` iterations."""
     # The parameters of an excitation are about 1 in size. Therefore the first learning rate is 0.1.
     schedule = optax.cosine_decay_schedule(0.1, steps, 0.05)
     adam = optax.chain(optax.clip_by_global_norm(5.0), optax.adam(schedule))
@@ -363,9 +361,8 @@ def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
 def mean_cost(
     problem: DesignProblem, machines: Sequence[np.ndarray], u: Any, weight: float
 ) -> tuple[float, np.ndarray, float, bool]:
-    """Average the cost of the drive u over the machines. Return the cost with the full penalty, the
-    gradient with respect to the drive (penalty weight `weight`), the largest excess over a limit,
-    and whether all runs succeeded.
+    """Return the mean cost of the drive u over the machines, its gradient with respect to u, the
+    largest excess over a limit, and whether all runs succeeded. The cost has the full penalty.
     """
     cost, gradient, excess, succeeded = 0.0, np.zeros(np.shape(u)), -np.inf, True
     for x in machines:
@@ -388,9 +385,9 @@ def search_excitation(
     seed: int,
     work: Work,
 ) -> Candidate:
-    """Search in three stages, and return the best excitation. Each start gets a quarter of the
-    iterations. Then the better half of the searches gets a third, and the better half of these
-    searches gets the remaining iterations.
+    """Search in three stages, and return the best excitation. The search from each start makes a
+    quarter of its iterations. The better half of the searches then makes another third, and the
+    better half of these searches makes all remaining iterations.
     """
     draws = np.random.default_rng(seed)
     with nested_work():
@@ -455,17 +452,17 @@ def design(
 ) -> Design:
     """Design the excitation of `machine` that identifies its parameters best, within `limits`.
 
-    A search minimises the expected errors of the parameters from a record of `outputs`. The
-    gradients of the search are exact through breakaway, sticking and stops, because the Fisher
-    information is a state of the run (`information`). A sum over samples would jump where an event
-    passes a sample, so its derivative would be wrong.
+    A search minimises the expected errors of the parameters, if these are estimated from a record
+    of `outputs`. The Fisher information is a state of the run (`information`). Therefore the
+    gradients of the search are exact, also for motions with breakaway, sticking and mechanical
+    stops. (A sum over samples jumps where an event passes a sample, so its derivative is wrong.)
 
     **Arguments:**
 
     - `machine`: a `Mechanism`, or a hybrid system of your own, with assumed parameter values.
-    - `outputs`: measured variable -> standard deviation of its noise [SI].
+    - `outputs`: measured variable -> standard deviation of its noise [SI unit].
     - `duration` [s] and sampling `rate` [Hz] of the record and of the drive.
-    - `limits`: limits of the machine and its drive.
+    - `limits`: a `Limits` of the machine and its drive.
     - `drive`: the excited part: a force, a torque, or a `PositionController`, whose reference is
       then designed. The default is the only controller, or the only force.
     - `free`: the unknown parameters, as for `fit`; `wanted`: the free parameters whose errors are
@@ -473,32 +470,32 @@ def design(
     - `shape`: `FourierSeries()` by default, `Multisine()`, `CubicSpline()`, `Ramps()` or, for a
       reference, `Staircase()`.
     - `criterion`: which relative error is minimised. "E": that of the worst combination of
-      parameters; "minimax": that of the worst parameter; "A": the mean square; "D": the product
-      along the principal axes. "A" and "E" stay farther away from changes of the event sequence
-      than "minimax".
-    - `objective` of the later fit: `FreeRun()`, `Windows(...)` or `ClosedLoop(...)`.
+      parameters; "minimax": that of the worst parameter; "A": the mean square error; "D": the
+      product of the errors along the principal axes of the covariance. "A" and "E" stay farther
+      away from changes of the event sequence than "minimax".
+    - `objective`: that of the later fit, `FreeRun()`, `Windows(...)` or `ClosedLoop(...)`.
     - `inputs`: other driven part -> its samples. `instruments`: as for `fit`. If a gain is unknown,
       add for example ``"outputs.mass.v.gain"`` to `free`.
     - `memory`: output -> correlation time of its noise [s]. One sample then counts as (1 - r)/(1 +
-      r) independent samples with r = exp(-1/(rate*memory)). The number is accurate for motions that
-      are slow compared with the correlation time.
-    - `over`: distribution of the machines if parameter values are uncertain: a relative scatter, a
-      dict path -> scatter, a fit (its covariance), or a `Posterior`. The criterion is then the mean
-      over the given machine and `machines` drawn machines. All experiments are reduced until 97 %
-      of 200 drawn machines stay within the limits.
+      r) independent samples with r = exp(-1/(rate*memory)). This is accurate for motions that are
+      slow compared with the correlation time.
+    - `over`: distribution of uncertain parameter values. It is a relative scatter, a dict path ->
+      scatter, a fit (its covariance), or a `Posterior`. The criterion is then the mean over the
+      given machine and `machines` drawn machines. All experiments are reduced until 97 % of 200
+      drawn machines stay within the limits.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
-    - `beside`: an existing record under the same drive, for comparison.
-    - `size`: name -> error that counts as a relative error of 1, by default the value. `margins`: a
-      `Margins`. `hold`: whether the drive is held between samples.
+    - `beside`: an existing record with the same drive, for comparison.
+    - `size`: name -> error that counts as a relative error of 1, by default the value of the
+      parameter. `margins`: a `Margins`. `hold`: whether the drive is held between samples.
     - `engine`: an `OnSamples`. `starts`, `steps`: number of searches, and of their iterations;
-      `seed` of the random starts. `progress`: as in `fit`.
+      `seed`: for the random starts. `progress`: as in `fit`.
 
     **Returns:** a `Design`.
 
     **Raises:** `ValueError` for invalid arguments.
 
     **Source:** J. Swevers et al., IEEE Transactions on Robotics and Automation 13(5), 1997, for the
-    excitation; the derivatives through events are those of `Sensitive`.
+    excitation. `Sensitive` gives the source of the derivatives at events.
 
     Only the speed of this block is measured:
 
@@ -590,8 +587,8 @@ def _reduce_for_machines(
     if share_within_limits(runs) >= wanted:
         return u, runs
     # A machine within the limits is usually also within the limits under a smaller excitation.
-    # Therefore the bisection simulates only machines that exceed a limit. After it all machines are
-    # simulated.
+    # Therefore the bisection simulates only machines that exceed a limit. Afterwards all machines
+    # are simulated.
     allowed = len(drawn) - round(wanted * len(drawn))
     beyond = [x for x, run in zip(drawn, runs, strict=True) if not run.within_limits]
     scaled = lambda scale: problem.centre + scale * (u - problem.centre)  # noqa: E731

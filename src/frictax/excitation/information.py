@@ -47,30 +47,31 @@ def information(
     """Return the Fisher information of a record of `outputs` on the parameters `free`.
 
     The information is the integral of ``rate/sd**2 * S' S`` over the run, summed over the outputs.
-    S are the derivatives of an output with respect to the parameters. The information is a state of
-    the run. Therefore its forward and reverse derivatives with respect to inputs and machine values
-    are exact through all events.
+    S are the derivatives of an output with respect to the parameters. For a long record, the
+    inverse of the information approximates the covariance of the estimates. The information is a
+    state of the run. Therefore its derivatives with respect to inputs and machine values, forward
+    and reverse, are exact and include all events.
 
     The sum over samples ``J' J``, with the derivatives J of a simulation, has nearly the same value
-    for dense samples. But this sum must not be differentiated, because it jumps where an event
-    passes a sample. Between the jumps its derivative omits the contribution of the events, which is
-    half of the derivative or more.
+    for dense samples. Do not differentiate this sum, because it jumps where an event passes a
+    sample. Between the jumps its derivative omits the contribution of the events, which is half of
+    the derivative or more.
 
     **Arguments:**
 
-    - `machine`, `free`, `instruments`: as for `fit`; a hybrid system of your own must define its
-      start and its `variables`.
+    - `machine`, `free`, `instruments`: as for `fit`; a hybrid system of your own must define
+      `start` and `variables`.
     - `ts` (n,): times [s]; `outputs`: variable -> standard deviation of the noise of a sample.
     - `inputs`: part -> (n,), drives at the times `ts`; `hold`: whether drives are held between
       samples.
-    - `windows`: length [s] of the windows of the fit, which start at the true state, or None.
+    - `windows`: length [s] of a later fit's windows, which start at true states; None for one run.
     - `engine`: by default `OnSamples()` with inputs, and `Adaptive()` without inputs.
 
     **Returns:** the information (p, p), with the parameters in the order of
     ``fx.parameters.select(machine, free)`` and one row for each entry of a table. The information
     is NaN if the run does not reach its end.
 
-    A mass slides to rest, and the time at which it stops identifies its friction:
+    A mass slides until it comes to rest, and the time of this event identifies its friction:
 
     >>> import frictax as fx, jax, jax.numpy as jnp, numpy as np
     >>> def slide_information(v):
@@ -128,7 +129,7 @@ def information(
 
 class MachineUnderTest(AbstractFamily):
     """A machine with instruments and inputs (tables or signals) as a function of its parameters.
-    `paths`: the parameters by path; `outputs`: measured variables; `hold`: whether to hold inputs.
+    `paths`: of the parameters; `outputs`: measured variables; `hold`: whether inputs are held.
     """
 
     setup: Setup
@@ -203,9 +204,9 @@ class MachineUnderTest(AbstractFamily):
 class InformationSystem(AbstractHybridSystem):
     """A `Sensitive` system with the Fisher information F of its sensors as a further state.
 
-    F grows at the rate ``sum of w_o S_o S_o'`` over the outputs o. S_o are the derivatives of
-    output o with respect to the parameters. The state vector is that of `Sensitive`, followed by
-    the lower triangle of F, row by row.
+    F grows at the rate ``sum of w_o S_o S_o'`` over the outputs o, with the `weight` w_o. S_o are
+    the derivatives of output o with respect to the parameters. The state vector is that of
+    `Sensitive`, followed by the lower triangle of F, row by row.
 
     - `weight` (c,): rate/sd**2 of each output, its information per second for a derivative of 1.
     - `restarts` (k,): times at which S is set to 0, because a window of the fit begins.

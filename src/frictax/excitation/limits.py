@@ -13,9 +13,9 @@ class Limits:
 
     **Arguments:**
 
-    - `travel` > 0 [m]: from one end of the motion to the other.
-    - `speed`, `acceleration` > 0 [m/s, m/s2]: of the body, in both directions.
-    - `force` > 0 [N]: of the drive, in both directions.
+    - `travel` > 0 [m]: distance from one end of the motion to the other end.
+    - `speed`, `acceleration` > 0 [m/s, m/s2]: largest values of the body, in both directions.
+    - `force` > 0 [N]: largest force of the drive, in both directions.
     - `band`: lowest and highest frequency [Hz] of the excitation.
     - `body`: the body whose motion is limited; by default the body that the drive acts on.
 
@@ -52,10 +52,10 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Margins:
-    """Distances of an experiment from changes of the event sequence.
+    """Smallest distances of an experiment from changes of the event sequence.
 
-    Near a change of the event sequence, the cost of a later fit has jumps or kinks. A search may
-    stop there, and then the errors differ from the predicted errors.
+    Near a change of the event sequence, the cost of a later fit has jumps or kinks. The search of
+    the fit may end at a jump or kink. The errors then differ from the predicted errors.
 
     **Arguments:**
 

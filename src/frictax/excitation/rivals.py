@@ -70,8 +70,8 @@ def _criterion(problem: DesignProblem, run: ExperimentRun) -> float:
 
 
 def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray | None] | None:
-    """Return a function from a motion between -1 and 1 to the drive that produces it, or
-    None if the machine has no such drive.
+    """Return a function from a motion between -1 and 1 to the drive that produces this motion.
+    Return None if the machine does not have such a drive.
     """
     machine = problem.under_test.setup.machine
     if problem.excites_reference:
@@ -84,7 +84,7 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
     if travel is None or not (isinstance(body, AbstractBody) and isinstance(drive, Force | Torque)):
         return None
     if drive.body.partition(".")[0] != problem.body:
-        return None  # With a gear in between, the controller would act on another body.
+        return None  # With a gear in between, the controller acts on another body.
     frequency = 20.0  # [Hz] bandwidth of the controller, which is high compared with the motion
     kp, kv = 0.5 * np.pi * frequency, 2 * np.pi * frequency * float(body.inertia())
     x0 = float(problem.under_test.system(problem.under_test.values()).start(jnp.zeros(()))[0][0])
@@ -113,7 +113,7 @@ def largest_within_limits(
     drive, at most 1. Return None if no tried scale is within the limits.
     """
     x, best, low, high = problem.under_test.values(), None, 0.0, 1.0
-    for k in range(8):  # Eight steps of bisection give the scale within 1 %.
+    for k in range(8):  # Seven bisections after the full scale: within 1 %.
         scale = 1.0 if k == 0 else 0.5 * (low + high)
         u = drive_of(scale)
         run = None if u is None or problem.drive_exceeds_limit(u) else problem.run_once(u, x)

@@ -74,7 +74,7 @@ class FourierSeries(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class Multisine(AbstractShape):
-    """Sines of all multiples of 1/duration within the band, with one amplitude and individual
+    """Sines of all multiples of 1/duration within the band, with equal amplitudes and different
     phases: a flat spectrum.
 
     >>> import frictax as fx, numpy as np
@@ -122,8 +122,8 @@ class CubicSpline(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class Staircase(AbstractShape):
-    """Strokes in both directions, each pair at its own speed: the usual measurement of friction
-    over speed. Only the reference of a position can have this shape.
+    """Pairs of strokes, forward and backward. Each pair has its own speed. This is the usual
+    measurement of friction over speed. Only the reference of a position can have this shape.
 
     **Arguments:** `speeds`: number of speeds; `turn`: duration of a reversal [s], by default a
     quarter of a period of the highest frequency.
@@ -167,7 +167,7 @@ class Staircase(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class Ramps(AbstractShape):
-    """Ramps from level to level with a rest at each level, to identify the breakaway force.
+    """Ramps between levels with a rest at each level, to identify the breakaway force.
 
     **Arguments:** `levels`: number of levels.
 

@@ -150,10 +150,10 @@ def machine_text(
       library.
     - `start_time`, `stop_time`, `interval` [s], `accuracy`: settings of the annotation
       `experiment`; `accuracy` is its `Tolerance`.
-    - `tolerance`: allowed error of a law's table, relative to the law at rest; `v_max` [m/s or
-      rad/s]: the highest speed in the table of a law of your own; a fit takes that of its record.
-    - `rows`: unless `self_contained`, the model reads a `Sampled` with more rows from the file that
-      its parameter `tables` names, see `write_machine`.
+    - `tolerance`: allowed error of a law's table, relative to the friction at rest; `v_max` [m/s or
+      rad/s]: highest speed in the table of a law of your own, by default that of the record.
+    - `rows`: most rows of a `Sampled` in the text, unless `self_contained`. The model reads a
+      longer one from the file that its parameter `tables` names, see `write_machine`.
 
     **Raises:** `ValueError` for a part, law or signal in Python that Modelica cannot read, and for
     a name that is not an identifier.
@@ -285,8 +285,8 @@ def to_modelica(
     """Return the identified machine as a runnable Modelica model with the inputs of `record`, by
     default the first record that is not a sweep. For a fitted sweep, see `sweep_modifier`.
 
-    The drives are the inputs of the record after the fitted gains, offsets and delays. If the
-    objective uses measured states, they are the initial states of the model. A comment at the top
+    The inputs of the model are those of the record after the fitted gains, offsets and delays. If
+    the objective uses measured states, the model starts from these states. A comment at the top
     names the record, the objective and the fitted values with their intervals, unless a `comment`
     is given. The model reads a record of more than `rows` samples from a file, which
     `write_modelica` also writes. By default, `start_time` and `stop_time` [s] are the first and the
@@ -316,7 +316,7 @@ def write_identified(
     name: str = "Machine",
     **options: Unpack[FileOptions],
 ) -> list[Path]:
-    """Write the text of `to_modelica` and a file of long records into `folder`; return paths."""
+    """Write the text of `to_modelica`, and long records as a file, into `folder`; return paths."""
     check_names(write_identified, options)
     machine, given = _fitted_machine(found, record, TextOptions(**options))
     return _write_model(machine, folder, name, given)
@@ -344,7 +344,7 @@ def _highest_speed(fitted: FittedMachine) -> float | None:
 def _fitted_machine(
     found: FitResult, label: str | None, options: TextOptions
 ) -> tuple[Any, TextOptions]:
-    """Return the fitted machine with a record's inputs; add its times and a comment to options."""
+    """Return the fitted machine driven by a record, and options with its times and a comment."""
     fitted = FittedMachine.of(found, label)
     record = found.records[fitted.label]
     citation = " ".join(str(getattr(record, "citation", "")).split())

@@ -108,7 +108,7 @@ def elements() -> dict[str, str]:
 
 
 def with_dependencies(names: set[str], self_contained: bool) -> list[str]:
-    """Return the texts of `names`, and of elements they use, in the order of `elements.mo`."""
+    """Return the texts of the elements `names` and of elements they use, as in `elements.mo`."""
     known, needed, left = elements(), set(), list(names)
     while left:
         name = left.pop()
@@ -189,7 +189,7 @@ class Sheet:
         self.equations.append(f"  connect({a}, {b});")
 
     def flange(self, flange: Flange, end: str = "flange_b", turns: bool = False) -> str:
-        """Return the connector of a flange; `end`: the connector for the centre of a body."""
+        """Return the connector of a flange; `end`: connector used for the centre of a body."""
         part = self.machine.parts[flange.part]
         name = self.machine.names[flange.part]
         if isinstance(part, Fixed):
@@ -297,9 +297,9 @@ _ELEMENTS = {Dahl: "LuGreFriction", LuGre: "LuGreFriction", ElastoPlastic: "Elas
 def write_bristle(
     sheet: Sheet, name: str, part: Any, contact: Contact, field: str, unit: str
 ) -> None:
-    """Write the bristle friction `name` as an element of `elements.mo`; `field`: its forward law.
+    """Write the bristle friction `name` as an element of `elements.mo`; `field`: law for v > 0.
 
-    **Raises:** `ValueError` for a bristle without an element.
+    **Raises:** `ValueError` for a bristle model that `elements.mo` does not contain.
     """
     bristle, here, support = part.bristle, sheet.names[name], contact.support
     turns = sheet.turns(contact.flange, support)
@@ -347,7 +347,7 @@ def write_bristle(
 def write_part(sheet: Sheet, name: str) -> None:
     """Write the part called `name`.
 
-    **Raises:** `ValueError` for a part without an element.
+    **Raises:** `ValueError` for a part of a class that Modelica does not have.
     """
     part = sheet.machine[name]
     writer = WRITERS.get(type(part))
@@ -447,7 +447,7 @@ def _friction(sheet: Sheet, name: str, part: Any) -> None:
         if not sheet.self_contained:
             modifiers.append("startForward(fixed=true), stuck(fixed=true)")
     elif own and sheet.jumps:
-        modifiers.append("v_small=0.001")  # [m/s or rad/s] sliding goes on after a larger jump
+        modifiers.append("v_small=0.001")  # [m/s or rad/s] sliding goes on after a jump above it
     if contact.redundant:
         said += (
             f"\n{here}: another friction can hold the same motion, and how the two share its force"

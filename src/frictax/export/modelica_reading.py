@@ -1,4 +1,4 @@
-"""Read parameters, with their names in frictax, from Modelica text of frictax and of users."""
+"""Read parameters from Modelica text of frictax or of users, and give them their frictax names."""
 
 import dataclasses
 import functools
@@ -84,13 +84,13 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
     and `frictax.parameters.replace` puts all values into a machine whose parts have these names. A
     modifier without a component gives ``"peak"``, an argument of a part's class.
 
-    - A table (``f_pos=[0, 5; 1, 3]``) becomes a `Table`, and the source of a drive becomes a
+    - A table (``f_pos=[0, 5; 1, 3]``) becomes a `Table`, and a block that drives a part becomes a
       signal. ``s(start=0.2)`` of a component ``mass`` becomes ``"mass.s"``.
     - Values are in SI units, as in Modelica; `displayUnit` is ignored. A value is a number, an
       array, arithmetic of numbers, or the name of an earlier parameter.
     - The names of versions 3.2.3 to 4.1.0 of the Modelica Standard Library are known.
 
-    **Arguments:** `text`; `folder`: the folder of the file that contains a drive's long table.
+    **Arguments:** `text`; `folder`: the folder with the file of long tables of signals.
 
     **Returns:** a dict from path to number, array, `Table` or signal, in the order of the text.
 
@@ -687,7 +687,7 @@ class _Reader:
             ) from error
 
     def _read_file(self, values: Mapping[str, _Modifier]) -> np.ndarray:
-        """Read the table of a drive from a file."""
+        """Read the table of a signal from a file."""
         asked = values["tableName"].value if "tableName" in values else ""
         file = values["fileName"].value if "fileName" in values else ""
         file = self.known.get(file.path, file) if isinstance(file, _Word) else file

@@ -23,7 +23,7 @@ _RESERVED = frozenset(
 
 
 def number(value: Any) -> str:
-    """Return a number as text with all its digits, from which the same number is read.
+    """Return a number as text with all its digits: reading the text gives the same number.
 
     >>> number(0.1), number(3), number(1e-9)
     ('0.1', '3.0', '1e-09')
@@ -44,7 +44,7 @@ def identifier(name: str, taken: Any = ()) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Invert `identifier`; a name that `identifier` did not make stays unchanged.
+    """Invert `identifier` without `taken`. A name that `identifier` did not make does not change.
 
     >>> plain_name("mass"), plain_name("block_"), plain_name("gr_u00f6_u00dfe")
     ('mass', 'block', 'größe')
@@ -139,14 +139,13 @@ def law_table(
     """Return rows [speed, value] of a law for linear interpolation and extrapolation, and a
     comment.
 
-    `tolerance` is relative to the value at rest, for other laws than those of frictax to the
-    largest value.
+    `tolerance` is relative to the value at rest; for laws of the user, to the largest value.
 
     The Modelica library extrapolates linearly from the last two rows. For the laws of frictax the
     extrapolation is correct, because their rows end where the Stribeck curve has become a straight
-    line. Other laws are correct up to `v_max`.
+    line. Laws of the user are correct up to `v_max`.
 
-    **Raises:** `ValueError` for such a law without `v_max`.
+    **Raises:** `ValueError` for a law of the user without `v_max`.
     """
     if isinstance(law, TemperatureDependent):
         rows, said = law_table(law.law, what, tolerance, v_max, unit)

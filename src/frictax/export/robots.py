@@ -35,8 +35,8 @@ _NO_BRISTLE = "Lost: the bristle. Motion before sliding is not modelled."
 
 @dataclasses.dataclass(frozen=True)
 class JointFriction:
-    """The Coulomb `friction` [N or N.m] and viscous `damping` [N.s/m or N.m.s/rad] closest to a
-    law.
+    """The Coulomb `friction` [N or N.m] and viscous `damping` [N.s/m or N.m.s/rad] that approximate
+    a law best.
 
     - `lost`: a sentence on each property of the law that `friction` and `damping` cannot represent.
     - `lugre`, for a contact with a bristle: sigma_0, sigma_1, F_C, F_S, v_S and the viscous
@@ -85,8 +85,8 @@ def joint_friction(
 ) -> JointFriction:
     """Return the Coulomb friction and the damping, both >= 0, that approximate a friction law best.
 
-    They minimise the sum of squared errors of the force over speeds from 0 to `v_max`. Sentences
-    name the properties of the law that are lost.
+    They minimise the sum of squared errors of the force over speeds from 0 to `v_max`. `lost` names
+    the properties of the law that this approximation does not have.
 
     **Arguments:** `found`: the fit of a sweep, or of a machine with the name of its `contact`;
     `v_max` [m/s or rad/s]: by default the highest speed of the sweep; required for a machine.
@@ -105,7 +105,7 @@ def joint_friction(
 
     if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
         raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
-    beside: list[str] = []  # sentences about properties that the friction curve lacks
+    beside: list[str] = []  # sentences on properties that are not in the friction curve
     lugre = None
     if found.of_sweep:
         friction, sweep = as_steady(found.model), found.sweep

@@ -1,11 +1,11 @@
 """Locks for writing, which all processes, users, containers and hosts of a shared disk respect.
 
-A lock of the system on the lock file (flock) shows whether a process of this host is at work. The
-system releases this lock when the process ends, in any container and for any user. Many shared
+On one host, a lock of the system on the lock file (flock) shows whether the process still works.
+The system releases this lock when the process ends, in any container and for any user. Many shared
 disks do not pass such locks to other hosts, and some systems do not support them. Therefore the
 process that has the lock also changes its file every few seconds. A file that no longer changes
-belongs to a process that was killed. Clocks are not compared, and process numbers are only for the
-message.
+belongs to a process that was killed. Clocks of hosts are not compared, and process numbers are only
+for the error message.
 """
 
 import contextlib
@@ -152,7 +152,7 @@ def _content(path: Path) -> bytes:
 
 
 def _system() -> str:
-    """Return the name of the running system, which all its containers share."""
+    """Return a name of the running system that is the same in all of its containers."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return f"{platform.node()} {uuid.getnode()}"

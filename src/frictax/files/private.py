@@ -10,8 +10,8 @@ _HAS_OWNERS = os.name == "posix"
 
 
 def unsafe_part(folder: Path) -> tuple[Path, str] | None:
-    """Return the first folder or link on the path to `folder` that lets another user put files
-    there, and the rule that it breaks. Return None if `folder` is safe or missing.
+    """Return the first folder or link on the path to `folder` that lets another user put files into
+    `folder`, and the rule that it breaks. Return None if `folder` is safe or missing.
 
     Each folder on a safe path belongs to this user or to root, and other users cannot write to it.
     Above `folder`, folders such as /tmp, in which users cannot change the files of others, are also

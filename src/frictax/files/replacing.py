@@ -1,4 +1,4 @@
-"""Write files whole or not at all, and check before the work that they can be written."""
+"""Write files completely or not at all, and check before the work that they can be written."""
 
 import contextlib
 import json
@@ -104,8 +104,8 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
 
 def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
     """Complete or undo the writing of a killed process in `folder`, and remove its temporary files.
-    With `reading`, a folder that cannot be written raises no error. The function then waits for a
-    process that is renaming files at this moment.
+    With `reading`, a folder that cannot be written does not raise an error. Then the function also
+    waits for a process that is renaming files.
     """
     try:
         found = [match for name in os.listdir(folder) if (match := _OURS.fullmatch(name))]
@@ -298,7 +298,7 @@ def _is_abandoned(file: int) -> bool:
     """Return whether the process that wrote an open file has ended."""
     is_free = lock_file(file)
     if is_free is None:
-        # [s] Without locks, an older file counts as abandoned.
+        # Without locks, a file that did not change for 3600 s counts as abandoned.
         return time.time() - os.fstat(file).st_mtime > 3600.0
     return is_free
 
@@ -321,7 +321,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _one_sentence(current: list[Path]) -> Iterator[None]:
-    """Turn an error of the system into one sentence about the file that is `current` now."""
+    """Replace an error of the system by one sentence about the file `current[0]`."""
     try:
         yield
     except OSError as error:
@@ -364,7 +364,8 @@ def check_target(path: str | Path, what: str) -> Path:
 
 
 def check_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None:
-    """Check that files called `names` can be written into `folder`, which may not exist yet.
+    """Check that `folder`, which may not exist yet, contains none of the files `names`. With
+    `overwrite`, files are allowed, but not links.
 
     **Raises:** `FileExistsError` with one sentence.
     """
@@ -382,8 +383,8 @@ def check_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None
 
 @contextlib.contextmanager
 def made_folder(folder: Path) -> Iterator[None]:
-    """Create a folder and those above it for the work in this context. If the work fails, remove
-    created folders that are empty.
+    """Create a folder and its missing parent folders for the work in this context. If the work
+    fails, remove the created folders that are empty.
     """
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file. Name another folder with --out.")

@@ -1,4 +1,4 @@
-"""Size of compressed files, counted before they are unpacked: 3 MB can contain 6 GB."""
+"""Check the unpacked size of compressed files before they are read: 3 MB can contain 6 GB."""
 
 import zlib
 from collections.abc import Iterator
@@ -40,8 +40,8 @@ def check_mat(path: Path) -> None:
 
 
 def _mat_parts(path: Path) -> Iterator[bytes]:
-    """Yield the unpacked content of a MAT-file of version 5, in parts aligned to 8 bytes."""
-    step = 1 << 20  # [bytes] unpacked at once
+    """Yield the unpacked content of a MAT-file of version 5 in parts of at most 1 MiB."""
+    step = 1 << 20  # [bytes] largest part that is unpacked at once
     with path.open("rb") as file:
         head = file.read(128)
         order = "big" if head[126:128] == b"MI" else "little"

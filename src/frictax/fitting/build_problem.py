@@ -55,7 +55,8 @@ from .result.units import unit_of
 from .search.methods import LevenbergMarquardt
 from .steady_model import check_determined, movable
 
-# Default engines by `alone` of `fit_engine`. They are kept, because their checks take 2 % of a fit.
+# Default engines: True -> for Levenberg-Marquardt, False -> for other methods. They are built once,
+# because the checks of an engine take 2 % of the time of a fit.
 _DEFAULT_ENGINES = {
     alone: dataclasses.replace(OnSamples(), adjoint=ForwardAlone() if alone else None)
     for alone in (True, False)
@@ -65,7 +66,7 @@ _DEFAULT_ENGINES = {
 def build_sweep_problem(
     model: Any, sweep: Sweep, options: FitOptions
 ) -> tuple[Problem, list[Notice]]:
-    """Return the least-squares problem of a sweep, and notices about unfitted parameters."""
+    """Return the least-squares problem of a sweep, and notices about parameters left out."""
     records = {sweep.name: sweep}
     setup = Setup(model, Named.from_dict({}), Named.from_dict({}))
     named = {"free": named_paths(options.free)}
@@ -80,7 +81,7 @@ def build_sweep_problem(
 
 
 def entries(problem: Problem, model: Any) -> np.ndarray:
-    """Return the values (p,) in `model` of the parameters that the problem fits."""
+    """Return the values of the fitted parameters in `model`, as one vector (p,)."""
     return np.concatenate(
         [np.ravel(np.asarray(get(model, u.path), dtype=float)) for u in problem.unknowns]
     )
@@ -94,7 +95,7 @@ def build_problem(
 ) -> tuple[Problem, list[Notice]]:
     """Return the least-squares problem of a fit, and notices about its parameters and records.
 
-    If `objective` is given, it replaces `options.objective`. For a sweep it is `Steady()`.
+    An `objective` other than None replaces `options.objective`. For a sweep it is `Steady()`.
     """
     objective = objective or options.objective or FreeRun()
     engine = None if isinstance(objective, Steady) else fit_engine(options.engine, options.method)
@@ -135,9 +136,9 @@ def build_problem(
     origin = np.where(scaled, lower, 0.0)
     size = np.where(scaled, x0 - origin, 1.0)
     base = transform_parameters(unknowns, origin + (x0 - origin) / size, "to_unconstrained")
-    # `floating` outputs get a constant offset in each prediction. This offset is left out if the
-    # initial value or the sensor offset of the output is fitted, because both have nearly the same
-    # effect.
+    # Each prediction fits a constant offset to an output in `floating`. The offset is left out if
+    # the initial value or the sensor offset of this output is fitted, because that parameter has
+    # nearly the same effect.
     moved = {u.path for u in unknowns}
     is_floating = lambda name: not {name, f"outputs.{name}.offset"} & moved  # noqa: E731
     prepared = tuple(
@@ -266,7 +267,7 @@ def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[N
     """Return the problem with its only record replaced by `record`, and notices about this record.
 
     Both records must have the same channels in the same units. The problem must not fit an initial
-    state of the machine, because its start value is read from the record.
+    state of the machine, because the start value of an initial state is read from the record.
     """
     check_delays({}, record)
     again = divide_gaps(problem.objective.prepare(problem.setup.machine, record), problem.engine)
@@ -321,9 +322,9 @@ def _perfect_sensors(channels: tuple[str, ...]) -> Named:
 def _declare_domains(
     setup: Setup, chosen: Sequence[Parameter], ties: Sequence[Tie], options: FitOptions
 ) -> dict[str, Declaration]:
-    """Return path -> declaration for the free parameters that `bounds`, `log_scale` or a tie
-    changes. A tie narrows the domain of its source, so that the tied parameter stays in its own
-    domain.
+    """Return path -> declaration for each free parameter whose domain `bounds`, `log_scale` or a
+    tie changes. A tie narrows the domain of its source parameter. The tied parameter then stays in
+    its own domain.
     """
     limits = options.bounds or {}
     for tie in ties:
@@ -344,7 +345,7 @@ def _declare_domains(
 def _choose_parameters(
     setup: Setup, options: FitOptions, tied: set[str]
 ) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
-    """Return shared free parameters, free parameters with a value for each record, and notices."""
+    """Return the shared free parameters, those with one value for each record, and notices."""
     free, own = options.free, options.own
     free_paths, own_paths = named_paths(free), named_paths(own)
     for what, paths in (("free", free_paths), ("own", own_paths)):
@@ -412,8 +413,8 @@ def _in_64_bits(model) -> Any:
 
 
 def move_inside(model: Any, limits: Any) -> Any:
-    """Clip start values, which were estimated from the data, to the bounds of the user. Each value
-    is moved inside by at least 1 % of the distance between the bounds.
+    """Return `model` with start values clipped to `limits`, the bounds of the user. A clipped value
+    is inside its bounds by 1 % of their distance. The start values were estimated from the data.
     """
     moved = {}
     for path, pair in limits.items() if isinstance(limits, Mapping) else ():
@@ -468,7 +469,7 @@ def on_log_scale(
 
 
 def narrow_domains(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:
-    """Return the declarations of the parameters for which the user gave the bounds `limits`."""
+    """Return path -> declaration, with the bounds in `limits` as the domain of the parameter."""
     if not isinstance(limits, Mapping):
         raise ValueError(
             f"`bounds` must be a dict of path -> (least, most), got {limits!r}. Write"

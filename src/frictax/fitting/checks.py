@@ -16,7 +16,7 @@ from .problem.setup import Instrument
 
 
 def label_data(data: Any) -> dict[str, Any]:
-    """Return a dict from label (a record's name, or a sweep's contact) to record or sweep."""
+    """Return label -> record or sweep. The label of a sweep is the name of its contact."""
     if isinstance(data, Record | Sweep):
         data = [data]
     if isinstance(data, Mapping):
@@ -49,7 +49,7 @@ def label_data(data: Any) -> dict[str, Any]:
 
 
 def check_data(model: Any, records: Mapping[str, Any]) -> None:
-    """Raise `ValueError` for a model that is not a machine, and for data that are not records."""
+    """Raise `ValueError` unless the model is a machine and the data contain at least one record."""
     if not isinstance(model, Machine):
         raise ValueError(
             f"A record is fitted by a `Mechanism` or a hybrid system of your own, got {model!r}. A"
@@ -105,7 +105,7 @@ def without_repeats(records: Mapping[str, Any]) -> tuple[dict[str, Any], list[No
 
 
 def check_deviations(records: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if a fit of several outputs, or of records and sweeps, lacks an `sd`."""
+    """Raise `ValueError` if a fit of several outputs, or with a sweep, does not have every sd."""
     motions = {label: r for label, r in records.items() if isinstance(r, Record)}
     if not motions:
         return

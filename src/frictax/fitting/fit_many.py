@@ -60,26 +60,26 @@ def fit_many(
     (or simulated) measurements of one experiment.
 
     On each processor, one compiled call runs 32 least-squares fits by Levenberg-Marquardt. Other
-    fits run one after the other. A new length of the records needs a new compilation; a new number
-    of records, or new values, do not.
+    fits run one after the other. A new length of the records needs a new compilation. A new number
+    of records or new values do not.
 
     **Arguments:**
 
     - `model`: a law or `SteadyFriction` for a sweep, a machine for records. Every fit starts from
       the values in `model`.
-    - `data`: records with the same channels, each with its own inputs and times. Or one sweep (only
-      its speeds are used), or one record (only its times and inputs are used).
+    - `data`: several records with the same channels, each with its own inputs and times. `data` can
+      also be one sweep or one record; `measured` then replaces its forces or outputs.
     - `measured`: the k measurements of n samples. For a sweep: forces (k, n) [N or N.m]. For one
-      record: output -> (k, n) in SI, or (k, n) if it has one output. Leave it out for several
-      records.
+      record: output -> (k, n) in SI, or only the array (k, n) if the record has one output. Leave
+      `measured` out for several records.
     - `values`: path -> k numbers, one for the machine of each fit. The numbers are the fixed values
       of a parameter (such as a payload or an initial state), or the start values of a free
       parameter.
     - `free`, `tied`, `method`, `loss`, `level`, `progress`: as in `fit`; `objective`, `engine`: for
       records only.
 
-    **Returns:** `Replicates`: the values of all k fits, equal to those of `fit`, for example to
-    study bootstrap errors or coverage. Intervals are computed on first use.
+    **Returns:** `Replicates`: the values of all k fits, which equal those of `fit`. Uses are
+    studies of bootstrap errors or of coverage. Intervals are computed on first use.
 
     **Raises:** `ValueError` for measurements of another shape, and for records whose channels
     differ.
@@ -151,8 +151,8 @@ def _problems_of_records(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> list[tuple[Problem, list[Notice]]]:
     objective, first = options.objective or FreeRun(), records[0]
-    # The weak form would need the noise of each fit, which one program for all fits does not have.
-    # Therefore forces are compared at the samples.
+    # The weak form needs a noise estimate for each fit. One compiled program for all fits does not
+    # have these estimates. Therefore forces are compared at the samples.
     if isinstance(objective, InverseDynamics):
         objective = dataclasses.replace(objective, at_samples=True)
     options = dataclasses.replace(options, objective=objective)
@@ -180,7 +180,7 @@ def _problems_of_records(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ends:
-    """The problems of many fits and the results of their searches; `found` computes one fit."""
+    """Problems of many fits and the ends of their searches. `found(i)` is the result of fit i."""
 
     models: Sequence[Any]
     sources: Sequence[Any]
@@ -201,7 +201,7 @@ class Ends:
         return make_fit_result(self.models[i], self.problems[i], records, self.searches[i], *how)
 
     def errors(self) -> tuple[np.ndarray, ...]:
-        """Return standard errors, lower and upper ends of intervals of all fits, as in `fit`."""
+        """Return the standard errors and the lower and upper ends of the intervals of all fits."""
 
         def one(i: int) -> list[tuple[float, float, float]]:
             mine = self.found(i)
@@ -221,7 +221,7 @@ class Ends:
         return rows[..., 0], rows[..., 1], rows[..., 2]
 
     def with_steps_needed(self) -> "Ends":
-        """Return the searches after repeating those whose fits need shorter time steps."""
+        """Repeat each search whose fit needs shorter time steps, and return all searches."""
         problems, searches = list(self.problems), list(self.searches)
         for i, (problem, end) in enumerate(zip(problems, searches, strict=True)):
             if not isinstance(problem.engine, OnSamples) or not np.isfinite(float(end.state.cost)):
@@ -254,7 +254,7 @@ def ends_of(
     work: Work,
     length: Length | None = None,
 ) -> Ends:
-    """Search the minimum of all `asked` problems, which have one record each.
+    """Minimise the cost of each problem in `asked`. Each problem has one record.
 
     Least-squares problems with Levenberg-Marquardt are searched together, other problems one after
     the other. `length`: see `search_together`.
@@ -286,9 +286,9 @@ def fit_each(
 ) -> list[FitResult | Exception]:
     """Return the result of `fit` for each model and its record, or the exception that it raises.
 
-    Least-squares fits from one start are searched together, other fits one after the other.
-    `length` is a function from the number of samples of a record to the number up to which the
-    record is padded. With padding, records of different lengths share compiled programs.
+    Least-squares fits from one start are searched together, other fits one after the other. The
+    function `length` gets the number of samples of a record and returns the number after padding.
+    Padded records of different lengths share compiled programs.
     """
     out: list[Any] = []
     objective, start = options.objective or FreeRun(), options.start
@@ -325,7 +325,7 @@ def _problems_of_each(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> Iterator[tuple[Problem, list[Notice]] | Exception]:
     """Yield the problem of each record with its notices, or the exception of an invalid record."""
-    # The problem of the first record with each key, and notices about the machine. Later records
+    # key -> problem of the first record with this key, and notices about the machine. Later records
     # with the same key use this problem again.
     like: dict[Any, tuple[Problem, list[Notice]]] = {}
     for model, record in zip(models, records, strict=True):
@@ -373,7 +373,7 @@ def _fit_in_two_stages(
 
 
 def records_of(data: Any, measured: Any) -> list[Record]:
-    """Return the records in `data`, or copies of the one record with the `measured` outputs."""
+    """Return the records in `data`, or copies of a single record with the `measured` outputs."""
     if isinstance(data, Record):
         if measured is None:
             raise ValueError(

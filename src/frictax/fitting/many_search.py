@@ -36,12 +36,11 @@ def search_together(
     work: Work,
     length: Length | None = None,
 ) -> tuple[list[Problem], list[Descent], list[list[Notice]]]:
-    """Search the minimum of many problems that have one record each. Return the problems with
-    corrected initial states of windows, the final states of the searches (as from `search`), and
-    notices.
+    """Minimise the cost of many problems, each with one record. Return the problems (with corrected
+    initial states of windows), the final states of the searches, and notices.
 
-    `length`: a function from the number of samples of a record to the number after padding (free
-    runs only). Padded records of different lengths share a compiled program.
+    `length`: a function that gets the number of samples of a record and returns the number after
+    padding (free runs only). Padded records of different lengths share a compiled program.
     """
     is_steady = problems[0].is_steady
     names = {" fits": 2.0, " edges": 1.0 * (not is_steady)}
@@ -80,7 +79,7 @@ def search_together(
 
 
 def _fill(problem: Problem, length: Length) -> Problem:
-    """Pad the record of a problem by samples of weight 0, which repeat the last inputs."""
+    """Append samples of weight 0 to the record of a problem; they repeat the last inputs."""
     (one,) = problem.prepared
     if not (
         isinstance(problem.objective, FreeRun)
@@ -94,7 +93,7 @@ def _fill(problem: Problem, length: Length) -> Problem:
     if more <= 0:
         return problem
     t = np.asarray(one.t)
-    # Each added time step is a thousandth of the median step, so the state hardly changes.
+    # An added time step is a thousandth of the median step, so the state hardly changes in it.
     step = 1e-3 * float(np.median(np.diff(t)))
     tail = t[-1] + step * np.arange(1, more + 1)
 
@@ -132,8 +131,8 @@ def _together(
     work: Work,
     starts: Sequence[np.ndarray] | None = None,
 ) -> list[Descent]:
-    """Return the final state of the search of each problem, from its own start or from the
-    coordinates `starts`. Problems of equal structure and shapes share compiled calls.
+    """Search from the start of each problem, or from its coordinates in `starts`. Return the final
+    states. Problems of equal structure and shapes share compiled calls.
     """
     kinds: dict[Any, list[int]] = {}
     flat = [jax.tree.flatten(one) for one in problems]
@@ -171,7 +170,7 @@ def _of_a_kind(
     method: LevenbergMarquardt,
     tell: Callable[[int], None],
 ) -> Descent:
-    """Search from `begin`. The problems differ only in the arrays among their `leaves`."""
+    """Search all problems from `begin`. Problems differ only in the arrays in `leaves`."""
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
@@ -216,8 +215,8 @@ def _of_a_kind(
 
 
 def _is_array(x: Any) -> bool:
-    """Return True if a leaf is an array. A Python number belongs to the structure, because a law
-    selects its formula by an exponent that is a Python number.
+    """Return True if the leaf `x` of a pytree is an array. A Python number is part of the structure
+    of the pytree: a law selects its formula by an exponent that is a Python number.
     """
     return isinstance(x, np.ndarray | np.generic | jax.Array)
 
@@ -227,7 +226,7 @@ def _state_at(ends: Descent, i: int) -> Descent:
 
 
 class _OneOfMany(Run):
-    """A search of one of many problems by the compiled program that they share."""
+    """The search of one of many problems, by the compiled program that all of them share."""
 
     def advance(self, state: Descent, until: int, noise: Any) -> Descent:
         assert noise == 1.0  # the common program is compiled for the noise scale 1
@@ -274,11 +273,12 @@ def _all(
     dof: Float[Array, " k"],
     floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
-    """Continue each search from its entry of `states` to its step in `limits`. Return the arrays of
-    the final states. For laws, `method` is given, and one call makes all steps of each search.
+    """Continue each search from its entry of `states` to its step number in `limits`. Return the
+    arrays of the final states. For laws, `method` is given, and one call makes all steps of each
+    search.
 
-    The searches run one after the other. In a batch, each search would take as many steps as the
-    longest search.
+    The searches run one after the other. In a vectorised batch, each search would take as many
+    steps as the longest search.
     """
 
     def one(at) -> Descent:

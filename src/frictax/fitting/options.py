@@ -1,4 +1,4 @@
-"""One list of the options of a fit, for `fit`, `fit_many`, `outlook`, `fleet`, `Structure` and
+"""The options of a fit, defined once for `fit`, `fit_many`, `outlook`, `fleet`, `Structure` and
 problem files.
 
 `FitOptions` contains the values and defaults, and checks the values. From the `TypedDict`s, type
@@ -32,21 +32,21 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ParameterOptions(TypedDict, total=False):
-    """The parameters that are fitted."""
+    """Options that select the fitted and the tied parameters."""
 
     free: str | Iterable[str] | None
     tied: Tied | None
 
 
 class DomainOptions(TypedDict, total=False):
-    """The scale on which parameters are fitted, and their bounds."""
+    """Options for the scale and the bounds of the fitted parameters."""
 
     log_scale: str | Iterable[str]
     bounds: Bounds | None
 
 
 class SearchOptions(TypedDict, total=False):
-    """The method that minimises the cost, its loss, and the level of the intervals."""
+    """Options for the method, the loss, the level of the intervals, and the progress report."""
 
     method: AbstractMethod | None
     loss: AbstractLoss | None
@@ -55,7 +55,7 @@ class SearchOptions(TypedDict, total=False):
 
 
 class StartOptions(TypedDict, total=False):
-    """The points from which the search starts."""
+    """Options for the points from which the search starts."""
 
     starts: int
     spread: float
@@ -208,8 +208,8 @@ def is_given(value: Any) -> bool:
 
 
 def refuse(given: Mapping[str, Any], of: str, here: str) -> None:
-    """Raise `ValueError` if an option in `given` has a value. These options are for `of` and have
-    no effect for `here`; both are words for the message.
+    """Raise `ValueError` if an option in `given` has a value. These options are for `of` (a text
+    such as "a record"), and not for `here` (such as "a sweep").
     """
     for name, value in given.items():
         if is_given(value):

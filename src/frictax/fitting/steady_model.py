@@ -38,8 +38,8 @@ Bristle = TypeVar("Bristle", bound=AbstractBristle)
 def starting_law(
     kind: type[Law], sweep: Sweep, *, exponent: float = 1.0, nodes: ArrayLike | None = None
 ) -> Law:
-    """Return a law of class `kind` near the sweep, from which a fit can start. Each value is inside
-    its domain.
+    """Return a law of class `kind` that is close to the sweep, as the start of a fit. Each value is
+    inside its domain.
 
     The terms that are linear in their parameters are estimated by least squares with values >= 0.
     `fexp` is searched on a grid between about 1/highest and 1/lowest speed. The nodes of a table
@@ -70,10 +70,10 @@ def starting_law(
 
 @dataclasses.dataclass(frozen=True)
 class SlidingRows:
-    """The sliding rows of a sweep, from which a law estimates its start values.
+    """The rows of a sweep except breakaway rows. A law estimates its start values from them.
 
-    - `v` (n,) > 0: speeds [m/s]; `f` (n,): friction against the motion [N]; `weight` (n,) of each
-      row in a fit.
+    - `v` (n,) > 0: speeds [m/s]; `f` (n,): friction force against the motion [N]; `weight` (n,):
+      weight of each row in a fit [1].
     """
 
     v: Float[np.ndarray, " n"]
@@ -93,7 +93,8 @@ class SlidingRows:
 
     def fit_terms(self, *columns: Any, prior: float = 0.0) -> tuple[np.ndarray, float]:
         """Return the coefficients >= 0 of the `columns` (n,) that fit `f` best, and the norm of the
-        weighted residuals. `prior`: weight of a prior of each coefficient at the mean force.
+        weighted residuals. `prior`: weight of additional residuals, each coefficient minus the mean
+        force.
         """
         from scipy.optimize import nnls
 
@@ -116,14 +117,13 @@ def starting_bristle(
     rotational: bool = False,
     elements: int = 1,
 ) -> Bristle:
-    """Return a bristle of class `kind` near a record of motion and friction, for the start of a
-    fit.
+    """Return a bristle of class `kind`, estimated from motion and friction, as the start of a fit.
 
     After a reversal from full sliding, friction changes from one limit to the opposite one.
     `sigma_0` is the friction force divided by the distance in which 63 % of this change happens.
-    This value is exact for `Dahl`. For `ElastoPlastic` and `MaxwellSlip`, springs that yield near
-    their limit, `sigma_0` is 1.26 times as large. A fit needs a start value that is correct within
-    a factor of a few: the motion of a contact that slides far does not depend on `sigma_0`, so the
+    This value is exact for `Dahl`. `ElastoPlastic` and `MaxwellSlip` are springs that yield near
+    their limit, so their `sigma_0` is 1.26 times as large. The start value must be correct within a
+    factor of a few. The motion of a contact that slides far does not depend on `sigma_0`, so a
     search cannot correct a larger error. If the record has no reversal, `sigma_0` is the largest
     force divided by 5 um (ground steel), or by 1 mrad (geared joints).
 
@@ -209,8 +209,8 @@ def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
 
 
 def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
-    """Return a list of one model: `model` with the parameters `paths` set near the data. The list
-    is empty for laws of which data cannot give the start values.
+    """Return a list of one model: `model` with the parameters `paths` estimated from the data. The
+    list is empty if the class of a law cannot estimate start values.
     """
     steady = as_steady(model)
     values: dict[str, Any] = {}
@@ -279,8 +279,8 @@ def movable(
 
 
 def check_determined(problem: Problem, data: Sweep) -> None:
-    """Raise `ValueError` for fewer rows than parameters, and for an offset that the sweep cannot
-    distinguish from friction.
+    """Raise `ValueError` unless there are more rows than parameters, and for an offset that the
+    sweep cannot distinguish from friction.
     """
     count = problem.x0.size
     if data.n <= count:

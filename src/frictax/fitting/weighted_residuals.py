@@ -26,8 +26,8 @@ def weighted_residuals(
     engine: Engine | None = None,
     instruments: Mapping[str, Instrument] | None = None,
 ) -> Float[Array, " n"]:
-    """Return (predicted - measured) / sd of all values that an objective compares; 0 for samples
-    without weight.
+    """Return (predicted - measured) / sd of all values that an objective compares, with 0 for
+    samples without weight.
 
     The function is pure in `model`, so `jax.grad`, `jacfwd`, `vmap` and `jit` can transform it.
     `fit` minimises half the sum of squares of these residuals. With `Windows`, only the first
@@ -36,7 +36,7 @@ def weighted_residuals(
 
     **Arguments:** `model`: a law or `SteadyFriction` for a sweep, a machine for a record.
     `objective` (default `FreeRun()`), `engine` (default `OnSamples()`) and `instruments` are as in
-    `fit`, and for a record only.
+    `fit`; they are for a record only.
 
     >>> import frictax as fx, jax, jax.numpy as jnp
     >>> sweep = fx.Sweep([1, 2, 4], [7.0, 8.0, 10.5], velocity_unit="m/s", force_unit="N")

@@ -26,7 +26,7 @@ from frictax.programs.key import Unknown, key_text
 from .sources import FileSource, MemorySource, Source, read_rows
 from .table import FORMAT, check_pyarrow, failed_row, row_of, table_of_rows
 
-_CHUNK_SIZE = 64  # [records] fitted by one call; takes one to two seconds for short records
+_CHUNK_SIZE = 64  # number of records fitted by one call; short records take one to two seconds
 _LENGTH_RATIO = 1.25  # ratio between successive lengths to which records are padded
 _PLAN_FILE = "plan.json"
 
@@ -70,8 +70,8 @@ class Chunk:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Plan:
-    """The plan of a fleet. `order`: names of all records; `digest`: checksum of machine, options,
-    data.
+    """The plan of a fleet. `order`: names of all records; `digest`: checksum of the machine, the
+    options and the data.
     """
 
     task: Task
@@ -83,7 +83,7 @@ class Plan:
 def plan_chunks(
     task: Task, sources: Sequence[Source], about: Any, values: Mapping[str, np.ndarray]
 ) -> Plan:
-    """Group records of equal length into chunks, so that a process compiles few programs."""
+    """Divide the records, sorted by padded length, into chunks, so that few programs compile."""
     sizes = [s.size for s in sources]
     task = dataclasses.replace(task, lengths=padded_lengths(sizes))
     by_length = sorted(range(len(sources)), key=lambda i: (-task.length(sizes[i]), i))
@@ -102,7 +102,7 @@ def plan_chunks(
         try:
             digest.update(key_text(fits, fixed=True).encode())
         except Unknown:
-            # `key_text` does not support a class or function of the user, so the fits are pickled.
+            # `key_text` does not support classes of the user, so machine and options are pickled.
             digest.update(pickle.dumps(fits))
     for source in sources:
         digest.update(repr((source.name, *source.fingerprint())).encode())
@@ -127,9 +127,9 @@ def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def fitted_chunk(task: Task, chunk: Chunk) -> Any:
-    """Fit the records of `chunk` and return a `DataFrame` with one row for each (columns: see
-    `Fleet`). The numbers do not depend on the process. The row of a record that cannot be read or
-    fitted contains the `reason`.
+    """Fit the records of `chunk`. Return a `DataFrame` with a row for each record; for its columns
+    see `Fleet`. The results do not depend on the process that computes them. If a record cannot be
+    read or fitted, its row contains the `reason`.
     """
     began = time.perf_counter()
     machine, options, read = task.machine, FitOptions(**task.settings), None
@@ -172,7 +172,7 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
 def _read_problem(
     problem: Path, label: str, allow_code: bool, stamp: int
 ) -> tuple[Any, FitOptions, Any]:
-    """Read a problem file: return machine, fit options, and a function that reads records."""
+    """Return machine, fit options and a record reader of a file that last changed at `stamp`."""
     from frictax.problems import read
     from frictax.problems.problem import record_reader
 
@@ -188,7 +188,7 @@ def _sentence(why: Exception) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class PartsFolder:
-    """The folder ``OUT.parts`` next to the table `out`, with a file for each finished chunk."""
+    """The folder ``OUT.parts`` beside the table file `out`, with a file for each finished chunk."""
 
     out: Path
 

@@ -40,7 +40,7 @@ NAMES = {
 
 
 class FleetOptions(FleetFitOptions, total=False):
-    """The options of `fleet`: the options of the fits, and those for running them."""
+    """The options of `fleet`: the options of the fits, and the options for running the fits."""
 
     out: str | Path | None
     jobs: int | None
@@ -56,7 +56,7 @@ class FleetOptions(FleetFitOptions, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class RunOptions:
-    """The options of `fleet` for running the fits, with their defaults. See `fleet`."""
+    """The options of `fleet` for running the fits, with default values. See `fleet`."""
 
     out: Checked[str | Path | None] = None
     jobs: Checked[int | None] = None
@@ -85,10 +85,9 @@ def fleet(
 ) -> Fleet:
     """Fit one machine to each of thousands of records on all processors or a cluster.
 
-    Estimates and intervals are the same as those of `fit` for each record. A process fits 64
-    records at a time. If the lengths of the records differ much, records are padded to a few
-    lengths with samples of weight 0. The row of a record that cannot be read or fitted contains the
-    reason.
+    Estimates and intervals of each record are the same as those of `fit`. A process fits 64 records
+    at a time. If there are more than 8 different lengths, records are padded to a few lengths with
+    samples of weight 0. If a record cannot be read or fitted, its row contains the reason.
 
     **Arguments:**
 
@@ -96,24 +95,24 @@ def fleet(
       record defines how data files are read, and the table [fit] defines the options of the fits.
     - `records`: a list of records. With a problem file: a folder with a file for each record, or
       one long Parquet table. A column of that table names the record of each row.
-    - `out`: the Parquet file to which the table is written. The rows of finished chunks are stored
-      in the same folder, so that `resume=True` can complete an interrupted run. `overwrite=True`
-      replaces an existing file.
-    - `jobs`: number of processes, by default the number of processors; 1: only this process. A
-      script that uses several processes must be importable: put the call below ``if __name__ ==
-      "__main__":``.
+    - `out`: the Parquet file to which the table is written. During the run, finished rows are
+      stored in the folder ``OUT.parts`` beside this file. After an interruption, `resume=True`
+      completes the run. `overwrite=True` replaces an existing file.
+    - `jobs`: number of processes, by default the number of processors. With 1, the fits run in the
+      calling process. A script that uses several processes must be importable. Therefore put the
+      call below ``if __name__ == "__main__":``.
     - `cluster`: a client of Dask, or the address of its scheduler. Install frictax with the extra
       ``cluster``. The workers must find the same files under the same paths.
     - `about`: a table with a row for each record, or the file of that table. Its columns are
-      `record` (the name of the record or of its file), `machine`, `date`, `temperature`, and any
-      others, which are copied to the result.
+      `record` (the name of the record or of its file), `machine`, `date` and `temperature`. The
+      result contains all further columns, too.
     - `values`: parameter path -> one number for each record, which is set in the machine of that
       record. With a problem file: parameter path -> name of a column of `about`.
     - `free`, `tied`, `log_scale`, `objective`, `bounds`, `instruments`, `method`, `loss`, `level`:
       as in `fit`, if `problem` is a machine.
     - `report`: path of an HTML page, see `write_fleet_report`. The page is updated during the fits,
-      and an open browser reloads it. `limits`: limits for the verdicts on this page, name ->
-      (lower, upper); None means no limit.
+      and an open browser reloads it. `limits`: limits for the verdicts on this page: name of a
+      parameter -> (lower, upper); None means no limit.
     - `allow_code`: as in `identify`. `progress`: as in `fit`.
 
     **Returns:** a `Fleet`.
@@ -183,7 +182,7 @@ def chunks_of(
 
 @dataclasses.dataclass(frozen=True)
 class _Setting:
-    """A planned fleet: its plan, its title, and the limits for verdicts."""
+    """A planned fleet: the plan of its fits, its title, and the limits for verdicts."""
 
     plan: Plan
     title: str
@@ -200,7 +199,7 @@ def _run(
 ) -> Fleet:
     """Fit the chunks whose numbers are not in `done`, and join all rows to the table."""
     plan = setting.plan
-    # Rows of each chunk; None if the rows are stored in `parts`
+    # Number of a finished chunk -> its rows, or None if the rows are stored in `parts`
     frames: dict[int, Any] = dict.fromkeys(done)
     todo = [chunk for chunk in plan.chunks if chunk.number not in done]
 
@@ -228,7 +227,7 @@ def _run(
 
 
 def _plan(problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any]) -> _Setting:
-    """Plan the fits of the machine, or of the problem file, `problem`."""
+    """Plan the fits. `problem`: a machine, or the path of a problem file."""
     if not isinstance(problem, str | Path):
         if isinstance(records, str | Path):
             raise ValueError(
@@ -299,7 +298,7 @@ class LiveReport:
         self.next = 0.0
 
     def update(self, frames: Callable[[], Sequence[Any]]) -> None:
-        """Write the page with the rows that are finished, unless the last update was too recent."""
+        """Write the page with all finished rows, if the pause after the last update is over."""
         if time.monotonic() < self.next:
             return
         began = time.monotonic()
@@ -310,7 +309,7 @@ class LiveReport:
         reload = '<head><meta http-equiv="refresh" content="10">'
         self._write(table, [note], lambda text: text.replace("<head>", reload, 1))
         took = time.monotonic() - began
-        # [s] The pause is 20 times the writing time, so pages take 5 % of the time at most.
+        # [s] The pause is 20 times the writing time, so writing takes at most 5 % of the run.
         self.next = time.monotonic() + max(10.0, 20.0 * took)
 
     def finish(self, table: Any) -> None:

@@ -1,4 +1,4 @@
-"""The table of a fleet: rows and format (`row_of`, `join_chunks`), and `Fleet`, which reads it."""
+"""The table of a fleet: the class `Fleet`, and functions that build rows and join chunks."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ from frictax.fitting.result.units import rms_units
 from frictax.measurements import Record
 
 FORMAT = 2  # version of the table format; increase it when a column or an attribute is added
-META = "frictax"  # key in the attributes of a table for the description of its columns
+META = "frictax"  # key in `table.attrs` under which the columns are described
 FIRST_COLUMNS = ("record", "machine", "date", "temperature")
 LAST_COLUMNS = ("samples", "seconds", "version")
 
@@ -44,9 +44,9 @@ class Fleet:
       ``NAME.upper``: its standard error and interval as in a single fit, NaN if unknown;
       ``correlation:A:B``: correlation of two estimates;
     - `converged`; `at_noise`: True if the residuals of a free run are white noise, empty if
-      unknown; `reason`: why a record has no estimates, otherwise empty; `notices`: codes of the
-      notices. The quick test for missing terms is omitted, because it takes about 15 simulations.
-      Call `fit(...).missing()` for conspicuous records;
+      unknown; `reason`: why a record does not have estimates, otherwise empty; `notices`: codes of
+      the notices. A fleet does not test for missing terms, because a test takes about 15
+      simulations. Call `fit(...).missing()` for records with large or autocorrelated residuals;
     - ``rms.OUTPUT``: root mean square of the residuals; ``lag1.OUTPUT``: autocorrelation of
       residuals at a lag of one sample; `condition`: condition number of the fit; `samples`,
       `seconds`, `version`.
@@ -73,7 +73,7 @@ class Fleet:
 
     @classmethod
     def read(cls, path: str | Path) -> "Fleet":
-        """Read a fleet from the Parquet file `path`, which `fleet` has written."""
+        """Read a fleet from the Parquet file `path` that `fleet` has written."""
         import pandas as pd
 
         path = Path(path)
@@ -108,7 +108,7 @@ class Fleet:
 
 
 def row_of(record: Record, found: FitResult) -> dict[str, Any]:
-    """Return the row of a fit as a dict. Its entry `META` describes the columns."""
+    """Return the row of a fit as a dict. The entry `META` describes the columns."""
     row: dict[str, Any] = {"record": record.name, "converged": found.converged, "reason": ""}
     row["at_noise"] = found.at_noise
     for e in found.estimates:
@@ -161,7 +161,7 @@ def failed_row(name: str, reason: str, samples: int = 0) -> dict[str, Any]:
 
 
 def table_of_rows(rows: Sequence[Mapping[str, Any]], about: Any) -> Any:
-    """Return the rows as a `DataFrame`, with the columns of `about` added."""
+    """Return a `DataFrame` of the rows, to which the columns of `about` are added."""
     import pandas as pd
 
     description = next((row[META] for row in rows if META in row), None)
@@ -191,7 +191,7 @@ def join_chunks(
     # If descriptions differ, the description of the first frame is used.
     for frame in reversed(frames):
         description |= frame.attrs.get(META, {})
-    # A chunk in which no fit succeeded lacks columns, so the widest frame defines their order.
+    # A chunk in which no fit succeeded lacks columns. The frame with most columns sets the order.
     by_width = sorted(frames, key=lambda frame: -len(frame.columns))
     columns = list(dict.fromkeys(c for f in by_width for c in f.columns))
     with_all = [f.reindex(columns=columns) for f in frames]

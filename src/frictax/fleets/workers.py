@@ -23,8 +23,8 @@ TRIES = 3  # number of attempts for a chunk whose process or worker ends early
 def run_chunks(
     task: Task, chunks: Sequence[Chunk], jobs: int | None, cluster: Any
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Fit the chunks, and yield each chunk with its rows when it is finished. The work is done by
-    the workers of a `cluster`, or by `jobs` processes (None: one for each processor).
+    """Fit the chunks, and yield each chunk with its rows when it is finished. The workers of a
+    `cluster` do the work, or otherwise `jobs` processes (None: one for each processor).
     """
     jobs = min(processors() if jobs is None else jobs, max(len(chunks), 1))
     if cluster is not None:
@@ -38,15 +38,15 @@ def run_chunks(
 
 def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator[tuple[Chunk, Any]]:
     """Fit the chunks in `jobs` processes, and yield each chunk with its rows when it is finished.
-    The chunk of a process that ends early (out of memory, or killed) is repeated in a pool of one
-    process. There the chunk cannot disturb other chunks. After the third failure, the rows of its
-    records contain a `reason` instead of estimates.
+    If a process ends early (out of memory, or killed), its chunk is repeated. The chunk then runs
+    in a pool of one process, so it cannot disturb other chunks. After the third failure of a chunk,
+    the rows of its records contain a `reason` instead of estimates.
     """
     tries = {chunk.number: 0 for chunk in chunks}
     remaining = {chunk.number: chunk for chunk in chunks}
     folder = program_folder()
     if folder is not None:
-        is_safe(folder)  # Warn here once, not in every process.
+        is_safe(folder)  # Print a warning about the folder once, not in every process.
     with _single_threaded():
         while remaining:
             suspects = [chunk for number, chunk in remaining.items() if tries[number]]
@@ -73,19 +73,19 @@ def _run_until_broken(
     tries: dict[int, int],
     jobs: int,
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Yield each chunk that the pool finishes, with its rows. Remove it from `remaining`."""
+    """Yield each finished chunk with its rows, and remove this chunk from `remaining`."""
     waiting, running = iter(list(chunks)), dict[Future, Chunk]()
 
     def submit_more() -> None:
-        # One chunk more than processes is submitted, so no process waits. A suspect chunk runs
-        # alone.
+        # The pool has one more chunk than processes, so no process waits. With one process, a
+        # chunk runs alone.
         for chunk in itertools.islice(waiting, jobs + (jobs > 1) - len(running)):
             running[pool.submit(fitted_chunk, task, chunk)] = chunk
 
     try:
         submit_more()
         while running:
-            stop_here()  # Python may have lost the exception of Ctrl-C.
+            stop_here()  # Raise `KeyboardInterrupt` if Ctrl-C was pressed.
             # The timeout lets this process react to an interrupt.
             done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
             for job in done:
@@ -103,7 +103,7 @@ def _run_until_broken(
 
 
 def _lost_rows(chunk: Chunk) -> Any:
-    """Return the rows, with a `reason`, of a chunk whose process ended early at each attempt."""
+    """Return the rows of a chunk whose process ended early at each attempt, with a `reason`."""
     why = (
         f"the process that fitted it and {len(chunk.sources) - 1} others ended {TRIES} times, as"
         " when memory is short or a compiled library fails."
@@ -112,7 +112,7 @@ def _lost_rows(chunk: Chunk) -> Any:
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")  # JAX uses threads, which do not survive a fork.
+    context = multiprocessing.get_context("spawn")  # After a fork the threads of JAX are missing.
     places = context.SimpleQueue()
     for i in range(jobs):
         places.put(i)
@@ -122,7 +122,7 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
 @contextlib.contextmanager
 def _single_threaded() -> Iterator[None]:
     """Set environment variables so that new processes use one thread for linear algebra and one
-    arena of malloc. Further arenas would not return freed memory to the system.
+    memory arena of malloc. Further arenas would not return freed memory to the system.
     """
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
     before = {name: os.environ.get(name) for name in threads}
@@ -138,7 +138,7 @@ def _single_threaded() -> Iterator[None]:
 
 
 def initialize_process(places: Any = None) -> None:
-    """Prepare a new process: settings of JAX, one processor, and no reaction to Ctrl-C."""
+    """Prepare a new process: set JAX options, choose one processor, and ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent process handles an interrupt.
     _configure_jax()
     if places is not None:

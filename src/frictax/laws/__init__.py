@@ -11,7 +11,7 @@ from .stribeck import Stribeck as Stribeck
 from .table import Table as Table
 from .temperature import TemperatureDependent as TemperatureDependent
 
-# All laws of the package. Problem files, reports and the start of fits take them from here.
+# All laws of the package. Problem files, reports and the search for start values use this list.
 LAWS: tuple[type[AbstractLaw], ...] = (Coulomb, Stribeck, Table, TemperatureDependent)
-# The laws of which data can give the start values.
+# The laws whose start values for a fit can be computed from data.
 LAWS_WITH_START = tuple(law for law in LAWS if has_start(law))

@@ -1,4 +1,4 @@
-"""Conversion of a user's value for a characteristic to a law."""
+"""Conversion of a user's value (a law or an M x 2 table) to a law."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Dry friction with a viscous part."""
+"""`Coulomb`: constant dry friction with a viscous part."""
 
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ class Coulomb(CheckedModule, AbstractLaw):
 
     **Arguments:** `F_Coulomb` >= 0 [N]; `F_prop` >= 0 [N.s/m], default 0.
 
-    **Raises:** `ValueError` for a negative value, because friction dissipates energy.
+    **Raises:** `ValueError` for a negative value, which would generate energy.
 
     **Source:** C. A. de Coulomb, *Théorie des machines simples* (1785); viscous part: A. J. Morin,
     1833.

@@ -20,7 +20,7 @@ class AbstractLaw(Pickled, eqx.Module):
     Write a formula that is smooth for v >= 0 and also slightly below 0. Do not use `abs`, because
     its derivative at rest is wrong. The contact mirrors the law for backward motion.
 
-    Friction with a part quadratic in the speed:
+    A law with a part that is quadratic in the speed:
 
     >>> import frictax as fx
     >>> class Drag(fx.AbstractLaw):
@@ -36,7 +36,7 @@ class AbstractLaw(Pickled, eqx.Module):
 
     # parameter -> its meaning in a few words, which reports print
     meanings: ClassVar[Mapping[str, str]] = {}
-    # The units depend on the contact: N, N.m or 1. Error messages of the law do not print them.
+    # The units depend on the contact: N, N.m or 1. Error messages of the law do not print units.
     unit_of_owner: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -70,11 +70,11 @@ class AbstractLaw(Pickled, eqx.Module):
 
     @classmethod
     def start_near(cls, rows: Any, **form: Any) -> Any:
-        """Return a law near measured rows, from which a fit can start. A law without this method
-        is fitted from start values of the user.
+        """Return a law near the measured `rows`, from which a fit can start. For a law without this
+        method, the user must give the start values.
 
-        Each value must be inside its domain, because a search cannot leave a bound: take at least
-        1 % of a typical value.
+        Each parameter value must be inside its domain and not at a bound, because the search of a
+        fit cannot leave a bound. Use at least 1 % of a typical value.
 
         **Arguments:** `rows`: a `SlidingRows`, with speeds `rows.v` (n,) > 0 [m/s], sliding
         friction `rows.f` (n,) [N], its mean `rows.mean_force`, and `rows.fit_terms(*columns)`;
@@ -95,8 +95,8 @@ class AbstractLaw(Pickled, eqx.Module):
     @property
     def stribeck_dip(self) -> tuple[Number, Number | float] | None:
         """Two numbers for a law that may fall with speed: the smallest force [N] without the
-        viscous part, and 1/v_s [s/m]. The law falls over the speed v_s; 1/v_s is 0 if v_s is not
-        defined. None for a law that does not fall, or if this is not known.
+        viscous part, and 1/v_s [s/m]. v_s is the speed over which the law falls; 1/v_s is 0 if v_s
+        is not defined. None for a law that does not fall, or if this is not known.
         """
         return None
 
@@ -145,12 +145,12 @@ else:
 
 
 def has_start(kind: type[AbstractLaw]) -> bool:
-    """Return whether data can give start values of a law: whether it has a `start_near`."""
+    """Return whether data can give start values of the law `kind`: it defines `start_near`."""
     return vars(AbstractLaw)["start_near"].__func__ is not kind.start_near.__func__
 
 
 def entry(x: Any, k: Int[Array, "..."] | int) -> Array:
-    """Return x[k] for an index k from 0 to n - 1. Without support for negative indices the compiled
-    program is half as long.
+    """Return x[k] for an index k from 0 to n - 1. The compiled program is half as long as for an
+    index that may be negative.
     """
     return jnp.asarray(x).at[k].get(mode="promise_in_bounds", wrap_negative_indices=False)

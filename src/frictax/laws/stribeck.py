@@ -1,4 +1,4 @@
-"""Friction with the Stribeck effect: it falls with speed before it rises."""
+"""`Stribeck`: friction with the Stribeck effect, which falls with speed before it rises."""
 
 from typing import Any, ClassVar
 
@@ -34,8 +34,8 @@ class Stribeck(CheckedModule, AbstractLaw):
       the additional friction at rest, which falls with speed.
     - `fexp` >= 0 [s/m], the inverse of the Stribeck speed.
     - `exponent` > 0: 1 is the law of Modelica's `MassWithStopAndFriction`; 2 is the Gaussian usual
-      in robotics, with fexp = 1/vs and F_Stribeck = Fs - Fc. A Python number fixes the form of the
-      law; an array is a parameter that can be differentiated.
+      in robotics, with fexp = 1/vs and F_Stribeck = Fs - Fc. With a Python number, the exponent is
+      fixed. With an array, it is a parameter that can be differentiated.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -52,8 +52,8 @@ class Stribeck(CheckedModule, AbstractLaw):
     F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
     F_Stribeck: Scalar = parameter(AtLeast(0.0), "N")
     fexp: Scalar = parameter(AtLeast(0.0), "s/m")
-    # A Python number is not converted to an array. Compiled code then knows the exponent, and needs
-    # no logarithm if the exponent is 1 or 2.
+    # A Python number is not converted to an array. Then the exponent is a constant in compiled
+    # code, and exponents 1 and 2 do not need a logarithm.
     exponent: Checked[float] | Scalar = eqx.field(
         converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
         default=1.0,
@@ -84,9 +84,9 @@ class Stribeck(CheckedModule, AbstractLaw):
             power = x * x
         else:
             moving = x > 0
-            # At x = 0 the derivative with respect to the exponent would be 0*log(0), so log gets
-            # the argument 1. The slope with respect to x is then 0 at x = 0, or 1 for an exponent
-            # of 1.
+            # At x = 0 the derivative with respect to the exponent contains 0*log(0), so log(1)
+            # replaces log(0). The slope with respect to x is then 0 at x = 0, or 1 if the exponent
+            # is 1.
             power = jnp.where(
                 moving,
                 jnp.exp(exponent * jnp.log(jnp.where(moving, x, 1.0))),

@@ -1,4 +1,4 @@
-"""A friction characteristic given by points."""
+"""`Table`: a friction law given by points, with linear interpolation."""
 
 from typing import Any, ClassVar, Literal
 
@@ -29,8 +29,7 @@ EXTRAPOLATIONS: tuple[Extrapolation, ...] = ("linear", "hold", "error")
 
 
 class Table(CheckedModule, AbstractLaw):
-    """A characteristic through given points with linear interpolation, as Modelica's `f_pos`,
-    `tau_pos` and `mu_pos`.
+    """A law through given points with linear interpolation, like Modelica's `f_pos` and `mu_pos`.
 
     Below the first row the line through the first two rows continues to v = 0. A table of one row
     is constant at all speeds.
@@ -56,7 +55,7 @@ class Table(CheckedModule, AbstractLaw):
     >>> [float(f_pos(v)) for v in (0.0, 0.5, 1.0, 1.5, 3.0, 4.0, -1.0)]
     [0.0, 1.0, 2.0, 3.5, 8.0, 11.0, -2.0]
 
-    A table that falls, 3 m/s beyond its last row:
+    A table with decreasing force, evaluated 3 m/s beyond its last row:
 
     >>> rows = [[0, 10], [1, 5]]
     >>> [float(fx.Table(rows, extrapolation=how)(4.0)) for how in ("linear", "hold", "error")]
@@ -155,8 +154,8 @@ class Table(CheckedModule, AbstractLaw):
         if at.size == 1:
             return cls([[at[0], rows.mean_force]])
         hats = [np.interp(rows.v, at, row) for row in np.eye(at.size)]
-        # If no speed was measured between the neighbours of a node, the data do not determine its
-        # force. Then a weak prior at the mean force determines the force.
+        # If no speed was measured between the neighbours of a node, the data do not determine the
+        # force at this node. Then a weak prior at the mean force determines it.
         terms, _ = rows.fit_terms(*hats, prior=1e-3)
         return cls(np.column_stack([at, np.maximum(terms, 0.01 * rows.mean_force)]))
 
@@ -201,8 +200,8 @@ class Table(CheckedModule, AbstractLaw):
         return jnp.where(jnp.asarray(piece) > rows - 2, beyond, line)
 
     def extended_rows(self) -> np.ndarray:
-        """Return rows for programs that always extrapolate through the last two rows: with linear
-        interpolation they give this law. For ``extrapolation="error"`` the rows are unchanged.
+        """Return the rows of this law for programs that always extrapolate through the last two
+        rows. For ``extrapolation="error"`` the rows are unchanged.
         """
         rows = np.column_stack([np.asarray(self.v), np.asarray(self.f)])
         end = float(self._end) if len(rows) > 1 else np.inf

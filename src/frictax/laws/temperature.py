@@ -1,4 +1,4 @@
-"""Friction that depends on temperature."""
+"""`TemperatureDependent`: a law with a factor that depends on temperature."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -47,11 +47,11 @@ class _Around(AbstractLaw):
 
 
 class TemperatureDependent(_Around):
-    """A law multiplied by exp(-beta*(T - T_ref)), where T is the temperature of its element.
+    """A law multiplied by exp(-beta*(T - T_ref)), where T [K] is the temperature of the contact.
 
     With beta > 0 friction falls as temperature rises, like the viscosity of oil and grease. With
-    beta < 0 friction grows. T is the temperature of the `HeatCapacitor` that the element heats.
-    Without a `HeatCapacitor`, T is `T_ref`.
+    beta < 0 friction grows. T is the temperature of the `HeatCapacitor` that the friction element
+    heats. If the element does not heat a `HeatCapacitor`, T is `T_ref`.
 
     **Arguments:** `law`: law or M x 2 table, at `T_ref`; `beta` [1/K]; `T_ref` > 0 [K].
 

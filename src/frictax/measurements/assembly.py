@@ -1,4 +1,4 @@
-"""Build the channels of a record from the columns of a table: roles, signs, units, one clock."""
+"""Build the channels of a record from the columns of a table: apply units, signs and clocks."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -112,7 +112,7 @@ def _named_columns(
         )
     clock = None if given.time is None else column_of("`time`", given.time)
     drives, measured = columns_of("inputs", given.inputs or {}), columns_of("outputs", outputs)
-    # A column has one role only, except that one force may drive several parts.
+    # A column has one role only, but the column of a force may be an input of several parts.
     used = {} if clock is None else {table.name(clock.name): "the time"}
     for kind, columns in (("output", measured), ("input", drives)):
         for name, column in columns.items():
@@ -146,7 +146,7 @@ def _named_columns(
 def _read_clock(
     table: Table, clock: Column | None, given: Columns, gaps: bool, found: list[str]
 ) -> tuple[Table, np.ndarray | None, str | None]:
-    """Return the rows that `where` and `part` choose, their times, and the unit of the times."""
+    """Return the table with the rows of `where` and `part`, its times, and their unit."""
     few = 0.01  # largest fraction of rows in which a usable clock repeats a time or starts again
     if given.where:
         table = table.where(given.where)
@@ -204,7 +204,7 @@ def _read_clock(
 
 
 def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any] | None:
-    """Return a column with a different value in each part of the file, and its value in part 1."""
+    """Return a column whose value differs from part to part, and its value in part 1."""
     for j, name in enumerate(table.header):
         cells = table.read(j)
         cells = cells if table.chosen is None else cells[table.chosen]
@@ -219,7 +219,7 @@ def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any
 def _read_channel(
     table: Table, kind: str, name: str, column: Column, gaps: bool, found: list[str]
 ) -> Channel:
-    """Return a channel, unwrapped if its `Column` says so. Append notes on its jumps to `found`."""
+    """Return a channel, unwrapped if its `Column` asks for it. Add notes on jumps to `found`."""
     role = f"{kind[:-1]} {name!r}"
     values = _numbers_of(table, column, role, table.column(column.name, role, gaps))
     position = name.rpartition(".")[2] in VELOCITY_OF
@@ -285,8 +285,8 @@ def _numbers_of(table: Table, column: Column, role: str, read: np.ndarray) -> np
 def _times(
     table: Table, clock: Column, role: str, gaps: bool, found: list[str]
 ) -> tuple[np.ndarray, str | None]:
-    """Return the times of a clock, without wraps and with the nanoseconds of another column, and
-    their unit. Times since 1970 become times since the first row, so that no digits are lost.
+    """Return the times of a clock and their unit. Wraps are removed, and the nanoseconds of another
+    column are added. Times since 1970 become times since the first row, so that no digits are lost.
     """
     name = table.name(clock.name)
     read = table.column(clock.name, role, gaps)
@@ -332,7 +332,7 @@ def _is_range(unwrap: Any) -> TypeGuard[float]:
 
 
 def _starts_of(t: np.ndarray) -> np.ndarray:
-    """Return the rows whose time is less than that of the row before: the clock starts again."""
+    """Return the rows in which the clock starts again: the time is less than one row before."""
     if np.all(np.diff(t) >= 0):
         return np.zeros(0, int)
     there = np.flatnonzero(np.isfinite(t))
@@ -340,7 +340,7 @@ def _starts_of(t: np.ndarray) -> np.ndarray:
 
 
 def _unit_of(column: Column, table: Table) -> str | None:
-    """Return the unit of a column after its gain: as declared, from its cells, or from its name."""
+    """Return the unit of a column after its gain: as declared, or from its cells or its name."""
     return column.to or column.unit or table.unit(column.name) or named_in(table.name(column.name))
 
 

@@ -28,8 +28,8 @@ class RecordArguments:
     """The arguments of a `Record`, not yet checked.
 
     - `declared`: unit of each channel and of ``"time"``.
-    - `place`: function that returns the name of a row for messages; `labels`: text that names the
-      source of a channel in messages; `notes`: doubts about the columns that were read.
+    - `place`: function that names a row in error messages; `labels`: channel -> its source in error
+      messages; `notes`: doubts about the columns that were read.
     """
 
     t: Any
@@ -188,8 +188,8 @@ def _channels(what: str, given: Any) -> dict[str, Any]:
 
 
 def variable(name: str) -> str:
-    """Return the variable that an output measures: "s" for "mass.s". In an output of a machine of
-    the user's own class, the part is missing and a joint number may follow: "phi" for "phi1".
+    """Return the variable that an output measures: "s" for "mass.s". For a machine of the user's
+    own class, the name has no part but may end in a joint number: "phi" for "phi1".
     """
     part, last = units.split_channel(name)
     if part.isdigit() and name.endswith(part):
@@ -242,7 +242,7 @@ def _holds_dates(values) -> bool:
 
 
 def numbers(label: str, values: Any) -> np.ndarray:
-    """Return `values` as one row of real numbers; dates become seconds since the first date."""
+    """Return `values` as a 1-D array of real numbers; dates become seconds since the first date."""
     what = f"{label} must be one row of numbers, got"
     if np.ma.is_masked(values):
         hidden = int(np.sum(np.ma.getmaskarray(values)))

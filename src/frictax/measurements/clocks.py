@@ -15,7 +15,7 @@ from .reading.tables import Table
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """A clock: recorded `times`, `size` of their unit [s], and `name` of their column."""
+    """A clock: recorded `times`, `size` of the unit of time [s], and `name` of the column."""
 
     times: np.ndarray
     size: float
@@ -53,7 +53,7 @@ def resample_channels(
     """Return the channels at the times of the clock `base`.
 
     With `drop`, rows with missing numbers are left out. `own`: some channels have their own clock.
-    Then a row in which all channels of a clock are empty does not belong to this clock.
+    Then a row in which one clock and all its channels are empty is not a sample of this clock.
     """
     shared = [c for c in channels if c.clock is None]
     if not (drop or own):
@@ -99,7 +99,7 @@ def resample_channels(
 def _rows(
     table: Table, clock: Clock, channels: list[Channel], drop: bool, own: bool
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the indices of a clock's complete rows, and a note on rows that are left out."""
+    """Return the indices of rows with numbers in all columns of a clock; note the rows left out."""
     columns = {f"column {clock.name!r}": clock.times}
     columns |= {f"channel {c.name!r}": c.values for c in channels}
     columns |= {
@@ -191,12 +191,12 @@ def _at(sd: Any, rows: np.ndarray) -> Any:
     return sd[rows] if isinstance(sd, np.ndarray) and sd.ndim else sd
 
 
-# Number of each unit in one second. The years 2001 to 2096 are 1e9 s to 4e9 s after 1970.
+# Unit -> number of units in 1 s. The years 2001 to 2096 are 1e9 s to 4e9 s after 1970.
 _EPOCHS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def epoch_unit(times: np.ndarray) -> str | None:
-    """Return the unit of times since 1970, found from their size; None for other times.
+    """Return the unit of times since 1970, found from their magnitude; None for other times.
 
     >>> [epoch_unit(np.array([x])) for x in (1.7e18, 1.7e15, 1.7e12, 1.7e9, 12.5)]
     ['ns', 'us', 'ms', 's', None]
@@ -212,8 +212,8 @@ def epoch_unit(times: np.ndarray) -> str | None:
 
 
 def mean_rate(times: np.ndarray) -> float:
-    """Return the mean number of samples per unit of time, by a straight line through all times,
-    which may repeat. The result is rounded to three digits if that changes it by less than 0.2 %.
+    """Return the mean number of samples per unit of time: the slope of a straight line through all
+    times, which may repeat. Round it to three digits if this changes it by less than 0.2 %.
 
     >>> mean_rate(0.002 * (np.arange(400) // 2))
     1000.0
@@ -248,10 +248,10 @@ def nearest_line(
     """Return values at the kept times. Their linear interpolation is the best fit, in least squares
     over time, to the linear interpolation of all samples.
 
-    The total impulse and its moment about any time do not change. An input that is straight between
-    kept times is reproduced exactly. The impulse up to each kept time does change: values that
-    preserve this impulse alternate from sample to sample. The values solve the tridiagonal system
-    ∫h_j u = Σ_k ∫h_j h_k u_k for the hat functions h of the kept times.
+    The integrals of the input u and of t*u do not change. An input that is straight between kept
+    times is reproduced exactly. The impulse up to each kept time does change. Values that keep this
+    impulse oscillate from sample to sample. With the hat functions h of the kept times, the values
+    solve the tridiagonal system ∫h_j u = Σ_k ∫h_j h_k u_k.
 
     >>> nearest_line(np.arange(5.0), 2 * np.arange(5.0), np.array([0, 2, 4])).round(12)
     array([0., 4., 8.])

@@ -10,7 +10,7 @@ from frictax.notice import Notice
 
 from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit, split_channel
 
-GAP = 5.0  # [median time steps, for ticks: encoder steps] A longer interval counts as a gap.
+GAP = 5.0  # longest interval without a gap [median time steps; encoder steps for ticks]
 # Ratio of a position to the integral of its velocity -> mistake in the units that explains it.
 _SLIPS = {
     1e3: "a factor of 1000: m and mm, or s and ms",
@@ -22,7 +22,7 @@ _SLIPS = {
 
 
 def record_notices(record: Any) -> tuple[Notice, ...]:
-    """Return all notices of a `Record`, those on time first. Declared units are not questioned."""
+    """Return all notices of a `Record`: on times, inputs, outputs, and rates of outputs."""
     t, units, declared = record.t, record.units, record.declared
     found = [*_time(record, not record.turning_ticks)]
     for name in record.turning_ticks:
@@ -100,7 +100,7 @@ def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
 def _saturation(
     kind: str, name: str, t: np.ndarray, x: np.ndarray, unit: Unit, then: str
 ) -> Iterator[Notice]:
-    """Yield a notice if the signal stays at its extreme and arrived or left at full speed."""
+    """Yield a notice if the signal stays at its extreme value and reaches or leaves it abruptly."""
     for extreme, word in ((x.max(), "largest"), (x.min(), "smallest")):
         at = np.concatenate([[False], x == extreme, [False]])
         runs = np.flatnonzero(np.diff(at.astype(int))).reshape(-1, 2).tolist()
@@ -113,7 +113,7 @@ def _saturation(
 
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
-    """Return whether `x` reaches or leaves its extreme, in begin...end, without slowing down."""
+    """Return whether `x` reaches its extreme at `begin`, or leaves it at `end`, at full speed."""
     step = quantum(x)
     for width in (2, 4, 8, 16, 32, 64):
         if width > end - begin:
@@ -140,7 +140,7 @@ def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
 
 
 def quantum(x: np.ndarray) -> float:
-    """Return the smallest difference of two values of `x` above rounding; 0 if all are equal."""
+    """Return the smallest difference of two values of `x`, ignoring rounding errors; 0 if equal."""
     levels = np.sort(x)
     step = np.diff(levels)
     step = step[step > 1e-9 * max(abs(levels[0]), abs(levels[-1]), levels[-1] - levels[0])]
@@ -240,8 +240,8 @@ def jumps_between_levels(u: np.ndarray) -> bool:
 
 
 def are_held(inputs: Iterable[np.ndarray]) -> bool:
-    """Return whether inputs count as held if `hold` is not given: each input that changes jumps
-    between levels. With linear interpolation, a jump begins one sampling interval too early.
+    """Return whether a record without `hold` treats inputs as held: every input that changes jumps
+    between levels. Linear interpolation would begin each jump one sampling interval too early.
 
     >>> relay = np.repeat([1.0, -1.0, 1.0], 10)
     >>> are_held([relay]), are_held([np.sin(np.arange(30))]), are_held([np.ones(30)])

@@ -26,20 +26,20 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     """Filter a channel by a Butterworth low-pass forward and backward, without a shift in time,
     then take central differences.
 
-    The gain at frequency f is 1/(1 + (f/cutoff)^(2*order)) in `x` (one half at the cutoff).
-    Differences over a step dt lower the gain further, by the fraction (2*pi*f*dt)^2/6 in `v` and
-    (2*pi*f*dt)^2/12 in `a`. Within about 1/cutoff [s] of the ends of the record, `v` and `a` are
-    less accurate, because the filter has only one side of the signal there.
+    The gain at frequency f is 1/(1 + (f/cutoff)^(2*order)) in `x` (one half at the cutoff). The
+    differences over a time step dt lower the gain further, by the fraction (2*pi*f*dt)^2/6 in `v`
+    and (2*pi*f*dt)^2/12 in `a`. Within about 1/cutoff [s] of the ends of the record, `v` and `a`
+    are less accurate, because the filter has only one side of the signal there.
 
-    If times are not uniform, cubic splines interpolate to a grid with the mean step and back.
+    If the times are not uniform, cubic splines interpolate `x` to uniform times and back.
 
     **Arguments:** `t` (n,) [s], increasing; `x` (n,); `cutoff` [Hz], between 1/duration and half
-    the sampling rate. Choose several times the frequency of the fastest motion of interest.
+    the sampling rate. Choose `cutoff` several times as high as the fastest motion of interest.
     `order`: order of the filter.
 
     **Returns:** a `Smoothed` at the same times.
 
-    **Raises:** `ValueError`.
+    **Raises:** `ValueError` for times that do not increase, or a `cutoff` or `order` out of range.
 
     >>> import numpy as np
     >>> t = np.linspace(0.0, 2.0, 2001)
@@ -88,7 +88,7 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     # The padding has the length of the impulse response, but at most the length of the record.
     reach = min(times.size - 1, max(12, round(8.0 / (cutoff * step))))
     even = values if uniform else CubicSpline(times, values)(grid)
-    # k: number of samples at an end, one period of the cutoff, that determine slope and curvature
+    # k: number of samples at each end (one period of the cutoff) that give slope and curvature
     trend, k = np.zeros_like(even), max(8, round(1.0 / (cutoff * step)))
     if order > 2 and even.size >= 2 * k:
         # Subtract the polynomial of degree 5 with the value, slope and curvature of the motion at

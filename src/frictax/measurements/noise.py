@@ -21,14 +21,14 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
     """Return the standard deviation of the noise of evenly sampled `x`, in its unit; nan for fewer
     than 20 samples.
 
-    Cubics are fitted in short windows, and the median of their residuals is the estimate. This
+    Cubics are fitted in short windows, and the median size of their residuals is the estimate. This
     separates noise from motion, because a motion is smooth from sample to sample except at a few
-    kinks. The windows become wider as long as the residuals grow no faster than those of
-    autocorrelated noise. If the width doubles, the residuals of a random walk grow by the factor
-    2**0.5, the errors of a cubic by 2**4. The estimate is at least the rounding error of the
-    sensor, 1/12**0.5 of its step. The estimate is too large if the motion is not a cubic over five
-    samples, and too small if a filter has smoothed the noise. Wider windows are not tried when the
-    estimate has reached `enough`.
+    kinks. Wider windows are tried as long as the residuals grow no faster than those of
+    autocorrelated noise. If the width doubles, the residuals grow by 2**0.5 for a random walk, but
+    by 2**4 for a motion that is not a cubic. The estimate is at least the rounding error of the
+    sensor, 1/12**0.5 of its resolution. The estimate is too large if the motion is not a cubic over
+    five samples, and too small if a filter has smoothed the noise. The search for wider windows
+    ends if the estimate reaches `enough`.
 
     >>> t = np.linspace(0.0, 1.0, 1001)
     >>> noise = np.random.default_rng(0).standard_normal(1001)
@@ -52,8 +52,8 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
 
 
 def noise_of_output(record: Any, name: str, enough: float = np.inf) -> float:
-    """Return the standard deviation of the noise of an output of a `Record`: its `sd`, or the
-    estimate of `noise_of`. For an output with ticks, return that of the times of the ticks [s].
+    """Return the standard deviation of the noise of an output of a `Record`: its `sd`, the noise of
+    its tick times [s], or the estimate of `noise_of`.
     """
     sd = record.sd.get(name)
     if sd is not None:
@@ -73,8 +73,8 @@ def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
 
 
 def white_share(correlation: Any) -> Any:
-    """Return the expected square of `white_noise_of` for noise e[i] = c*e[i-1] + w[i] with variance
-    1, `correlation` c and white w.
+    """Return the expected square of `white_noise_of` for noise e[i] = c*e[i-1] + w[i] whose
+    variance is 1. Here c is `correlation`, and w is white noise.
 
     The sum of squared residuals of a cubic on five samples x is ((1, -4, 6, -4, 1) x)**2 / 70.
     """
@@ -83,12 +83,12 @@ def white_share(correlation: Any) -> Any:
 
 
 def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative: int) -> float:
-    """Return the low-pass cutoff [Hz] for the most accurate derivative of `x`, of the order
-    `derivative`; infinite if `x` has no noise.
+    """Return the low-pass cutoff [Hz] that gives the most accurate derivative of `x` (of order
+    `derivative`); infinite if `x` has no noise.
 
-    A filter passes noise below its cutoff and removes motion above its cutoff. Both errors are sums
-    over the frequencies f of the power spectrum with the weight f**(2 * derivative). The cutoff
-    minimises the passed noise plus a third of the removed motion. The noise is assumed to be white.
+    A filter passes noise below its cutoff and removes motion above its cutoff. Each of these errors
+    is a sum of the power spectrum over the frequencies f with the weight f**(2 * derivative). The
+    cutoff minimises the passed noise plus a third of the removed motion, for white noise.
 
     >>> t = np.linspace(0.0, 4.0, 2001)
     >>> noise = 0.01 * np.random.default_rng(0).standard_normal(2001)
@@ -107,7 +107,7 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
     window = np.hanning(n)
     power = np.abs(np.fft.rfft((even - even.mean()) * window)) ** 2 / np.sum(window**2)
     f = np.arange(power.size) * (n - 1) / (n * span)
-    # Weight of passed noise. The weight of removed motion is 1: `without_rounding` corrects for it.
+    # weight of passed noise; removed motion has the weight 1, because a fit corrects for it later
     motion = 3.0
     gain = np.cumsum(((1.0 + motion) * noise**2 - power) * f ** (2 * derivative))
     # The record contains at least four periods of the cutoff frequency.
@@ -124,12 +124,12 @@ def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
 
 
 def _deviation_from_median(squares: Float[np.ndarray, " k"], freedom: int) -> float:
-    """Return the standard deviation of a noise from the median of sums of its squares, which have
-    `freedom` degrees of freedom.
+    """Return the standard deviation of a noise from the median of sums of squares of the noise.
+    Each sum has `freedom` degrees of freedom.
     """
     squares, half = np.sort(squares), squares.size // 2
     middle = (squares[half] + squares[-half - 1]) / 2
-    # The median of chi-square is computed by the formula of Wilson and Hilferty.
+    # The formula of Wilson and Hilferty approximates the median of the chi-square distribution.
     return float(np.sqrt(middle / (freedom * (1.0 - 2.0 / (9.0 * freedom)) ** 3)))
 
 
@@ -147,7 +147,7 @@ def _stretches(
 
 def integrated_autocorrelation_time(r: Float[np.ndarray, " n"]) -> float:
     """Return the integrated autocorrelation time [samples], at least 1: 1 + 2 sum of the
-    autocorrelations. This number of samples carries the information of one independent sample.
+    autocorrelations. This number of samples counts as one independent sample.
 
     >>> import numpy as np
     >>> slow = np.repeat(np.random.default_rng(0).standard_normal(2000), 10)
@@ -171,8 +171,8 @@ class Ticks:
 
     - `step`: one step of the encoder [SI]; `counts` (n - 1,): number of steps between samples,
       more than one if ticks are lost.
-    - `speed` (n,): the speed at each tick [SI], > 0 in either direction.
-    - `noise`: the standard deviation of the times [s].
+    - `speed` (n,): the absolute speed at each tick [SI], always > 0.
+    - `noise`: the standard deviation of the errors of the tick times [s].
     """
 
     step: float
@@ -186,7 +186,7 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     `x` is sampled.
 
     The positions of ticks differ by equal steps in one direction, at uneven times. A few ticks may
-    be lost: an interval with two steps then lasts twice as long. A clock gives even times instead.
+    be lost: an interval with two steps then lasts twice as long. A clock gives even times.
 
     >>> n = np.arange(200)
     >>> times = 10.0 * np.log(1.0 + n / 100.0)  # a speed that decays
@@ -222,7 +222,7 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
         if np.median((took / median_filter(took, beside))[lost]) < 1.5:
             return None
     n = np.concatenate([[0], np.cumsum(counts)])
-    # In each window a cubic of the counts is fitted to the times. Its residuals are their noise.
+    # Fit a cubic of the counts to the times in each window. Its residuals are noise of the times.
     count, time = _windows(n, t, beside)
     basis = np.linalg.qr((count / np.ptp(count, axis=1)[:, None])[..., None] ** np.arange(4))[0]
     left = time - np.einsum("kwi,kvi,kv->kw", basis, basis, time)
@@ -238,8 +238,8 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     width = int((12.0 * (noise / period / accuracy) ** 2) ** (1 / 3)) // 2 * 2 + 1
     width = min(int(np.clip(width, *_SMOOTHED)), (t.size - 1) // 2 * 2 + 1)
     # The time per step at a tick is the slope of a parabola that is fitted in a window around the
-    # tick. The time of the tick itself does not affect this slope. Therefore the weight that a fit
-    # gives to the tick does not depend on the error of its time.
+    # tick. The time of this tick itself does not affect the slope. Therefore the weight of the tick
+    # in a fit does not depend on the error of its time.
     count, time = _windows(n, t, width)
     powers = count[..., None] ** np.arange(3)
     gram = np.einsum("kwi,kwj->kij", powers, powers)
@@ -248,14 +248,14 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     begin, end = (0, slice(None, half)), (-1, slice(half + 1, None))
     ends = [found[i, 1] + 2 * found[i, 2] * count[i, rows] for i, rows in (begin, end)]
     smooth, local = np.concatenate([ends[0], found[:, 1], ends[1]]), np.gradient(t, n)
-    # With few ticks and much noise, a parabola may have a slope near 0 or of the wrong sign. The
-    # slope between neighbouring ticks replaces such a slope.
+    # With few ticks and much noise, the slope of a parabola may be near 0 or have the wrong sign.
+    # Then the slope between the neighbouring ticks replaces it.
     smooth = np.where(smooth > 0.2 * local, smooth, local)
     return Ticks(abs(step), counts, abs(step) / smooth, noise)
 
 
 def lost_ticks(ticks: Mapping[str, Ticks]) -> Int[np.ndarray, " k"]:
-    """Return the indices of samples after which every output moves by more than 5 encoder steps."""
+    """Return the indices of samples after which all outputs move by more than 5 encoder steps."""
     return np.flatnonzero(np.min([one.counts for one in ticks.values()], axis=0) > GAP)
 
 

@@ -12,7 +12,7 @@ from frictax.text import brief
 class Column:
     """One column of a file: its name, its unit, and its conversion to the measured variable.
 
-    The value is ``sign * gain * recorded``, in the unit `to`; without `to` it is in `unit`.
+    The value is ``sign * gain * recorded``, in the unit `to`, or in `unit` if `to` is not given.
 
     **Arguments:**
 
@@ -30,13 +30,13 @@ class Column:
       a value in each row. For outputs only.
     - `time`: the column of this channel's own clock: a name, a number or a `Column` with its unit.
       An input is resampled to the times of the record, so that its impulse stays the same. An
-      output is interpolated. The record covers the time that all clocks have in common.
+      output is interpolated. The record covers only the period that all clocks cover.
     - `unwrap`: True for an encoder, an angle or a clock that starts again at the end of its range.
-      The range is found from the numbers, or given in `unit`: 4096, 360. By default a position or a
-      time that wraps is an error. False leaves the jumps in the values.
+      The range is found from the values. A number, such as 4096 or 360, gives the range in `unit`.
+      By default a position or a time that wraps is an error. False keeps the jumps.
     - `nanoseconds`: for a time in whole seconds, the column with the nanoseconds to add.
 
-    **Raises:** `ValueError`.
+    **Raises:** `ValueError` for arguments that are not valid or contradict each other.
 
     >>> import frictax as fx
     >>> fx.Column("vir", unit="V", gain=35.15065, to="N").factor
@@ -154,7 +154,7 @@ def columns_of(what: str, given: Any) -> dict[str, Column]:
 
 
 def column_of(what: str, given: Any) -> Column:
-    """Return `given` as a `Column`, which may be a `Column`, a name or a number."""
+    """Return a `Column` for `given`, which is a `Column`, the name of a column or its number."""
     if isinstance(given, Column):
         return given
     if not isinstance(given, str | int) or isinstance(given, bool):

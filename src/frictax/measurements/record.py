@@ -61,22 +61,22 @@ class Record(RecordVerbs):
 
     **Arguments:**
 
-    - `t` (n,), increasing [s]; dates become seconds since the first.
-    - `inputs`: dict from part to (n,); `outputs`: dict from variable to (n,).
-    - `sd`: dict from variable to its standard deviation > 0, a number or (n,), in the unit of that
+    - `t` (n,), increasing [s]; dates become seconds since the first date.
+    - `inputs`: dict from driven part to (n,); `outputs`: dict from measured variable to (n,).
+    - `sd`: dict from variable to its standard deviation > 0, a number or (n,), in the unit of the
       output; None if it is not known.
     - `units`: dict from channel, or ``"time"``, to the unit of its numbers; SI by default. The last
       word of an output's name is its variable (s, v, a, f; phi, w, tau). A unit of another quantity
-      is an error. The variables s, v, a, f may also belong to a rotation.
-    - `hold`, `name`, `citation`.
+      is an error. The variables s, v, a, f may also describe a rotation.
+    - `hold`: see above; `name`, `citation`: texts for tables and reports.
 
     The fields are read-only arrays in SI. `units`: unit of each channel, for tables and pictures;
-    `declared`: channels whose unit was given; `notes`: doubts about the columns that were read;
-    `hold_is_chosen`: whether `hold` was found from the inputs.
+    `declared`: channels whose unit the user gave; `notes`: doubts about the columns that were read;
+    `hold_is_chosen`: True if `hold` was not given and was chosen from the inputs.
 
     **Raises:** `ValueError` for wrong lengths, text, NaN, times that decrease or repeat, an output
     that never changes, units of another quantity, sd <= 0. The property `warnings` lists suspicious
-    data; ``print(record)`` shows it.
+    data; ``print(record)`` shows this list.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 201)
@@ -140,9 +140,8 @@ class Record(RecordVerbs):
           column names; `delimiter`: one character, ``" "`` for any number of spaces; `decimal`: the
           decimal sign.
         - ``drop_missing=True`` leaves out rows with a missing or unreadable number, lines with a
-          wrong number of cells, and a few repeated times. `notes` gives the number of rows that are
-          left out.
-        - ``where={"drive": 1}`` keeps the rows with these values.
+          wrong number of cells, and a few repeated times. `notes` gives their number.
+        - ``where={"drive": 1}`` keeps the rows in which the column ``drive`` is 1.
         - `part`: which part to read, from 1, if the clock starts again within the file.
 
         Lines that begin with ``#`` are comments. The text may be in UTF-8, in UTF-16 with a byte
@@ -184,7 +183,7 @@ class Record(RecordVerbs):
     ) -> "Record":
         """Build a record from the columns of a `DataFrame`, as `from_csv` does.
 
-        `time` may name the index; dates become seconds since the first.
+        `time` may name the index; dates become seconds since the first date.
 
         >>> import frictax as fx, pandas as pd
         >>> frame = pd.DataFrame({"ms": [0, 5, 10, 15], "angle [deg]": [0, 9, 18, 36]})
@@ -215,7 +214,7 @@ class Record(RecordVerbs):
 
     @property
     def uniform(self) -> bool:
-        """True if every time step equals the median time step to a thousandth."""
+        """True if every time step differs from the median time step by at most 0.1 %."""
         step = np.diff(self.t)
         usual = np.median(step)
         return bool(np.max(np.abs(step - usual)) <= 1e-3 * usual)
@@ -256,7 +255,7 @@ class Record(RecordVerbs):
 
     @cached_property
     def notices(self) -> tuple[Notice, ...]:
-        """Notices on suspicious data: gaps, saturation, resolution, units. Fits repeat them."""
+        """Notices on suspicious data: gaps, saturation, resolution, units. A fit repeats them."""
         return (
             *(Notice("record-read", "", {"told": told}) for told in self.notes),
             *record_notices(self),
@@ -273,8 +272,7 @@ class Record(RecordVerbs):
         """Return a record of the samples with start <= t <= end [s]. Each bound can be left out, or
         lie beyond the record.
 
-        Times do not change, so that they can be found in the source; with ``reset=True`` they begin
-        at 0.
+        The times stay those of the source; with ``reset=True`` they begin at 0.
 
         **Raises:** `ValueError` if fewer than four samples remain.
         """
@@ -312,9 +310,9 @@ class Record(RecordVerbs):
 
         A held input becomes its mean over each new interval: the impulse (integral over time) is
         the same at every kept time. An interpolated input becomes the nearest polyline, in least
-        squares, with corners at the kept times. The total impulse and its moment do not change.
-        Samples after the last kept one are dropped. Outputs are not averaged, because a fit
-        compares each sample with the simulation at its time. The noise of outputs does not change.
+        squares, with corners at the kept times. The integrals of the input and of time times the
+        input do not change. Samples after the last kept sample are dropped. Outputs are not
+        averaged, because a fit compares each sample with the simulation.
 
         >>> import frictax as fx
         >>> record = fx.Record(
@@ -343,7 +341,7 @@ class Record(RecordVerbs):
     _repr_html_ = Verb("frictax.report.cards:record_html")
 
     def __str__(self) -> str:
-        """Return the headline, a line for each channel in its declared unit, and the warnings."""
+        """Return the headline, one line for each channel with its range, and the warnings."""
         rows = channel_rows(self)
         spans = [span(values, self.units[name]) for _, name, values, _ in rows]
         names, width = max(len(name) for _, name, _, _ in rows), max(map(len, spans))

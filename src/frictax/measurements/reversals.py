@@ -9,10 +9,10 @@ from jaxtyping import Float
 def rises(
     s: Float[np.ndarray, " n"], f: Float[np.ndarray, " n"], shares: Sequence[float]
 ) -> Float[np.ndarray, "r k"]:
-    """Return one row for each reversal of the position `s` between two strokes of full sliding.
+    """Return one row for each reversal of the position `s` between two strokes with full sliding.
 
-    Column i: distance over which friction `f` changes by the fraction `shares[i]` of its total
-    change up to the next reversal. Last column: half of the total change.
+    Column i: distance after which friction `f` has made the fraction `shares[i]` of its change up
+    to the next reversal. Last column: half of the change of `f` between the two reversals.
     """
     path = s.tolist()
     reach = 0.05 * float(np.ptp(s))

@@ -26,7 +26,7 @@ Direction = Literal["both", "positive", "negative"]
 
 
 class ForceOptions(TypedDict, total=False):
-    """The options that all constructors of `Sweep` have; see `Sweep`."""
+    """Options of all constructors of `Sweep`; its docstring describes them."""
 
     sigma_known: bool
     sign: Checked[Literal[1, -1]]
@@ -168,8 +168,8 @@ class Sweep(SweepVerbs):
 
         - `velocity`, `force`, `sigma`, `breakaway`: names of columns, or their numbers from 1. The
           column `breakaway` contains 1 or 0; the velocity may be missing in a row with 1.
-        - ``where={"drive": 1}`` keeps the rows with these values; `direction` keeps rows of one
-          direction.
+        - ``where={"drive": 1}`` keeps the rows in which the column ``drive`` is 1; `direction`
+          keeps the rows of one direction.
         - `sign`: -1 for a force recorded as acting on the body.
         - `skip`: number of lines before the column names; ``header=False`` for a file without
           column names. Lines that begin with ``#`` are comments.
@@ -217,16 +217,16 @@ class Sweep(SweepVerbs):
     ) -> "Sweep":
         """Build a sweep from the columns of a `DataFrame`, as `from_csv` does.
 
-        Columns that are not given are found by their names. The name of the velocity contains a
-        unit of speed (``speed [rpm]``, ``speed_rpm``) or one of the words ``velocity``, ``speed``,
-        ``omega``, ``v``, ``w``. The name of the force contains a unit of force, or ``force``,
-        ``torque``, ``tau``, ``f``, ``M``. The other names are ``sigma`` and ``breakaway``. A unit
-        that is not given is read from ``frame.attrs["units"]`` or from the name of the column. The
-        default is rad/s and N.m, or m/s and N if one known unit belongs to a translation.
+        Columns that are not given are found by their names. The name of the velocity column
+        contains a unit of speed (``speed [rpm]``, ``speed_rpm``) or one of the words ``velocity``,
+        ``speed``, ``omega``, ``v``, ``w``. The name of the force column contains a unit of force or
+        one of the words ``force``, ``torque``, ``tau``, ``f``, ``M``. The other two columns are
+        called ``sigma`` and ``breakaway``. A unit that is not given is read from
+        ``frame.attrs["units"]`` or from the name of the column. The default is rad/s and N.m, or
+        m/s and N if the other unit is one of a translation.
         ``Sweep.from_pandas(sweep.to_pandas())`` equals `sweep`.
 
-        **Raises:** `ValueError` if no column or more than one is found, and for the errors of
-        `Sweep`.
+        **Raises:** `ValueError` if no column or several columns fit, and for the errors of `Sweep`.
 
         >>> import frictax as fx, pandas as pd
         >>> frame = pd.DataFrame({"speed [rpm]": [30, 60, 120], "torque [mN.m]": [2.0, 3.0, 4.0]})
@@ -288,15 +288,15 @@ class Sweep(SweepVerbs):
         """Average raw runs at steady speed: each `Record` becomes one row of a sweep.
 
         `sigma` of a row is the standard error of its mean force. Because of autocorrelation, n
-        samples count as n / (1 + 2 sum of their autocorrelations) independent samples only.
+        samples count as n / (1 + 2 * sum of their autocorrelations) independent samples only.
 
         Unsteady runs are left out, and `notes` gives the reason. A run is unsteady if one of three
         conditions is met.
 
-        - Its speed or its force drifts: a fitted straight line changes by more than 2 % of the mean
-          and by more than 3 standard errors, which allow for autocorrelation.
+        - Its speed or its force drifts: a fitted straight line changes over the run by more than 2
+          % of the mean and 3 standard errors, which allow for autocorrelation.
         - The standard deviation of its speed exceeds half of the mean, as in stick-slip.
-        - Its force carries the information of fewer than 10 independent samples.
+        - Its force counts as fewer than 10 independent samples.
 
         **Arguments:**
 
@@ -531,8 +531,8 @@ class SteadyRun:
 def steady_runs(
     records: Any, velocity: str, force: str, settle: Any
 ) -> tuple[list[SteadyRun], units.Unit, units.Unit]:
-    """Return the averages of each record without its first `settle` seconds, and the units of
-    velocity and force.
+    """Return the averages of each record after its first `settle` seconds, the unit of velocity and
+    the unit of force.
 
     **Raises:** `ValueError` if one of `records` is not a `Record` or lacks a channel.
     """
@@ -560,14 +560,14 @@ def steady_runs(
         independent = f.size / integrated_autocorrelation_time(f - mean_force)
         error = float(np.std(f) / math.sqrt(max(independent - 1.0, 1.0)))
         reasons = []
-        if np.std(v) > 0.5 * abs(speed):  # stick-slip makes the speed scatter so much
+        if np.std(v) > 0.5 * abs(speed):  # stick-slip has such a large scatter of speed
             reasons.append(
                 f"its speed scatters by {np.std(v) / max(abs(speed), 1e-300):.0%} of its mean, as"
                 " of a motion that sticks and slips"
             )
         u = (t - np.mean(t)) / (t[-1] - t[0])
-        # The residuals of a polynomial of degree 7 are the noise in the test for a drift. With a
-        # straight line, the settling of a run would look like autocorrelated noise.
+        # The residuals of a polynomial of degree 7 count as noise. In residuals of a straight line,
+        # the settling of a run looks like autocorrelated noise.
         degree = min(7, t.size // 4)
         for what, x in (("speed", v), ("force", f)):
             drift, mean = abs(float(u @ x / (u @ u))), abs(float(np.mean(x)))

@@ -79,8 +79,8 @@ _QUANTITY = {
     "W": "power",
     "1": "fraction",
 }
-# Variables that a sensor may measure, and below their SI units for translation and rotation. A
-# rotation may also use the names s, v, a, f, so that "mass.s" may be in radians.
+# `_MEASURABLE`: variables that a sensor may measure. `VARIABLES`: variable -> SI units for
+# translation and rotation. A rotation may also use the names s, v, a, f: "mass.s" may be in rad.
 _MEASURABLE = (
     *("s", "s_rel", "v", "v_rel", "v_relfric", "a", "a_rel", "a_relfric", "f", "fn", "f0"),
     *("f0_max", "phi", "phi_rel", "w", "w_rel", "w_relfric", "tau", "lossPower"),
@@ -103,8 +103,8 @@ ELSEWHERE = {
 
 
 def split_channel(name: str) -> tuple[str, str]:
-    """Split the name of an output into part and variable. An output of a machine of the user's own
-    class has no part or a joint number instead, as in ``phi1``.
+    """Split the name of an output into part and variable. In an output of a machine of the user's
+    own class, the part is empty or a joint number, as in ``phi1``.
 
     >>> split_channel("mass.s"), split_channel("phi"), split_channel("w2"), split_channel("rod.f0")
     (('mass', 's'), ('', 'phi'), ('2', 'w'), ('rod', 'f0'))
@@ -117,8 +117,8 @@ def split_channel(name: str) -> tuple[str, str]:
 
 
 def related_channel(name: str, of: Mapping[str, str]) -> str | None:
-    """Return the name of the output that measures another variable of the same body or joint: the
-    variable to which `of` (such as `VELOCITY_OF`) maps that of `name`; None if `of` lacks it.
+    """Return the name of the output for another variable of the same body or joint. `of`, such as
+    `VELOCITY_OF`, maps the variable of `name` to this variable. None if `of` does not contain it.
 
     >>> [related_channel(name, VELOCITY_OF) for name in ("arm.phi", "phi1", "arm.f")]
     ['arm.w', 'w1', None]
@@ -130,14 +130,14 @@ def related_channel(name: str, of: Mapping[str, str]) -> str | None:
     return f"{body}{of[variable]}{rest}" if variable in of else None
 
 
-# Variable -> its time derivative: VELOCITY_OF for positions, RATE_OF for all; POSITION_OF: inverse.
+# VELOCITY_OF: position -> velocity; POSITION_OF: its inverse; RATE_OF: variable -> derivative.
 VELOCITY_OF = {"s": "v", "phi": "w"}
 POSITION_OF = {v: s for s, v in VELOCITY_OF.items()}
 RATE_OF = {**VELOCITY_OF, "s_rel": "v_rel", "phi_rel": "w_rel", "v": "a", "w": "a"}
 RATE_OF |= dict.fromkeys(("v_rel", "w_rel"), "a_rel")
-# Units of sensors and amplifiers. Their values become mechanical only by a gain.
+# Units of sensors and amplifiers. A gain converts such values to a mechanical quantity.
 ELECTRIC = ("V", "mV", "A", "mA", "count", "counts", "tick", "ticks")
-# Units of inputs: of a force, of a prescribed motion, or "1" of a normalised normal force.
+# SI units of inputs: forces, prescribed motions, and "1" for a normalised normal force.
 DRIVEN = ("N", "N.m", "m", "rad", "m/s", "rad/s", "m/s2", "rad/s2", "1")
 # Other spellings of a unit.
 _ALIASES = {
@@ -174,7 +174,7 @@ _ALIASES = {
 
 
 def velocity_unit(name: str) -> Unit:
-    """Return the velocity unit `name`, or raise `ValueError` with the nearest and all known names.
+    """Return the velocity unit called `name`. `ValueError` lists the known names.
 
     >>> velocity_unit("rpm").si_name, round(velocity_unit("rpm").si, 6)
     ('rad/s', 0.10472)
@@ -235,7 +235,7 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
 
 
 def named_in(header: str) -> str | None:
-    """Return the known unit in brackets at the end of a column's name; None without one.
+    """Return the unit in brackets at the end of a column's name; None without a known unit there.
 
     >>> named_in("Position [mm]"), named_in("angle (°)"), named_in("q")
     ('mm', 'deg', None)
@@ -260,8 +260,8 @@ def same_kind(velocity: Unit, force: Unit) -> None:
 
 
 def shown_force(unit: Unit, size: float) -> Unit:
-    """Return the force unit for a table of values of about `size` [SI]: the declared unit, unless
-    its numbers are very large or small.
+    """Return the force unit in which a table prints values of about `size` [SI]. This is the
+    declared unit `unit`, unless the printed numbers would be very large or small.
 
     >>> shown_force(force_unit("N.m"), 2.1e-3).name
     'mN.m'
@@ -279,8 +279,8 @@ def shown_force(unit: Unit, size: float) -> Unit:
 
 
 def display_unit(si_unit: str, force: Unit) -> tuple[str, float]:
-    """Return the printed unit of a parameter, and its size in SI. A unit that begins with the SI
-    unit of `force` begins with `force` instead; other units are printed in SI.
+    """Return the unit in which a parameter is printed, and its size in SI. If `si_unit` begins with
+    the SI unit of `force`, `force` replaces this beginning. Otherwise return SI.
 
     >>> display_unit("N.m.s/rad", force_unit("mN.m"))
     ('mN.m.s/rad', 0.001)

@@ -2,6 +2,6 @@
 
 from frictax.handover import lazily
 
-# Each name of this package is imported at its first use, because most users do not need the base
-# classes for machines of their own (axis, linkage).
+# Most users do not need the base classes `AbstractAxis` and `AbstractLinkage`. Therefore each name
+# of this package is imported only when it is first used.
 __getattr__, __dir__ = lazily(globals())

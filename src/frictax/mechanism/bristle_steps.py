@@ -25,14 +25,14 @@ from .sparse import dot
 
 
 def within_limits(before: Any, after: Any) -> Array:
-    """Return whether a linearly implicit step is accurate. `before`, `after`: snapshots before and
-    after the step.
+    """Return whether a linearly implicit step between the snapshots `before` and `after` is
+    accurate.
 
     The step is accurate under two conditions. First, no bristle is bent beyond its limit. A bristle
     beyond its limit shows that the motion stopped inside the step, where the linearization is
     wrong. Second, each bristle slides, or the period of its oscillation is longer than about two
     steps. A bristle that does not slide oscillates about v = 0, where the linearization is also
-    wrong. If the step is longer than half a period of the oscillation, errors and derivatives grow.
+    wrong. If steps are longer than half a period of this oscillation, errors and derivatives grow.
     """
     ok = jnp.all(jnp.isfinite(after.y))
     h = after.t - before.t
@@ -42,8 +42,8 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                # If friction decreases with speed, the velocity grows. If the velocity grows by
-                # more than half, the step is not accurate.
+                # If friction decreases with speed, the velocity may grow within a step. If it grows
+                # by more than half, the step is not accurate.
                 v, s, force = before.bristle_v[b], before.element_slip[b], before.bristle_force[b]
 
                 def friction(v: Array, part=part, s=s, force=force, b=b) -> Array:
@@ -63,8 +63,8 @@ def within_limits(before: Any, after: Any) -> Array:
         if moves is not None:
             sigma_0 = part.bristle.sigma_0
             way = h * jnp.minimum(jnp.abs(v0), jnp.abs(v1))
-            # A bristle counts as sliding if it moves by at least three times its deflection at the
-            # limit, and if its force is within a tenth of the limit.
+            # A bristle counts as sliding under two conditions. In the step it moves by more than
+            # three times its deflection at the limit, and its force is within 10 % of the limit.
             slides = (v0 * v1 > 0) & (sigma_0 * way > 3.0 * most)
             limit = after.bristle_limits[b]
             slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < 0.1 * limit)
@@ -75,28 +75,29 @@ def within_limits(before: Any, after: Any) -> Array:
 
 
 def _scale_force(now: Any, b: int, force: Array) -> Array:
-    """Return `force` times the factor of bristle number `b` that depends on its normal force."""
+    """Return `force` times the factor cgeo*fn of bristle number `b`; the factor is 1 without fn."""
     scale = now.bristle_scale[b]
     return force if scale is None else scale * force
 
 
 def _mobility(now: Any, contact: Contact) -> Any:
-    """Return the acceleration of a contact under a unit force; None for a prescribed motion."""
+    """Return the acceleration of a contact under a unit force; None if its motion is prescribed."""
     row = contact_row(contact, now.body_rows)
     return dot(row, now.accelerations_by(row)) if row else None
 
 
 def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: Array) -> Array:
-    """Return the state at `t1` after one step of order 1 from `y0` at `t0` that cannot gain energy.
+    """Return the state at `t1` after one time step from the state `y0` at `t0`. The step has order
+    1 and cannot add energy to the machine.
 
     During the step each bristle has the constant velocity w that it reaches at the end of the step.
     At constant velocity the bristle force is known in closed form, and F(w) is its mean over the
-    step. A linearly implicit Euler step makes the machine without bristles linear in the bristle
-    forces: w = w0 - G F(w). Brackets around each w solve this equation.
+    step. In a linearly implicit Euler step, w depends linearly on the bristle forces F: w = w0 - G
+    F(w). A bracketing method solves this equation for each w.
 
-    The bodies lose at least the energy h*w*F that the faces dissipate. Therefore, without a drive,
-    a step of any length h does not gain energy. An oscillation that the step cannot resolve comes
-    to rest. (With the midpoint rule it would continue.)
+    In the step the bodies lose at least the energy h*w*F, which the bristles store or dissipate.
+    Therefore, without a motor drive, a step of any length h does not add energy. An oscillation
+    that the step cannot resolve decays. (With the midpoint rule it would continue.)
 
     `snapshot`(t, y, imposed) returns a `MachineSnapshot`, and `flow`(snapshot) returns dy/dt.
     """
@@ -109,7 +110,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     held, scaled = now.bristle_force, functools.partial(_scale_force, now)
 
     def means(b: int, w: Array) -> tuple[Array, Array]:
-        """Return mean friction of contact b at velocity w, and bristle force at the step's end."""
+        """Return the mean friction of contact b at velocity w, and its bristle force at the end."""
         part = elements[b]
         if part.bristle.elements:
             force, modes, s = held[b], now.element_modes[b], now.element_slip[b]
@@ -145,7 +146,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     most = jnp.stack(bounds)
     known = constant((w0, gain, most))
     w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
-    # The Newton step gives `w` its derivative, and changes the value of `w` only by rounding.
+    # This Newton step gives `w` its derivatives. Its value changes only by a rounding error.
     both = [
         jax.jvp(functools.partial(mean, b), (w[b],), (jnp.ones_like(w[b]),)) for b in range(count)
     ]
@@ -178,11 +179,11 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
 def _linear_response(
     snapshot: Callable, now: Any, h: Array, t1: Array, y0: Array
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """Return the response of the machine to the frictions F of the bristles in a linearly implicit
-    Euler step. The response is linear in F: ((free, pulled), (w0, gain)).
+    """Return the response ((free, pulled), (w0, gain)) of the machine to the friction forces F of
+    the bristles in a linearly implicit Euler step. The response is linear in F.
 
-    Coordinates and velocities change at the rate free + pulled F. At the end of the step the
-    bristles have the velocities w0 - gain F.
+    The coordinates and their velocities change at the rate free + pulled F. At the end of the step,
+    the contacts with a bristle have the velocities w0 - gain F.
     """
     n, count = 2 * len(now.q), len(now.bristle_force)
     none = [now.zero] * count
@@ -215,7 +216,7 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
     """
     w0, gain, most = known
     count = w0.shape[0]
-    close = 1e-12  # [length of the bracket] accuracy of a velocity before the final Newton step
+    close = 1e-12  # [initial length of the bracket] accuracy of w before the final Newton step
 
     def one(b: int, w: list[Array]) -> Array:
         others = [gain[b, d] * friction(d, w[d]) for d in range(count) if d != b]
@@ -253,7 +254,7 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
 
 
 def is_motion_given(mechanism: Any, lay: Layout) -> bool:
-    """Return whether bristle forces are the only states, so that a run needs no time steps.
+    """Return whether bristle forces are the only states. Such a run does not need time steps.
 
     A bristle with `C` needs time steps: its force changes with time, not only with distance.
     """
@@ -275,7 +276,8 @@ def bristle_forces_along(
     `s`: positions of the contacts at these times [m]. `now`: the machine at the first time, with
     the bristle forces at the start. Each contact moves at constant speed between two samples, and
     for constant speed the bristle force is known in closed form. The result is exact if the force
-    depends only on the distance moved; if not, of order 2.
+    depends only on the distance moved. Otherwise its error decreases with the square of the
+    interval between samples.
     """
     parts: list[Any] = now.bristle_elements
 
@@ -297,12 +299,12 @@ def bristle_forces_along(
 def element_margins(now: MachineSnapshot) -> list[Array]:
     """Return the event functions of all bristles with elements.
 
-    The event functions of a bristle are: the additional force that each sticking element can hold
-    forward, that force backward, and the velocity in the slip direction. A rounding error is added
-    to each event function.
+    A bristle with n elements has 2*n + 1 event functions: the additional force that each sticking
+    element can hold forward, the additional force that it can hold backward, and the velocity in
+    the slip direction. A rounding error is added to each event function.
 
-    Against the motion, the limit of an element is the law at rest. The reason is that an element
-    may still carry its force at rest when the law falls with speed.
+    In the direction opposite to the motion, the limit of an element is its fraction of the law at
+    rest. If the law falls with speed, an element may still carry this force.
     """
     found: list[Array] = []
     for b, modes in enumerate(now.element_modes):
@@ -327,9 +329,9 @@ def change_slipping_elements(
     """Return the state after an event of an element, and write the modes of the elements to `new`.
 
     `fired`: index in `element_margins` of the event function that fell to 0. If `fired` is another
-    number, no element changes its mode. Elements that stick again carry their fraction of the law
-    at rest. The energy of a slipping element is computed with the force at which the element began
-    to slip. Therefore the energy jumps when the element sticks, and the jump counts as friction
+    number, no element changes its mode. An element that sticks again carries its fraction of the
+    law at rest. The energy of a slipping element is computed with the force at which the element
+    began to slip. Therefore the energy jumps when the element sticks again. The jump counts as
     loss.
     """
     lay, first = now.layout, 0
@@ -376,8 +378,8 @@ def press_margins(now: MachineSnapshot) -> list[Array]:
 
 
 def start_pressing(now: MachineSnapshot, y: Array, mode: list[Array]) -> Array:
-    """Write to `mode` which bristles have a normal force. Return the start state `y` with zero
-    deflection of the other bristles.
+    """Write to `mode` which bristles have a normal force. Return the start state `y`, in which
+    bristles without a normal force have no deflection.
     """
     place, after = now.layout.first_press, []
     for b, press in enumerate(now.bristle_press):
@@ -404,9 +406,9 @@ def change_pressing(
 
     A bristle has no deflection after its faces separate, or after the pressed side changes.
 
-    - `before`: the machine before the event; `at`(new): the machine in a new mode.
-    - `presses`: index of the event function that fell to 0, counted from the end of
-      `press_margins`: -1 is its last entry.
+    - `before`: the machine before the event; `at`(new): the machine with the mode vector `new`.
+    - `presses`: index of the event function that fell to 0, counted from the end of the list of
+      `press_margins`: -1 is the last entry.
     - `counted`: whether the change of the energy in the bristles, which is work of the normal
       force, is added to the energies in the state.
     """

@@ -1,4 +1,4 @@
-"""Margins of a friction contact: event functions that are positive while its mode lasts."""
+"""Margins of friction contacts: event functions that are positive while the mode lasts."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def margin_names(contact: Contact, part: Any) -> list[str]:
 
 
 def all_margins(now: Snapshot) -> list[Array]:
-    """Return the margins of all contacts, those of each contact in the order of `margin_names`."""
+    """Return the margins of contact 0, of contact 1, ..., each in the order of `margin_names`."""
     found = []
     for c, contact in enumerate(now.layout.contacts):
         named = margins(now, c)
@@ -39,7 +39,7 @@ def all_margins(now: Snapshot) -> list[Array]:
 
 
 def margins(now: Snapshot, c: int) -> dict[str, Array]:
-    """Return a dict from name to margin (event function) of contact `c`.
+    """Return the margins (event functions) of contact `c`: name -> value.
 
     A rounding error is added to each margin, so that every margin is positive when a mode begins.
     """
@@ -56,9 +56,9 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
         room_low, room_high = s - low + eps, high - s + eps
         margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
         margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
-    # While the contact slides, the event function "forward" is its velocity. While the contact is
-    # stuck, "forward" is the force that is missing to breakaway. For a freewheel without a normal
-    # force, "forward" is also the velocity, because the freewheel must not turn backward.
+    # While the contact slides, the event function "forward" is its velocity. While it is stuck,
+    # "forward" is the additional load that it can hold. For a freewheel without a normal force,
+    # "forward" is also the velocity, because the freewheel must not turn backward.
     moves, speed = (m != STUCK, now.v_rel[c]) if part.blocks_backward else (slides, v)
     least = speed + velocity_rounding(now, c)
     # If other stuck contacts hold this contact, its velocity is an integration error, not an event.
@@ -102,7 +102,7 @@ def rounding_of_ends(now: Snapshot, contact: Contact, is_single: bool) -> Array:
     its bodies. `is_single`: whether the velocity of the contact is that of one body.
     """
     eps = 500 * jnp.finfo(now.t.dtype).eps
-    # Use at most 1e-9, because `eps` is 6e-5 for 32-bit numbers, which is not a small velocity.
+    # Use at most 1e-9, because `eps` is 6e-5 for 32-bit numbers, and 6e-5 m/s is not small.
     least = jnp.asarray(min(eps, 1e-9))
     if is_single:
         return least
@@ -126,7 +126,7 @@ def is_sliding(m: Array) -> Array:
 
 
 def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array) -> Array:
-    """Return whether the normal force is 0 just after time `t`, with its signal on segment `k`."""
+    """Return whether the normal force is 0 just after time `t`. `k`: segment of its signal."""
     value, rate = _pressing_signal(mechanism, layout, t, contact, k)
     # If the signal switches to 0, its value may differ from 0 by a rounding error.
     zero = _rounding_at(t, rate)
@@ -152,13 +152,13 @@ def _rounding_at(t: Array, rate: Array) -> Array:
 
 
 def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
-    """Return the longest steps [s] for all drives that need a limit. In a longer step the load of a
-    stuck contact may exceed the breakaway force and fall again undetected. `span`: duration of the
-    run [s].
+    """Return a list of the longest allowed time steps [s], one for each drive signal that needs a
+    limit. In a longer step, the load of a stuck contact may exceed the breakaway force and fall
+    again undetected. `span`: duration of the run [s].
     """
-    # The load of a stuck contact can have an extremum where no drive has one. This is possible if
-    # the load depends on two drives, a user's function, a prescribed motion, or a spring or damper
-    # to another body.
+    # The load of a stuck contact can have an extremum at a time at which no drive signal has an
+    # extremum. This is possible if the load depends on two signals, a user's function, a prescribed
+    # motion, or a spring or damper to another body.
     summed = set[int]()
     for c, contact in enumerate(lay.contacts):
         loads = _loads(lay, c)

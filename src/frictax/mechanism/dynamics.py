@@ -20,13 +20,14 @@ from .sparse import SparseRow, dot
 
 @dataclasses.dataclass(frozen=True)
 class MachineSnapshot(Snapshot):
-    """A mechanism at time `t` in state `y` and the mode vector `numbers`.
+    """A mechanism at time `t`, in the state `y` and with the mode vector `numbers`.
 
     Each attribute is computed at its first use. In addition to the attributes of `Snapshot`:
 
-    - `imposed`: None, or (friction [N], stored power [W]) of the contacts with a bristle. The two
-      lists then replace the values that follow from the state.
-    - `drive`: values of the signals. `driven`: the part of each source's force without potential.
+    - `imposed`: None, or two lists over the contacts with a bristle: friction [N] and stored power
+      [W]. The lists replace the values that are otherwise computed from the state.
+    - `drive`: values of the signals. `driven`: for each source, the part of its force that has no
+      potential energy.
     - `temperature`: temperatures of the thermal nodes [K].
     - `bristle_...`, `element_...`: lists over the contacts with a bristle. The friction of these
       contacts is part of `load`.
@@ -205,7 +206,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_force(self) -> list[Array]:
-        """The force in each bristle [N] from the state: a scalar, or (n,) with n elements."""
+        """The force in each bristle [N], from the state: a scalar, or (n,) for n elements."""
         found, first = [], self.layout.first_bristle
         for n in self.layout.elements:
             found.append(self.y[first : first + n] if n else self.y[first])
@@ -228,8 +229,8 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_press(self) -> list[Any]:
-        """For each contact with a bristle: 0 without normal force, 1 if pressed, -1 if pressed from
-        the opposite side; None if it never has a normal force.
+        """For each contact with a bristle: 0 while the normal force is 0, 1 if pressed, -1 if
+        pressed from the opposite side; None for a part that does not have a normal force.
         """
         found, place = [], self.layout.first_press
         for contact in self.layout.bristles:
@@ -239,7 +240,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_normal(self) -> list[Any]:
-        """The normal force of each contact with a bristle [N]; None if it never has one."""
+        """The normal force fn [N] of each contact with a bristle; None for a part without fn."""
         return [
             part.normal(jnp.where(side < 0, -1.0, 1.0) * self.press(contact, part, v))
             if contact.is_pressed
@@ -255,7 +256,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_scale(self) -> list[Any]:
-        """The factor cgeo*fn on the forces of each bristle; None without a normal force."""
+        """The factor cgeo*fn on the forces of each bristle; None for a part without fn."""
         at = zip(self.bristle_elements, self.bristle_normal, self.bristle_press, strict=True)
         return [
             None if normal is None else jnp.where(side == 0, 0.0, part.scale(normal))
@@ -269,7 +270,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def _bristle_laws(self) -> list[Any]:
-        """The force limit, viscous slope and smallest limit of each bristle, see `bristle_law`."""
+        """Force limit, viscous slope and smallest limit of each bristle, see `bristle_law`."""
         at = zip(self.bristle_elements, self.bristle_v, self.element_slip, strict=True)
         return [bristle_law(part, v) if s is None else element_law(part, v, s) for part, v, s in at]
 
@@ -346,8 +347,8 @@ class MachineSnapshot(Snapshot):
 def _given_motions(
     mechanism, layout: Layout, t: Array, numbered: list[tuple[Any, Array]]
 ) -> list[tuple[Array, Array, Array] | None]:
-    """Return for each body the part of (position, velocity, acceleration) that prescribed motions
-    cause; None for a body that no prescribed motion moves.
+    """Return for each body a tuple: the parts of its position, velocity and acceleration that
+    prescribed motions cause. Return None for a body that no prescribed motion moves.
     """
     added: list[Any] = [None] * len(layout.bodies)
     one = jnp.ones_like(t)
@@ -424,7 +425,7 @@ def velocity(flange: Flange | None, v: list[Array], t: Array) -> Array:
 
 
 def _times_scales(values: list[Array], scales: list[Any]) -> list[Array]:
-    """Return each value times its scale, where None means 1."""
+    """Return each value times its scale. A scale None means 1."""
     both = zip(values, scales, strict=True)
     return [x if scale is None else scale * x for x, scale in both]
 

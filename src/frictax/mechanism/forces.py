@@ -45,7 +45,7 @@ class AbstractCompliant(CheckedModule):
         return jnp.zeros_like(v_rel)
 
     def forces(self, s_rel: Number, v_rel: Number, piece: Integer) -> tuple[Array, Array]:
-        """Return the elastic and the dissipative part of f. `piece`: segment of the law."""
+        """Return the elastic and the dissipative part of f. `piece`: segment of a gap's law."""
         return self.elastic(s_rel), self.viscous(v_rel)
 
 
@@ -108,7 +108,7 @@ class Damper(_Damper):
 class SpringDamper(_Spring, _Damper):
     """A linear spring and a linear damper in parallel, f = c*(s_rel - s_rel0) + d*v_rel.
 
-    A critically damped mass returns as (1 + 2*t)*exp(-2*t):
+    The position of a critically damped mass decreases as s(t) = (1 + 2*t)*exp(-2*t):
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> door = fx.Mechanism(
@@ -128,8 +128,8 @@ class SpringDamper(_Spring, _Damper):
 
 
 class RotationalSpring(_Spring):
-    """A linear torsion spring, tau = c*(phi_rel - phi_rel0): `c` >= 0 [N.m/rad], relative angle
-    without torque `phi_rel0` [rad].
+    """A linear torsion spring, tau = c*(phi_rel - phi_rel0): `c` >= 0 [N.m/rad]. The torque is 0 at
+    the relative angle `phi_rel0` [rad].
 
     **Example:** at `RotationalSpringDamper`.
     """
@@ -150,8 +150,7 @@ class RotationalDamper(_Damper):
 
 
 class RotationalSpringDamper(_Spring, _Damper):
-    """A linear torsion spring and a linear damper in parallel, tau = c*(phi_rel - phi_rel0) +
-    d*w_rel.
+    """A torsion spring and a damper in parallel, tau = c*(phi_rel - phi_rel0) + d*w_rel.
 
     Two discs on one shaft reach the same speed:
 
@@ -174,10 +173,10 @@ class RotationalSpringDamper(_Spring, _Damper):
 
 class AbstractSource(CheckedModule):
     """An external force f [N] on the flange `body`, positive in the direction of s. f is the sum of
-    the two parts `driven` and `elastic`.
+    the results of the two methods `driven` and `elastic`.
 
-    `dissipates`: whether the work of `driven` counts as loss, as in a damper, or as work of a
-    drive. `is_smooth`: whether the slope of f over v is smooth also at v = 0.
+    `dissipates`: True if the work of `driven` counts as a loss, like that of a damper; False if it
+    counts as work of a drive. `is_smooth`: whether the slope df/dv is smooth, also at v = 0.
 
     s [m] and v [m/s] are position and velocity of the flange. If `body` is a body's name without
     flange, its flange_b is used.
@@ -186,13 +185,14 @@ class AbstractSource(CheckedModule):
     body: str = eqx.field(static=True)
 
     rotational: ClassVar[bool]
-    # A source without `rotational` acts on a mass or on an inertia, so errors print no unit.
+    # A class without `rotational` can act on a mass or an inertia, so errors do not print units.
     unit_of_owner: ClassVar[bool] = True
     dissipates: ClassVar[bool] = False
     is_smooth: ClassVar[bool] = True
 
     def check_rules(self) -> None:
-        # equinox makes a module of `self.signal_name`, which takes 20 us for each source and fit.
+        # `self.signal_name` makes equinox build a module, which takes 20 us for each source and
+        # fit.
         if (name := type(self).signal_name(self)) is not None:
             check_signal(self, name)
 
@@ -201,7 +201,7 @@ class AbstractSource(CheckedModule):
         return None
 
     def driven(self, value: Number | None, s: Number, v: Number) -> Number:
-        """Return the part of f without potential. `value`: present value of the signal."""
+        """Return the part of f without potential energy. `value`: present value of the signal."""
         return jnp.zeros_like(s)
 
     def elastic(self, s: Number) -> Number:
@@ -252,36 +252,36 @@ class Torque(_External):
 
 
 class PositionController(AbstractSource):
-    """A drive under position control with a speed loop inside a position loop: f =
+    """A motor drive with position control, and with a speed loop inside the position loop: f =
     k*kv*(kp*(s_ref(t) - s) - v).
 
-    The gains are usually known, so a fit changes only the gains that the user names as parameters.
-    The work of the drive counts in `run.energy.drive`. While friction holds the body, f depends on
-    s_ref only.
+    The gains are usually known. Therefore a fit changes a gain only if the user names it as a
+    parameter. The work of the drive counts in `run.energy.drive`. While friction holds the body,
+    only s_ref can change f.
 
-    A digital controller works at sampling times, holds its output between them, and computes the
-    speed from differences of position. This model acts continuously on the true speed and neglects
-    the delay. In a real drive, a measured speed that is T [s] old increases the force by k*kv*T*a.
-    The real machine therefore responds like a machine that is lighter by k*kv*T [kg]. Give a
-    recorded reference as `Sampled` with linear interpolation. With ``hold=True`` the force would
-    jump at every sample.
+    A digital controller holds its output between two sampling times, and computes the speed from
+    differences of position. This model uses the true speed at every time and neglects the delay T
+    [s] of the measured speed. In a real drive, this delay increases the force by k*kv*T*a, where a
+    is the acceleration. The real machine therefore responds like a machine that is lighter by
+    k*kv*T [kg]. Give a recorded reference as `Sampled` with linear interpolation. With
+    ``hold=True`` the force would jump at every sample.
 
     **Arguments:**
 
     - `body`: name of the body that the drive acts on, with ``.flange_a`` if it does not act at
       flange_b. s and v are position and velocity of this flange.
     - `s_ref`: reference position [m]: a signal, a function of time or a number.
-    - `kp` >= 0 [1/s]: gain of the position loop, from position error to reference speed.
-    - `kv` >= 0: gain of the speed loop, from speed error to the controller's output; [N.s/m] if the
-      output is a force.
+    - `kp` >= 0 [1/s]: gain of the position loop, from s_ref - s to the reference speed.
+    - `kv` >= 0: gain of the speed loop, from the speed deviation to the controller's output;
+      [N.s/m] if the output is a force.
     - `k` >= 0: force of the drive per unit of controller output, such as N/V; default 1.
 
     **Raises:** `ValueError` for a value outside its domain, and if `s_ref` is not a signal.
 
     **Source:** A. Janot, M. Gautier, M. Brunot, Data set and reference models of EMPS, Workshop on
     Nonlinear System Identification Benchmarks, 2019. The controller of EMPS has kp = 160.18 1/s, kv
-    = 243.45 V.s/m, k = 35.15 N/V, no feed-forward, and T = 1 ms: it computes the speed as (s[n] -
-    s[n-2])/2 over a sampling time of 1 ms.
+    = 243.45 V.s/m, k = 35.15 N/V, no feed-forward, and T = 1 ms: with the sampling time h = 1 ms,
+    it computes the speed as (s[n] - s[n-2])/(2*h).
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> axis = fx.Mechanism(
@@ -313,16 +313,16 @@ class AbstractMotion(CheckedModule):
 
     @abc.abstractmethod
     def signal_name(self) -> str:
-        """Return the name of the field that contains the signal of the position."""
+        """Return the name of the field with the position signal."""
 
 
 class Position(AbstractMotion):
-    """A prescribed position of a body over time. `s` is a signal, a function of time or a number,
-    in [m], or in [rad] for a body that turns.
+    """A prescribed position of a body over time. `s` [m; rad for a body that turns] is a signal, a
+    function of time or a number.
 
-    The start values of the body are not used. At a corner of the signal the velocity of the body
-    jumps. Corners are allowed only at the switches that the signal declares. A belt under a mass is
-    a body with ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
+    The start values of the body are not used. At a corner of the signal, the velocity of the body
+    jumps. A corner is allowed only where a segment of the signal ends. A belt that moves with the
+    speed v for the time T is a body with ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
 
     **Raises:** `ValueError` if `s` is not a signal.
 
@@ -353,7 +353,7 @@ class LinearPositionDependentForce(AbstractSource):
     """An external force that depends linearly on position: f = f_nominal + slope*(s - s0), positive
     in the direction of s.
 
-    On guides and screw axes, such a force comes from a cable chain, a counterweight or a guide that
+    On guides and screw axes, this force comes from a cable chain, a counterweight or a guide that
     is not level. With slope = 0 the force is a constant offset. With slope < 0 the force pulls
     towards the position at which f is 0. With slope > 0 the force pushes away from this position.
 
@@ -367,8 +367,8 @@ class LinearPositionDependentForce(AbstractSource):
 
     **Raises:** `ValueError` for a value that is not finite.
 
-    **Source:** the counterpart for positions of
-    Modelica.Mechanics.Translational.Sources.LinearSpeedDependentForce.
+    **Source:** Modelica.Mechanics.Translational.Sources.LinearSpeedDependentForce, with the
+    position in place of the speed.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> axis = fx.Mechanism(
@@ -396,8 +396,8 @@ class PeriodicPositionDependentForce(AbstractSource):
     Examples are the cogging of a motor, the ripple of a lead screw or a gear, and a detent. The
     amplitude is sqrt(f_cos^2 + f_sin^2). The force is the same for both directions of motion. On a
     body that turns, f is a torque. The force pulls the body to stable positions, where f changes
-    from positive to negative. A free mass oscillates about a stable position with the angular
-    frequency sqrt(2*pi/period*amplitude/m).
+    from positive to negative as s increases. A free mass oscillates about a stable position with
+    the angular frequency sqrt(2*pi/period*amplitude/m).
 
     The potential energy is period/(2*pi)*(f_sin*cos(...) - f_cos*sin(...)), with mean 0 over a
     period. The potential energy counts in `run.energy.elastic`, so the work of this force is not in
@@ -412,9 +412,9 @@ class PeriodicPositionDependentForce(AbstractSource):
 
     A fit changes `period` and `s0` only if the user names them as parameters. The fit finds the
     period only if the start value is accurate: over the whole travel, the phase error must be below
-    half a period. `found.missing()` and `found.residual_study()` search all periods. If the period
-    is fitted, set `s0` to the middle of the travel. At another `s0`, an error of the period also
-    changes the phase.
+    half a period. The methods `missing` and `residual_study` of the result of a fit search for the
+    period. If the period is fitted, set `s0` to the middle of the travel. With another `s0`, a
+    deviation of the period also changes the phase in the middle of the travel.
 
     **Raises:** `ValueError` for a value that is not finite or a period that is not positive.
 
@@ -465,14 +465,14 @@ class _QuadraticSpeedDependent(AbstractSource):
 
     def driven(self, value: Number | None, s: Number, v: Number) -> Number:
         f_nominal, v_nominal = self.nominal()
-        # The slope of v*|v| is 2*|v|, so it is continuous at v = 0.
+        # The slope of v*|v| is 2*|v|. This slope is continuous at v = 0.
         return f_nominal * (v / v_nominal) * jnp.abs(v / v_nominal)
 
 
 class QuadraticSpeedDependentForce(_QuadraticSpeedDependent):
     """An external force quadratic in the speed: f = f_nominal*(v/v_nominal)*|v/v_nominal|.
 
-    With f_nominal < 0 the force opposes the motion in both directions, like the drag of air or of a
+    With f_nominal < 0 the force opposes the motion in both directions, like the drag in air or in a
     liquid: f = -1/2*rho*cw*A*v*|v| has f_nominal = -1/2*rho*cw*A at v_nominal = 1 m/s. With
     f_nominal > 0 the force pushes in the direction of motion.
 

@@ -14,18 +14,18 @@ from frictax.parameters.arrays import larger
 
 from .forces import AbstractCompliant
 
-# Segments of the force law of a gap. The segment number is positive for a contact at the side of
-# larger s_rel, and negative for a contact at the side of smaller s_rel.
+# Segments of the force law of a gap. At the side of smaller s_rel, the segment number is negative.
+# TOUCHES: the damper force is inside its limits. LIFTED: it is -f_c, so the normal force is 0.
+# DOUBLED: it is f_c, so the normal force is 2*f_c.
 OPEN, TOUCHES, LIFTED, DOUBLED = 0, 1, 2, 3
 
 
 class AbstractGap(AbstractCompliant):
-    """A spring and a damper that act only while two surfaces touch, at a depth x > 0.
+    """A spring and a damper that act only while two surfaces touch: the depth of contact is x > 0.
 
     The normal force is f_c + f_d, where f_c = c*x^n. The damper force f_d = d*dx/dt is limited to
     the range -f_c ... f_c. Therefore the normal force never pulls, and it is continuous when the
-    contact begins. Events: begin and end of contact, begin and end of a limitation of the damper
-    force.
+    contact begins. Events: contact begins or ends, and the damper force reaches or leaves a limit.
     """
 
     c: eqx.AbstractVar[Scalar]
@@ -59,7 +59,7 @@ class AbstractGap(AbstractCompliant):
         self, s_rel: Number, v_rel: Number, piece: Integer, rounding: Array
     ) -> tuple[Array, Array]:
         """Return two event functions, which are positive while the gap is on segment `piece`. A
-        multiple of the `rounding` error of s_rel [m] is added to each.
+        multiple of `rounding` [m], the rounding error of s_rel, is added to each event function.
 
         Both event functions are depths, also for the limits of the damper force. A force c*x^n
         reaches 0 with slope 0 for n > 1, and an event at such a zero is located inaccurately.
@@ -81,7 +81,7 @@ class AbstractGap(AbstractCompliant):
     def following(
         self, s_rel: Array, v_rel: Array, piece: Integer, first: Array, second: Array
     ) -> Integer:
-        """Return the segment after an event; `first`, `second`: which margin fell to 0."""
+        """Return the segment after an event; `first`, `second`: whether this margin fell to 0."""
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         touched = jnp.where(first, self.sides[0], self.sides[-1])
         begun = touched * jnp.where(self.d * touched * v_rel > 0, DOUBLED, TOUCHES)
@@ -104,7 +104,7 @@ class AbstractGap(AbstractCompliant):
 
     def _spring(self, x: Array) -> Array:
         """Return c*x^n for x >= 0, and -c*(-x)^n for x < 0."""
-        # At x = 0 the derivative of x^n with respect to n is not finite, so 1 replaces x there.
+        # At x = 0 the derivative of x^n with respect to n is not finite, so 1 replaces x = 0.
         size = jnp.where(x == 0, 1.0, jnp.abs(x))
         return jnp.where(x == 0, 0.0, self.c * x * size ** (self.exponent() - 1))
 
@@ -115,21 +115,20 @@ class AbstractGap(AbstractCompliant):
 
 
 class ElastoGap(AbstractGap):
-    """An elastic stop: a spring and a damper between two sliding bodies, which touch while s_rel <
-    s_rel0.
+    """An elastic stop: a spring and a damper between two bodies that touch if s_rel < s_rel0.
 
     While x = s_rel0 - s_rel > 0, the force f_c + f_d pushes the bodies apart. The spring force is
     f_c = c*x^n. The damper force is f_d = -d*v_rel, limited to the range -f_c ... f_c. Otherwise
     the force is 0.
 
     **Arguments:** `a`, `b`: the flanges, as for a `Spring`; `c` >= 0 [N/m^n], `d` >= 0 [N.s/m],
-    `s_rel0` [m], `n` >= 1 (1.5 for Hertz's contact of spheres).
+    `s_rel0` [m]: extension at which contact begins; `n` >= 1 (1.5 for Hertz's contact of spheres).
 
     **Raises:** `ValueError` for a value outside its domain.
 
     **Source:** Modelica Standard Library 4.1.0.
 
-    A ball of 1 kg hits a spring of 100 N/m at 1 m/s and leaves the spring after half a period:
+    A ball of 1 kg hits a spring of 100 N/m at 1 m/s and leaves it after half a period:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> machine = fx.Mechanism(

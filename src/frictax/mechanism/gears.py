@@ -31,14 +31,15 @@ from frictax.parameters import (
 class AbstractGear(CheckedModule):
     """A relation sum(factor_k * phi_k) = 0 between the angles of bodies.
 
-    The other bodies determine the angle of the last body, which does not have a state of its own.
+    The angles of the other bodies determine the angle of the last body, which does not have a state
+    of its own.
     """
 
     rotational: ClassVar[bool] = True
 
     @abc.abstractmethod
     def joined_bodies(self) -> tuple[str, ...]:
-        """Return the names of the bodies; the last body is the one without a state."""
+        """Return the names of the bodies. The last body does not have a state of its own."""
 
     @abc.abstractmethod
     def factors(self) -> tuple[ScalarLike, ...]:
@@ -65,8 +66,7 @@ class AbstractPairGear(AbstractGear):
 
 
 class IdealGear(AbstractPairGear):
-    """A gear between two bodies: phi_a = ratio*phi_b. The torque on b is ratio times the torque
-    from a.
+    """A gear with phi_a = ratio*phi_b. The torque on b is ratio times the torque from a.
 
     The start values of `a` determine those of `b`, so start values given for `b` are not used.
 
@@ -77,7 +77,8 @@ class IdealGear(AbstractPairGear):
 
     **Source:** Modelica.Mechanics.Rotational.Components.IdealGear.
 
-    A motor of 1 kg.m2 with a load of 4 kg.m2 behind a gear 2:1 has the inertia 1 + 4/2^2 = 2:
+    A motor of 1 kg.m2 drives a load of 4 kg.m2 through a gear 2:1. The total inertia at the motor
+    is 1 + 4/2^2 = 2 kg.m2:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> drive = fx.Mechanism(
@@ -150,11 +151,10 @@ class _Corners(AbstractLaw):
 
 
 class LossyGear(AbstractContact, AbstractPairGear):
-    """A gear with phi_a = ratio*phi_b and with losses in its teeth and bearings. The gear may
-    stick.
+    """A gear with phi_a = ratio*phi_b and with losses in teeth and bearings. The gear may stick.
 
-    tau_a is the torque that enters at a. The torque at b is ratio*(tau_a - tauLoss). While a turns
-    forward, tauLoss is the greater of two values:
+    tau_a is the torque that enters the gear at a. The torque at b is ratio*(tau_a - tauLoss). While
+    a turns forward, tauLoss is the greater of two values:
 
         tauLoss = (1 - eta_mf1)*tau_a + tau_bf1     while the power flows from a to b;
         tauLoss = (1 - 1/eta_mf2)*tau_a + tau_bf2   while the power flows from b to a
@@ -163,15 +163,15 @@ class LossyGear(AbstractContact, AbstractPairGear):
     (1 - 1/eta_mf2)*tau_a - tau_bf2. At rest the gear holds any tauLoss between these limits.
 
     Efficiencies and bearing torques are interpolated linearly between the given speeds, and
-    extrapolated linearly beyond the last row. The extrapolation of all columns stops at one speed:
-    where an efficiency reaches 1 or 0.01, or a bearing torque reaches 0. Therefore losses never
-    drive.
+    extrapolated linearly beyond the last row. All columns are constant above the lowest speed at
+    which an extrapolated efficiency reaches 1 or 0.01, or a bearing torque reaches 0. Therefore
+    losses never drive the gear.
 
     The start values of `a` determine those of `b`. No other gear may act on body `a`.
 
     A friction element between the two bodies of the gear transmits torque past the gear. The
-    friction of such an element may reduce the gear losses by more than it brakes. For some loads,
-    no combination of sticking and sliding is consistent with the forces. The run then ends with
+    element may reduce the gear losses by more than its own friction. For some loads, no combination
+    of sticking and sliding is consistent with the forces. The run then ends with
     `Result.inconsistent`.
 
     **Arguments:**
@@ -270,8 +270,8 @@ class LossyGear(AbstractContact, AbstractPairGear):
         return jnp.min(jnp.stack(ends))
 
     def extended_rows(self) -> np.ndarray:
-        """Return rows of the loss table for programs that always extrapolate through the last two
-        rows. Additional rows make the values constant beyond the limit of extrapolation.
+        """Return the loss table for programs that always extrapolate through the last two rows.
+        Added rows make the values constant beyond the speed at which the extrapolation stops.
         """
         columns = (self.w, self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2)
         rows = np.column_stack(list(map(np.asarray, columns)))

@@ -1,4 +1,4 @@
-"""Layout of a mechanism: numbers for its bodies, contacts and signals, and their attachments.
+"""Layout of a mechanism: numbers of its bodies, contacts and signals, and what each is attached to.
 
 The layout depends only on the structure of a mechanism, not on its parameter values. Errors for
 names that do not fit together are raised here.
@@ -46,12 +46,12 @@ class Contact:
 
     - `part`: the number of the part. `signal`: the number of the signal of its normal force.
     - `group`: numbers of this contact and of all contacts coupled to it by bodies and gears.
-    - `alone`: whether the contact is the only one in its group, and holds exactly one coordinate
-      that no gear couples to another coordinate. `redundant`: whether several contacts of the group
-      can hold the same motion.
-    - `wall`, `piece`, `side`, `face`: indices into the mode vector, or None. In this order, the
-      entries give the state of the stop, the segment of the law, the line of the friction by
-      torque, and the pressed side.
+    - `alone`: whether the contact is the only one in its group, and acts on exactly one coordinate,
+      which no gear couples to another coordinate. `redundant`: whether several contacts of the
+      group can hold the same motion.
+    - `wall`, `piece`, `side`, `face`: indices into the mode vector, or None. The entry at `wall` is
+      the state of the mechanical stop, and at `piece` the segment of the law. The entry at `side`
+      is the active line of a friction that depends on a torque, and at `face` the pressed side.
     - `is_pressed`: whether the contact has a normal force, from a signal or from the motion.
     """
 
@@ -70,14 +70,16 @@ class Contact:
 
     @property
     def ends(self) -> list[tuple[int, float]]:
-        """Pairs (body number, sign): velocity of the contact = sum of sign * body velocity."""
+        """Pairs (body number, sign): velocity of the contact = sum of sign * velocity of body."""
         flanges = (self.flange, 1.0), (self.support, -1.0)
         return [(f.body, sign) for f, sign in flanges if f is not None and f.body is not None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Gear:
-    """A gear between the bodies with the numbers `bodies`, of which the last follows the others."""
+    """A gear between the bodies with the numbers `bodies`. The angles of the other bodies determine
+    the angle of the last body.
+    """
 
     part: int
     bodies: tuple[int, ...]
@@ -85,8 +87,8 @@ class Gear:
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A thermal node: the number of its part, and the numbers of what heats the node: rigid
-    contacts, spring-damper elements (`compliants`), and contacts with a bristle.
+    """A thermal node: the number of its part, and the numbers of the elements that heat it:
+    contacts without bristle, springs and dampers (`compliants`), and contacts with a bristle.
     """
 
     part: int
@@ -229,16 +231,16 @@ PARTS = (
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The parts of a mechanism by number.
+    """The parts of a mechanism, grouped by kind and given by their numbers.
 
     - `bodies`: part number of each body. `coordinates`: numbers of the bodies whose positions are
-      the coordinates. `gears` and `motions` (part, body, signal) determine the other bodies.
+      the coordinates. `gears` and `motions` (part, body, signal) determine the other positions.
     - `contacts`: the contacts without bristle. `bristles`: the contacts with a bristle, which act
-      like forces. `elements`: for each bristle the number of its elements, each with a mode; 0 for
-      a bristle with one force and no modes.
+      like forces. `elements`: for each bristle the number of its elements, each with a mode; 0 if
+      the bristle has one force and no mode.
     - `compliants`: part number and two flanges of each spring or damper. `gaps`: numbers of the
       compliants that are gaps.
-    - `forces`: (part, flange, signal). `signals`: (part, name of the field).
+    - `forces`: (part, flange, signal or None) of each source. `signals`: (part, name of the field).
     - `nodes`: thermal nodes. `conductors`: (part, node, node or None for the surroundings).
     """
 
@@ -290,8 +292,8 @@ class Layout:
 
 
 def body_rows(lay: Layout, factors: Callable[[int], tuple[Any, ...]]) -> list[SparseRow]:
-    """Return for each body the coefficients with which its position depends on the coordinates,
-    without prescribed motions. `factors`(part): the factors of a gear's relation.
+    """Return for each body the coefficients with which its position depends on the coordinates. The
+    part caused by prescribed motions is not included. `factors`(part): factors of a gear.
     """
     found: dict[int, SparseRow] = {b: {i: 1.0} for i, b in enumerate(lay.coordinates)}
     found |= {body: {} for _, body, _ in lay.motions}
@@ -435,8 +437,7 @@ def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]
 
 def _number_modes(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
     """Return the contacts with their indices in the mode vector. The order of the mode vector is:
-    modes of all contacts, then stops, segments of laws, sides (lines of a friction by torque),
-    pressed faces.
+    modes of all contacts, states of stops, segments of laws, active lines (`side`), pressed faces.
     """
     place = len(contacts)
     for field, has in (
@@ -551,7 +552,7 @@ def state_names(mechanism: Any) -> tuple[str, ...]:
         turns = parts[lay.bodies[b.ends[0][0]]].rotational
         name = f"{names[b.part]}.{'tau_z' if turns else 'f_z'}"
         own = [f"{name}[{i}]" for i in range(n)] if n else [name]
-        # With a normal force, the state of a bristle is its force divided by a factor, so the state
-        # does not get the name of a force.
+        # With a normal force fn, the state of a bristle is its force divided by cgeo*fn. This state
+        # is not a force, so it does not get the name of a force.
         held += [""] * len(own) if b.is_pressed else own
     return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)

@@ -49,7 +49,7 @@ class Mechanism(MechanismVerbs, eqx.Module):
     """
 
     parts: tuple[Any, ...]
-    # The static tuple stores the user's order of the parts. JAX sorts a dict by its keys.
+    # The static tuple keeps the user's order of the parts. JAX would sort a dict by its keys.
     names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, /, *unnamed: Part, **parts: Part) -> None:
@@ -101,10 +101,11 @@ Machine = Mechanism | AbstractHybridSystem
 
 
 def structure_only(mechanism: Mechanism) -> Mechanism:
-    """Return a copy of `mechanism` whose parts are named "part0", "part1", ... With these names,
-    machines that differ only in names share compiled programs.
+    """Return a copy of `mechanism` whose parts are named "part0", "part1", ... Machines that differ
+    only in the names of parts then share compiled programs.
 
-    Return `mechanism` unchanged if a part is a user's class: not all of its strings may be names.
+    Return `mechanism` unchanged if a part is of a user's class. The text fields of such a part need
+    not be names of parts.
     """
     own = (type(part).__module__.startswith("frictax.") for part in mechanism.parts)
     if type(mechanism) is not Mechanism or not all(own):
@@ -119,7 +120,9 @@ def _number_names(structure: Any) -> Any:
     number = {name: f"part{i}" for i, name in enumerate(mechanism.names)}
 
     def rename(name: Any) -> Any:
-        """Rename a name such as "mass.flange_a", or a tuple of names. Return other values."""
+        """Return the new name of a part or flange, or a tuple of new names. Return any other value
+        unchanged.
+        """
         if isinstance(name, tuple):
             return tuple(map(rename, name))
         if not isinstance(name, str):
@@ -139,7 +142,7 @@ def _number_names(structure: Any) -> Any:
 
 
 def names_of_others(part: type) -> tuple[str, ...]:
-    """Return the names of those fields of a part that contain names of other parts."""
+    """Return the names of the fields of the class `part` that contain names of other parts."""
     return tuple(name for name in _NAMES if name in getattr(part, "__dataclass_fields__", {}))
 
 

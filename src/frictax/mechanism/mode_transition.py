@@ -26,7 +26,7 @@ from .stiction import AT_LIMIT, Lines, modes_at_rest, modes_by_torque
 
 
 def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
-    """Return for each contact a dict from event function to whether its number is `fired`."""
+    """Return a dict for each contact: event function -> whether it fell to 0 (number `fired`)."""
     events, first = [], 0
     for contact in layout.contacts:
         names = margin_names(contact, parts[contact.part])
@@ -40,8 +40,8 @@ def modes_after_event(
 ) -> tuple[dict[int, Array], Array]:
     """Choose the modes of all contacts for state and loads of `now`, and write them to `new`.
 
-    Return a dict from contact number to whether the contact comes to rest, and whether the modes
-    are consistent. Neither result has derivatives.
+    Return a dict (contact number -> whether the contact comes to rest), and whether the modes are
+    consistent. Neither result has derivatives.
     """
     rests, ok = {}, jnp.array(True)
     for group in now.layout.groups:
@@ -59,8 +59,8 @@ def modes_after_event(
         ]
         off = [f & ~rest for f, rest in zip(off, at_rest, strict=True)]
         # A load is sudden if it exceeds the breakaway force of a stuck contact by more than 1e-7 of
-        # its holding range. An event located in time does not lead to a sudden load. The load was
-        # present when the run started from rest.
+        # its holding range. If breakaway is located in time, the load is not sudden. A sudden load
+        # was already present when the run started from rest.
         is_event, sudden = fired != DEADLINE, jnp.array(False)
         for c in group if before.begins_stuck else ():
             least = jnp.minimum(*reserves(before, c)) < -1e-7 * before.share(c)
@@ -74,8 +74,7 @@ def modes_after_event(
             )
         if now.contact(group[0]).redundant:
             # In a redundant group, the stuck contacts determine the velocities of the other
-            # contacts. A rounding error may change the sign of a velocity that stuck contacts
-            # determine.
+            # contacts. A rounding error may change the sign of these velocities.
             sticks = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
             rests |= {
                 c: rests[c] & (~sticks | (new[c] == STUCK) | _was_held(before, c)) for c in group
@@ -138,11 +137,11 @@ def _mode_after_event(
     found: tuple[Array, ...],
     new: list[Array],
 ) -> Array:
-    """Write the new modes of contact c, its stop and its law to `new`. Return whether contact c
-    comes to rest.
+    """Write to `new` the new mode of contact c, the state of its stop and the segment of its law.
+    Return whether contact c comes to rest.
 
-    `found` has five entries: the group has an event; the normal force is 0; the contact is at rest;
-    the mode of a contact at rest; the group has a sudden load.
+    `found` has five entries: whether the group has an event; whether the normal force is 0; whether
+    the contact is at rest; its mode if it is at rest; whether the group has a sudden load.
     """
     (touched, off, rest, direction, sudden), part, contact = found, now.part(c), now.contact(c)
     old, v = before.mode[c], now.v_rel[c]
@@ -177,11 +176,11 @@ def _group_modes_at_rest(
     at_rest: list[Array],
     events: list[dict[str, Array]],
 ) -> tuple[list[Array], dict[int, Array], Array]:
-    """Return the modes of the contacts of a group, the lines of their friction by torque, and
-    whether the modes are consistent.
+    """Return the modes of the contacts of a group, a dict of active lines, and whether the modes
+    are consistent with the forces.
 
-    Contacts that are not `at_rest` continue to slide. The lines are a dict from contact number to
-    whether the friction by torque of this contact is on its first line.
+    Contacts that are not `at_rest` continue to slide. The dict is for contacts whose friction
+    depends on a torque: contact number -> whether the first of its two lines is active.
     """
     if any(now.contact(c).side is not None for c in group):
         return _group_modes_by_torque(before, now, group, at_rest, events)
@@ -229,8 +228,9 @@ def _group_modes_at_rest(
         _leave_by_own_margin(before, c, events[c], m) for c, m in zip(group, modes, strict=True)
     ]
     if now.contact(group[0]).redundant:
-        # A contact that slid at zero speed, held by other contacts, may stick now and take load
-        # from the contact that broke away. Then all contacts of the group get the modes of `found`.
+        # Other contacts may have held a contact that counted as sliding at zero speed. This contact
+        # may stick now, and takes load from the contact that broke away. Then all contacts of the
+        # group get the modes of `found`.
         relieves = [
             rest & is_sliding(before.mode[c]) & (found.modes[i] == STUCK)
             for i, (c, rest) in enumerate(zip(group, at_rest, strict=True))
@@ -243,11 +243,11 @@ def _group_modes_at_rest(
 
 
 def direction_without_lever(old: Array, rate: Array) -> Array:
-    """Return the sliding direction of a contact that no friction can hold: the sign of `rate`, the
-    rate of its velocity.
+    """Return the sliding direction of a contact that no friction can hold: the sign of its
+    acceleration `rate`.
 
-    If the rate is 0, the direction is the `old` one, or forward if the contact did not slide. If
-    this direction is wrong, an event corrects it when the velocity reaches its rounding error.
+    If the rate is 0, the direction is the `old` direction, or forward if the contact did not slide.
+    If this direction is wrong, an event corrects it when the velocity exceeds its rounding error.
     """
     moves = jnp.where(is_sliding(old), old, FORWARD)
     return jnp.where(rate > 0, FORWARD, jnp.where(rate < 0, BACKWARD, moves))
@@ -361,7 +361,7 @@ def _limits(
     before: Snapshot, now: Snapshot, group: tuple[int, ...], events: list[dict[str, Array]]
 ) -> tuple[Any, Any]:
     """Return the breakaway forces and the sliding forces at rest: two dicts from direction (-1, 1)
-    to a list over the contacts of the group. Both forces are 0 for friction by torque.
+    to a list over the contacts of the group. Both forces are 0 if the friction depends on a torque.
     """
     hold, slide = {}, {}
     for m in (-1, 1):
@@ -442,14 +442,14 @@ def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]
 
 
 def _was_held(before: Snapshot, c: int) -> Array:
-    """Return whether contact c was not stuck, but could not move because others were stuck."""
+    """Return whether stuck contacts held contact c, which was not stuck itself."""
     return jnp.array(False) if (held := before.is_held[c]) is None else held
 
 
 def _write_law_piece(
     before: Snapshot, now: Snapshot, c: int, event: dict[str, Array], new: list[Array]
 ) -> None:
-    """Write to `new` the number of the segment of its law on which contact c is in its new mode."""
+    """Write to `new` which segment of its law contact c is on in its new mode."""
     if (piece := now.contact(c).piece) is None:
         return
     old, mode = before.mode[c], new[c]

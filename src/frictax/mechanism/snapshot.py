@@ -19,7 +19,7 @@ from .sparse import SparseRow, dot, scale, solve_in_span, solve_sparse
 
 
 class Snapshot:
-    """A machine at one time. Its attributes are lists of scalars over coordinates, bodies or
+    """A machine at one time. Most attributes are lists of scalars over coordinates, bodies or
     contacts.
 
     - `mode`: the mode vector, numbered as in the layout. `q`, `u`: coordinates and their rates.
@@ -29,8 +29,8 @@ class Snapshot:
     - Of each contact: `contact_jacobian`: coefficients with which the motion depends on the
       coordinates. `v_rel`: relative velocity. `direction`: 1, -1, or 0 for a contact that does not
       slide. `piece`: segment of the law. `normal`: normal force [N] or None. `scale`: factor on the
-      law. `side`: active line (1 or -1) of a friction that depends on a torque, else None.
-      `elements`: the friction part, with its law at the present temperature.
+      law, such as cgeo*fn. `side`: active line (1 or -1) of a friction that depends on a torque,
+      else None. `elements`: the friction part, with its law at the present temperature.
     """
 
     # Whether the Jacobian of the contacts depends on the position and may be 0 at some positions.
@@ -82,7 +82,7 @@ class Snapshot:
         return rows
 
     def accelerations_by(self, force: SparseRow) -> SparseRow:
-        """Return the accelerations of the coordinates caused by `force` along the coordinates."""
+        """Return the coordinate accelerations that `force`, along the coordinates, causes."""
         if all(len(row) == 1 for row in self.mass_matrix.values()):
             return {i: f / self.mass_matrix[i][i] for i, f in force.items()}
         return solve_sparse(self.mass_matrix, [force])[0]
@@ -111,7 +111,7 @@ class Snapshot:
         return self.layout.contacts[c]
 
     def gap_piece(self, k: int) -> Array:
-        """Return the present segment of the force law of spring or damper k; 0 if only one."""
+        """Return the segment of the force law that gap k is on; 0 for a spring or damper k."""
         gaps = self.layout.gaps
         return self.mode[self.layout.first_gap + gaps.index(k)] if k in gaps else jnp.asarray(0)
 
@@ -144,7 +144,7 @@ class Snapshot:
 
     def torque_terms(self, c: int) -> tuple[Array, SparseRow]:
         """Return the torque that the first body of contact c transmits. It is linear in the forces
-        of all contacts: a constant part, and a dict from contact to coefficient.
+        of all contacts. The results are the constant part, and a dict: contact -> coefficient.
         """
         contact = self.contact(c)
         body = contact.flange.body
@@ -180,8 +180,8 @@ class Snapshot:
         return jnp.where(first, k1, k2), m * jnp.where(first, d1, d2)
 
     def side_margin(self, c: int) -> Array:
-        """Return the event function of the active line of contact c [N.m]: the difference of the
-        frictions of both lines, negative if the wrong line is active.
+        """Return the event function of the active line of contact c [N.m]: the difference between
+        the frictions of both lines. It is negative if the wrong line is active.
         """
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         torque = m * self.transmitted_torque(c)
@@ -196,7 +196,8 @@ class Snapshot:
         their capacities.
         """
         if self.part(c).depends_on_torque:
-            # This load excludes the friction of the other contacts, which is not known yet.
+            # Only the load of the body is used, because the friction of other contacts is not known
+            # yet.
             body = self.contact(c).flange.body
             assert body is not None
             return self._greater_line(c, 1, self.load[body]) + self._greater_line(
@@ -260,7 +261,7 @@ class Snapshot:
 
         A contact does not have a lever if its two bodies always move together, or at a dead centre.
         """
-        # smallest lever^2/mass that counts as a lever; real values are far larger
+        # Smallest lever^2/mass that counts as a lever. Values of real machines are far larger.
         least = jnp.finfo(self.t.dtype).tiny ** 0.5
         return self.delassus[c].get(c, self.zero) > least
 
@@ -269,10 +270,10 @@ class Snapshot:
         """For each contact, whether it is not stuck but cannot move, because other contacts are
         stuck; None for a contact that other contacts can never hold.
         """
-        # `held` is a limit for the ratio of two accelerations by a unit force: the acceleration
-        # with the stuck contacts held, divided by the acceleration without. If the ratio is below
-        # this limit, the stuck contacts hold the contact. If the stuck contacts do not hold it, the
-        # ratio exceeds the smallest mass divided by the sum of all masses.
+        # `held` is a limit for the ratio of two accelerations that a unit force causes: with the
+        # stuck contacts held, and without. If the ratio is below this limit, the stuck contacts
+        # hold the contact. If the stuck contacts do not hold it, the ratio exceeds the smallest
+        # mass divided by the sum of all masses.
         held = 1e-11
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
@@ -371,7 +372,7 @@ class Snapshot:
         return found
 
     def held_force(self, c: int) -> Array:
-        """Return the holding force of contact c [N] if the contact is stuck."""
+        """Return the force [N] that holds contact c if it is stuck."""
         if not self.contact(c).alone:
             return self.friction[c]
         (i,), drift = self.contact_jacobian[c], self.given_acceleration(c)
@@ -380,7 +381,7 @@ class Snapshot:
 
     @cached_property
     def coordinate_acceleration(self) -> list[Array]:
-        """The coordinate accelerations, without rounding where an `alone` contact holds."""
+        """The coordinate accelerations, without a rounding error if an `alone` contact is stuck."""
         total: SparseRow = dict(enumerate(self.coordinate_force))
         for row, f in zip(self.contact_jacobian, self.friction, strict=True):
             for i, x in row.items():

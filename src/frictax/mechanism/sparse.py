@@ -1,7 +1,7 @@
 """Sparse rows and small systems of linear equations, written out entry by entry.
 
-The equations of a machine have few unknowns and many entries that are always 0. Only entries that
-can differ from 0 are computed, and XLA can optimise each of them.
+The system of equations of a machine has few unknowns, and many entries of its matrix are always 0.
+Only the other entries are computed. XLA can optimise each entry separately.
 """
 
 from typing import Any
@@ -10,16 +10,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-# A row of a matrix, or a vector, as a map from index to entry, without entries that are always 0.
+# A row of a matrix, or a vector: index -> entry. Entries that are always 0 are left out.
 SparseRow = dict[int, Any]
 
 
 def solve_sparse(matrix: dict[int, SparseRow], right: list[SparseRow]) -> list[SparseRow]:
     """Solve matrix x = b for each b in `right` by Gaussian elimination without pivoting.
 
-    Entries that are always 0 are skipped, so the cost for a chain of bodies is proportional to its
-    length. A symmetric positive definite matrix does not need pivoting, even if rows of the unit
-    matrix replace some of its rows.
+    Entries that are always 0 are skipped, so the cost for a chain of bodies is proportional to the
+    number of bodies. A symmetric positive definite matrix does not need pivoting, even after some
+    of its rows were replaced by rows of the unit matrix.
     """
     rows = {i: dict(row) for i, row in matrix.items()}
     sides = [dict(side) for side in right]
@@ -77,20 +77,21 @@ def scale(factor: Any, x: Any) -> Any:
 def solve_in_span(
     rows: dict[int, SparseRow], right: dict[int, Array], span: dict[int, SparseRow], zero: Array
 ) -> dict[int, Array]:
-    """Solve `rows` x = `right` for an x of the form sum over d of z_d * span[d]. The matrix of the
-    equations for the unknowns z_d may be singular. Return x.
+    """Return the solution x of `rows` x = `right` that has the form x = sum over d of z_d*span[d].
+    The matrix of the equations for the unknowns z_d may be singular.
     """
     matrix = {c: {d: p for d in rows if (p := dot(rows[c], span[d])) is not None} for c in rows}
     # A small term on the diagonal makes the matrix regular, and iterative refinement removes the
     # error of this term. The derivative of a nearly singular elimination is inaccurate. Therefore
-    # the matrix with this term is a constant in derivatives. The derivatives come from the residual
-    # only, and are exact.
+    # JAX treats the matrix with this term as a constant. The derivatives come from the residual
+    # `remains` only, and are exact.
     slack = jnp.finfo(zero.dtype).eps ** 0.75
     regular = {
         c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}
         for c, row in matrix.items()
     }
-    # The residual is computed from x, because terms computed from z may be 1e4 times as large.
+    # The residual is computed from x and not from z, because terms with z may be 1e4 times as
+    # large. Their rounding errors are then also larger.
     x = dict.fromkeys(rows, zero)
     for _ in range(3):
         remains = {c: right[c] - sum(g * x[d] for d, g in rows[c].items()) for c in rows}

@@ -1,7 +1,7 @@
-"""Choice between sticking and sliding, with its direction, for contacts at rest.
+"""Choice of the mode of contacts at rest: stuck, sliding forward or sliding backward.
 
-`modes_at_rest` is for known force limits. `modes_by_torque` is for contacts whose limits depend on
-a torque, and thus on the forces of all contacts.
+`modes_at_rest` is for contacts whose force limits are known. `modes_by_torque` is for contacts
+whose limits depend on a torque, and thus on the forces of all contacts.
 """
 
 from typing import Any, NamedTuple
@@ -26,11 +26,13 @@ class _Tolerances(NamedTuple):
     # eps**0.75 = 2e-12 of each pivot is added to the pivots of redundant contacts in
     # `modes_by_torque`, so that the matrix is regular.
     regularization: Any
-    # An acceleration of a redundant contact counts as 0 below eps**0.57 = 1e-9 of its terms.
+    # The acceleration of a redundant contact counts as 0 below eps**0.57 = 1e-9 of the sum of its
+    # terms.
     consistent: Any
-    # An acceleration in the wrong direction is accepted below eps**0.5 = 1.5e-8 of its terms.
+    # An acceleration in the wrong direction is accepted below eps**0.5 = 1.5e-8 of the sum of its
+    # terms.
     motion: Any
-    # Every force limit is raised by up to 2**16 eps = 1.5e-11 of the largest acceleration.
+    # Each force limit is raised by up to 2**16 eps = 1.5e-11 of the largest scaled acceleration.
     zero: Any
     # Rounding error of a sum: 512 eps = 1e-13 of the largest acceleration or force.
     rounding: Any
@@ -44,7 +46,7 @@ class _Tolerances(NamedTuple):
 AT_LIMIT = 0.57  # exponent of eps; a contact holds a force up to a fraction of 1e-9 above its limit
 # Largest number of linear systems solved per contact. The rule of least index changes the first
 # wrong mode. In theory the rule may need 3**k systems for k contacts. In tests the rule needed at
-# most 7 k (36 kinds of random problems, 20000 of each kind, k = 4 to 12).
+# most 7*k systems (36 kinds of random problems, 20000 of each kind, k = 4 to 12).
 _MOST_SOLUTIONS = 64
 
 PerContact = Float[Array, " k"]
@@ -57,10 +59,11 @@ class ContactModes(eqx.Module):
     - `modes`: -1 sliding backward, 0 stuck or not at rest, 1 sliding forward.
     - `ok`: whether the modes are consistent with forces and accelerations.
     - `looks`: how many times the equations of the stuck contacts were solved.
-    - `rounds`: 1 plus how many times limits were lowered because contacts had broken away; at most
-      k + 1; set by `modes_at_rest` only.
-    - `lines`: the active line (0 or 1) of each friction by torque. For a stuck contact, it is the
-      line on which the contact would break away. Set by `modes_by_torque` only.
+    - `rounds`: 1 plus the number of times that limits were lowered after contacts broke away; at
+      most k + 1. Only `modes_at_rest` sets it.
+    - `lines`: the active line (0 or 1) of each contact whose friction depends on a torque, see
+      `Lines`. For a stuck contact, it is the line on which the contact would break away. Only
+      `modes_by_torque` sets it.
     """
 
     modes: Int[Array, " k"]
@@ -111,10 +114,11 @@ def modes_at_rest(
     - `in_rest`: which contacts are at rest. The other contacts get no force and the mode 0.
 
     **Returns:** `ContactModes`, whole numbers without derivative. The limits are raised by up to
-    1e-9 of `hold` and 1.5e-11 of the force of the largest |b|. Therefore a contact exactly at its
-    limit holds until its breakaway event is located. `ok` is False if a number is not finite, or if
-    no modes are consistent, for example because infinite limits block a prescribed motion. `ok`
-    accepts acceleration errors of 1.5e-8 of |b| + |G| |f|. These values are for 64-bit numbers.
+    1e-9 of `hold`, plus 1.5e-11 of the force that causes the largest |b|. Therefore a contact
+    exactly at its limit holds until its breakaway event is located. `ok` is False if a number is
+    not finite, or if no modes are consistent, for example because infinite limits block a
+    prescribed motion. `ok` accepts acceleration errors of 1.5e-8 of |b| + |G| |f|. All these
+    tolerances are for 64-bit numbers.
 
     **Method:** principal pivoting by least index. The mode of a contact is wrong if it contradicts
     the force that would hold the contact. The first contact with a wrong mode changes from stuck to
@@ -131,7 +135,7 @@ def modes_at_rest(
     Linear Complementarity, Linear and Nonlinear Programming, 1988, chapter 4; with limits on both
     sides, as here: R. W. Cottle, J.-S. Pang, R. E. Stone, The Linear Complementarity Problem, 1992.
 
-    Two brakes of 3 N and 5 N hold one mass of 2 kg up to 8 N, together:
+    Two brakes of 3 N and 5 N together hold a mass of 2 kg against a load of up to 8 N:
 
     >>> G, share, both = jnp.full((2, 2), 0.5), jnp.array([3.0, 5.0]), jnp.array([True, True])
     >>> limits = (share, share)
@@ -142,8 +146,8 @@ def modes_at_rest(
     [[0, 0], [1, 1], [-1, -1]]
     """
     G, b, hold, slide, share = jax.lax.stop_gradient((G, b, hold, slide, share))
-    # Scale force and acceleration so that G_ii = 1, or G_ii = 0 for a contact on which no force
-    # acts. Scaled: force*unit and acceleration/unit.
+    # Scale forces and accelerations so that G_ii = 1. For a contact that no force can accelerate,
+    # G_ii stays 0. The scaled values are force*unit and acceleration/unit.
     among = in_rest[:, None] & in_rest
     root = jnp.sqrt(jnp.where(in_rest, jnp.diagonal(G), 0.0))
     unit = jnp.where(root > 0, root, 1.0)
@@ -183,9 +187,9 @@ def modes_at_rest(
 
 
 def _raise_of_limits(most: Array, zero: Array) -> Array:
-    """Return by which amounts (2, k) the limits `most` (2, k) are raised. `zero`: a small force
-    that every contact holds. Different factors prevent that two limits are reached at the same
-    time.
+    """Return the amounts (2, k) by which the limits `most` (2, k) are raised. `zero`: a small force
+    that every contact holds. The amounts have a different factor for each contact, so that contacts
+    do not reach their limits at the same time.
     """
     k, eps = most.shape[1], jnp.finfo(most.dtype).eps
     finite = jnp.where(jnp.isfinite(most), most, 0.0)
@@ -203,10 +207,10 @@ def _fits(G: Array, b: Array, force: Array, modes: Array) -> Array:
 def _holding_forces(
     G: Array, b: Array, weight: Array, modes: Array, at_limit: Array, beyond: Array
 ) -> Array:
-    """Return for each contact the force that holds it stuck in the given modes of the other
-    contacts: for a stuck contact its actual force.
+    """Return for each contact the force that would hold it stuck while the other contacts keep
+    their modes. For a stuck contact this is its actual force.
 
-    `at_limit`: forces of the sliding contacts, 0 for other contacts. The forces of redundant
+    `at_limit`: forces of the sliding contacts; 0 for all other contacts. The forces of redundant
     contacts have the least sum of weight*f**2. For a prescribed motion, which no force can stop,
     the result is about `beyond`.
     """
@@ -244,7 +248,8 @@ def _holding_forces(
 
 def eliminate(table: Array, among: Array, least: Any) -> tuple[Array, Array]:
     """Eliminate the rows `among` of `table` by Gauss-Jordan, with the largest diagonal element
-    first, until no pivot is larger than `least`. Return the table and which rows were pivots.
+    first, until no pivot is larger than `least`. Return the new table, and a flag for each row:
+    whether it was a pivot.
 
     LAPACK is not used, because LAPACK needs the import of scipy and a long compilation.
     """
@@ -272,7 +277,7 @@ class Lines(eqx.Module):
       contacts use the other fields.
     - `at` (k,) [N.m], `by` (k x k) [1]: coefficients of the torque at each contact.
     - `slope` [1], `offset` [N.m] (2 x k): coefficients of the two lines. The first row is for power
-      flow from a to b.
+      flow from body a to body b.
     - `factor` [1] (2 x k): factors on the limits (backward, forward) of a stuck contact.
     """
 
@@ -296,13 +301,13 @@ def modes_by_torque(
 ) -> ContactModes:
     """Solve the problem of `modes_at_rest` for contacts with friction that depends on a torque.
 
-    **Arguments:** those of `modes_at_rest`, but `b` does not contain any contact force, and
-    `motion` replaces `in_rest`. `motion`: which contacts are at rest, and the modes and forces of
-    the other contacts. The forces are used only for contacts without friction by torque.
-    `redundant`: whether G may be singular.
+    **Arguments:** those of `modes_at_rest`, with two changes. `b` does not contain any contact
+    force. `motion` replaces `in_rest`: which contacts are at rest, and the modes and forces of the
+    other contacts. Forces that depend on a torque are not used. `redundant`: whether G may be
+    singular.
 
-    **Method:** the rule of least index, as in `modes_at_rest`. The friction of a sliding contact
-    with friction by torque is on one of two lines. If the value of the other line is greater, the
+    **Method:** the rule of least index, as in `modes_at_rest`. If the friction of a sliding contact
+    depends on a torque, it is on one of two lines. If the value of the other line is greater, the
     contact changes to the other line.
     """
     G, b, hold, slide, share, motion, lines = jax.lax.stop_gradient(
@@ -365,8 +370,8 @@ def modes_by_torque(
         little = 1e-3 * jnp.where(modes > 0, raised[1], raised[0])
         a_rel = b - G @ f
         turns = modes * a_rel < -little * own
-        # The stuck contacts may hold the motion of a sliding contact, whose pivot is then 0. This
-        # contact sticks if its share of the load is below its limit.
+        # Stuck contacts may hold the motion of a contact that counts as sliding. The pivot of this
+        # contact is then 0. The contact sticks if its share of the load is below its limit.
         if redundant:
             pivot = jnp.diagonal(eliminate(scaled, in_rest & (modes == 0), tolerances.rank)[0])
             still = jnp.abs(a_rel) <= little * own + tolerances.rounding * (

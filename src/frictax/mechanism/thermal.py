@@ -8,18 +8,17 @@ from frictax.parameters import AtLeast, CheckedModule, Positive, Scalar, paramet
 class HeatCapacitor(CheckedModule):
     """A thermal node of uniform temperature T, heated by friction elements and dampers.
 
-    C*dT/dt = sum of the loss powers and of the conducted heat flows. A law that depends on
-    temperature uses T if its friction element heats the node. The energy lost at a stop does not
-    heat any node.
+    C*dT/dt is the sum of the loss powers and of the conducted heat flows. If a friction element
+    heats the node, the law of this element is evaluated at T. Energy lost at a stop does not heat a
+    node.
 
-    **Arguments:** `sources`: name, or several names, of the friction elements and dampers that heat
-    the node; `C` > 0: heat capacity [J/K]; `T` > 0: temperature at the start [K].
+    **Arguments:** `sources`: one name or several names of the friction elements and dampers that
+    heat the node; `C` > 0: heat capacity [J/K]; `T` > 0: temperature at the start [K].
 
     **Raises:** `ValueError` for a value outside its domain. A `Mechanism` raises `ValueError` for a
     source that is not a friction element or damper, or that also heats another node.
 
-    **Source:** Modelica Standard Library 4.1.0, Thermal.HeatTransfer, where each element has a heat
-    port.
+    **Source:** Modelica Standard Library 4.1.0, Thermal.HeatTransfer (elements with heat ports).
 
     A brake that stops 2 kg from 3 m/s converts 9 J to heat:
 
@@ -43,8 +42,8 @@ class HeatCapacitor(CheckedModule):
 class ThermalConductor(CheckedModule):
     """A thermal conductor with the heat flow G*(T_a - T_b) [W] from a to b.
 
-    **Arguments:** `a`, `b`: names of two `HeatCapacitor`; without `b`, heat flows to surroundings
-    of the temperature `T_ambient` > 0 [K]; `G` >= 0: thermal conductance [W/K].
+    **Arguments:** `a`, `b`: names of two `HeatCapacitor`; without `b`, the heat flows to the
+    surroundings, whose temperature is `T_ambient` > 0 [K]; `G` >= 0: thermal conductance [W/K].
 
     **Raises:** `ValueError` for a value outside its domain. A `Mechanism` raises `ValueError` if
     `a` or `b` is not a `HeatCapacitor`.

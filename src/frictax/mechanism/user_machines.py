@@ -62,12 +62,12 @@ class AbstractAxis(AbstractOwnMotion):
 
     **To be written:** a field `friction`, a `SupportFriction` (the name of its body is not used);
     the methods `inertia`, `load` and `states`; `pressing` and `others` if needed. A fit also needs
-    the method `start`, which calls `begin` in one line.
+    the method `start`(t), which returns ``self.begin(t, y)`` for the start state y.
 
     **Raises:** `ValueError` if `friction` is not a `SupportFriction`.
 
-    A sledge is released from rest on an incline. Its weight pulls it with 4.905 N against 3 N of
-    friction:
+    A sledge is released from rest on an incline. Its weight pulls it down the incline with 4.905 N,
+    against a friction of 3 N:
 
     >>> import equinox as eqx, frictax as fx, jax.numpy as jnp
     >>> class Sledge(fx.AbstractAxis):
@@ -156,8 +156,8 @@ class AbstractAxis(AbstractOwnMotion):
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         # A rounding error is added to each event function, so that every event function is positive
-        # when a mode begins. For a velocity, the addition is at most 1e-9, because `eps` is 6e-5
-        # for 32-bit numbers, which is not a small velocity.
+        # when a mode begins. For a velocity, at most 1e-9 is added, because `eps` is 6e-5 for
+        # 32-bit numbers, and 6e-5 m/s is not a small velocity.
         m, eps, inf = mode[0], 500 * jnp.finfo(y.dtype).eps, jnp.full_like(y[1], jnp.inf)
         forward, backward = self._reserves(t, y, mode, args)
         slack = self._slack(t, y, mode, args)
@@ -181,7 +181,7 @@ class AbstractAxis(AbstractOwnMotion):
         old, new, arrived = mode[0], list(mode), y
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))
-        # `own`: whether the event function that fell to 0 used the right sign of `pressing`.
+        # `own`: whether the event function that fell to 0 used the correct sign of `pressing`.
         own = jnp.array(True)
         if self._is_pressed:
             own = self._pressed_friction(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
@@ -228,7 +228,7 @@ class AbstractAxis(AbstractOwnMotion):
         return mode[1] * self.pressing(t, y, args) if self._is_pressed else 0.0
 
     def _reserves(self, t: Array, y: Array, mode: Array, args: PyTree) -> tuple[Array, Array]:
-        """Return the additional load [N, N.m] that a stuck axis can hold, forward and backward."""
+        """Return the additional load [N or N.m] that a stuck axis holds, forward and backward."""
         load = self.load(t, y, args)
         added = self.friction.breakaway() * self._pressed_friction(t, y, mode, args)
         forward, backward = self.friction.holds(1, 1.0), self.friction.holds(-1, 1.0)
@@ -245,7 +245,7 @@ class AbstractAxis(AbstractOwnMotion):
 
 class AbstractLinkage(AbstractOwnMotion):
     """A machine with several degrees of freedom and dry friction, such as a robot arm. The user
-    writes its mass matrix and its force.
+    writes the mass matrix and the forces without friction.
 
         M(q) du/dt = force(t, q, u, args) - J(q)' friction,    dq/dt = u
 
@@ -259,7 +259,7 @@ class AbstractLinkage(AbstractOwnMotion):
     **To be written:** a field `frictions`, a tuple of `SupportFriction` (the names of their bodies
     are not used); the methods `mass_matrix`, `force` and `states`; `jacobian` if the contacts are
     not the joints; `others` and `degrees_of_freedom` if there are further states. A fit also needs
-    the method `start`, which calls `begin` in one line.
+    the method `start`(t), which returns ``self.begin(t, y)`` for the start state y.
 
     **Raises:** `ValueError` if `frictions` is not a tuple of `SupportFriction`.
 
@@ -339,8 +339,8 @@ class AbstractLinkage(AbstractOwnMotion):
         return turning @ u - 0.5 * jax.grad(lambda q: u @ self.mass_matrix(q) @ u)(q)
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
-        """Return state and mode at the start of a run from the state `y`. A contact with a velocity
-        slides, and any other contact is stuck. A stuck contact whose load exceeds the breakaway
+        """Return state and mode at the start of a run from the state `y`. A contact slides if its
+        velocity is not 0, and is stuck otherwise. A stuck contact whose load exceeds the breakaway
         force begins to slide at once.
         """
         y = jnp.asarray(y, dtype=float)
@@ -516,11 +516,11 @@ class Driven(AbstractHybridSystem):
     """A user's hybrid system with drive signals. The methods of the system receive a dict `args`:
     ``args["motor"]`` is the value of the signal "motor", and ``args["der(motor)"]`` is its rate.
 
-    The engine stops at the switches of the signals. If a switch makes a contact break away, an
-    event function (`guard`) is negative after the switch, and the engine calls `jump`.
+    The engine ends a time step at each switch of a signal. If a switch makes a contact break away,
+    an event function (`guard`) is negative after the switch. The engine then calls `jump`.
 
-    **Arguments:** `system`; then the signals as keyword arguments. A signal may be given as a
-    signal, a function of time or a number.
+    **Arguments:** `system`, the user's hybrid system; then keyword arguments, each a signal, a
+    function of time or a number.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Rotor(fx.AbstractHybridSystem):

@@ -1,4 +1,4 @@
-"""Result variables of each part under their Modelica names: classes, and values at one time."""
+"""Result variables of each part, with Modelica's names: their classes, and values at one time."""
 
 import dataclasses
 import functools
@@ -69,7 +69,9 @@ class Breakaway:
 
 
 class NoBreakaway(Breakaway):
-    """The flags of a contact with a bristle: always False, because it moves before it slides."""
+    """The flags of a contact with a bristle. They are always False, because the contact moves
+    before it slides.
+    """
 
     def _begins(self, direction: int) -> Flags:
         return jnp.zeros(jnp.shape(self.mode), bool)
@@ -119,9 +121,8 @@ _TYPES = {"number": Values, "mode": Modes, "flag": Flags}
 def _variable_class(kind: str, description: str, names: str, *bases: type, turns: bool) -> Any:
     """Return a new class with the name `kind` for the variables of a part: a dataclass and pytree.
 
-    The fields of the class are those of the `bases`, then `names`. Meaning and unit of each field
-    are in the table `VARIABLES`. With `turns`, each name is replaced by its name for a part that
-    turns.
+    The class has the fields of its `bases`, followed by the fields `names`. Meaning and unit of
+    each field are in the table `VARIABLES`. If `turns`, `rotational_name` replaces each name.
     """
     own = [rotational_name(name) if turns else name for name in names.split()]
     types: dict[str, Any] = {name: _TYPES[VARIABLES[name].kind] for name in own}

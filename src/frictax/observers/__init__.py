@@ -1,4 +1,4 @@
-"""Kalman filters through stick and slip.
+"""Kalman filters for machines that stick and slip.
 
     found = fx.kalman_filter(machine, record, start_sd={"mass.v": 0.01}, drift={...})
     found["mass.v"], found.sd["mass.v"]

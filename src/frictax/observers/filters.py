@@ -1,5 +1,5 @@
-"""A bank of extended Kalman filters through stick and slip: the simulation from one sample to the
-next (`Interval`), the prediction and update of a filter, and the loop over samples.
+"""A bank (weighted set) of extended Kalman filters for stick and slip: simulation from one sample
+to the next (`Interval`), prediction and update of a filter, and the loop over samples.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ class Uncertainties(eqx.Module):
 
     @property
     def size(self) -> int:
-        """Number of standard normal variables that describe the noise in one interval."""
+        """The number of standard normal variables that describe the noise in one interval."""
         return len(self.noisy) + len(self.names)
 
 
@@ -46,8 +46,8 @@ class Interval(eqx.Module):
     """A machine during one interval of a record.
 
     The vector x contains the state of the machine, then the parameters `uncertain.names`. `t`,
-    `inputs`: values at the two ends of the interval; `contacts`: number of modes that belong to
-    contacts.
+    `inputs`: values at both ends of the interval; `contacts`: number of contacts. The first entries
+    of the mode vector are their modes.
     """
 
     machine: Any
@@ -97,7 +97,7 @@ class Interval(eqx.Module):
         return self._join(path.ys[-1], x), path.result
 
     def end_in_mode(self, x: Array, draw: Array) -> Array:
-        """Return x at the end of the interval by one Runge-Kutta step in the mode at its start."""
+        """Return x at the end of the interval by one Runge-Kutta step in the mode at the start."""
         y = x[: len(self.states)]
         x, draw = self._add_drift(x, draw)
         system, mode, (t0, t1) = self.system(x, draw), constant(self.start(x, draw)[2]), self.t
@@ -140,7 +140,7 @@ class Interval(eqx.Module):
 
 
 def _clip(value: Array, low: Array, high: Array) -> Array:
-    """Clip a value to its domain. The derivative is 1, so that updates can move the value back."""
+    """Clip a value to its domain. The derivative is 1, so that an update can change the value."""
     return value + constant(jnp.clip(value, low, high) - value)
 
 
@@ -149,7 +149,7 @@ Covariance = Float[Array, "k k"]
 
 
 class FilterProblem(eqx.Module):
-    """A machine, a record as arrays, and their uncertainties.
+    """A machine, a record as arrays, and the uncertainties of both.
 
     `x`, `sd` (k,): mean and standard deviation of the estimated vector before the first sample;
     `variance` (n, c): variance of the noise of each sensor.
@@ -273,11 +273,11 @@ def apply_rest(
 def draw_member(
     interval: Interval, x: Mean, P: Covariance, mode: Modes, z: Number
 ) -> tuple[Mean, Covariance]:
-    """Draw a member of a Gaussian mixture that is equal to the Gaussian of mean x and covariance P.
+    """Draw a member of a Gaussian mixture that equals the Gaussian with mean x and covariance P.
 
-    Near an event, the member is made narrower: the standard deviation of its event function is at
-    most the change of this function during the interval. There it is approximately linear.
-    `z`: standard normal number that shifts the mean of the member.
+    Near an event, the member is made narrower: the standard deviation of the event function is at
+    most the change of this function during the interval. In this range the function is nearly
+    linear. `z`: standard normal number that shifts the mean of the member.
     """
 
     def margins(x: Array) -> tuple[Array, Array]:
@@ -323,8 +323,8 @@ def run_filters(
         correct = lambda x, P: update(interval, x, P, sensors, saltation)  # noqa: E731
         corrected = jax.vmap(correct)(X, P)
         X, P = corrected.x, corrected.P
-        # Combine the filters: the innovation with the weights before the sample, the estimate with
-        # those after the sample.
+        # Combine the filters. The innovation uses the weights before the sample, the estimate uses
+        # the weights after it.
         before = jnp.exp(log_w)
         innovation = before @ corrected.innovation
         deviation = corrected.innovation - innovation

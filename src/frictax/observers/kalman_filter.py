@@ -33,13 +33,14 @@ from .filters import FilterProblem, Uncertainties, run_filters
 class Filtered:
     """Estimates of states and drifting parameters at each sample, from `kalman_filter`.
 
-    - `t` (n,) [s]; `names` (k,): the states, then the estimated parameters; `outputs` (c,).
+    - `t` (n,) [s]; `names` (k,): the states, then the estimated parameters; `outputs` (c,):
+      measured variables.
     - `mean` (n, k), `covariance` (n, k, k) of the estimates after the update by each sample.
       ``found["mass.v"]`` is one column of `mean`, ``found.sd["mass.v"]`` its standard deviation.
     - `innovation` (n, c), `innovation_covariance` (n, c, c): measured minus predicted values,
       before the update by the sample.
-    - `nis` (n,): normalised innovations squared. The mean over the samples is c if the covariances
-      are correct, and larger if they are too small.
+    - `nis` (n,): normalised innovations squared. Their expected mean over the samples is c if the
+      covariances are correct, and larger than c if the covariances are too small.
     - `log_likelihood`: log of the likelihood of all samples.
     - `stuck`: contact -> (n,), probability that the contact sticks; 0 or 1 for a single filter.
 
@@ -73,7 +74,7 @@ class Filtered:
 
     @property
     def consistent(self) -> bool:
-        """True if the mean of `nis` is in the 95 % range of records of a correct model."""
+        """True if the mean of `nis` is in the range of 95 % of the records of a correct model."""
         return bool(abs(float(np.mean(self.nis)) - len(self.outputs)) <= self._half)
 
     @property
@@ -86,7 +87,7 @@ class Filtered:
         """Return for each sample whether the known `truth` is within `sds` standard deviations of
         the estimate.
 
-        A rounding error is allowed, because the velocity of a stuck body has the variance 0.
+        A rounding error is tolerated, because the velocity of a stuck body has the variance 0.
         """
         error = np.abs(np.asarray(truth) - self[name])
         return error <= sds * self.sd[name] + 1e-12 * (1.0 + np.abs(self[name]))
@@ -138,10 +139,11 @@ def kalman_filter(
     **options: Unpack[FilterOptions],
 ) -> Filtered:
     """Estimate states and slowly changing parameters of a machine at each sample of a record. A
-    bank of extended Kalman filters follows stick and slip.
+    bank (weighted set) of extended Kalman filters follows stick and slip.
 
     Between samples, the mean of each filter is simulated through all events. The derivatives of
-    this simulation, with the saltation matrix of each event, give the covariance. When a contact
+    this simulation give the covariance. They include the saltation matrix of each event, the
+    derivative of the state after the event with respect to the state before it. When a contact
     comes to rest, the variance of its velocity becomes 0, and the uncertainty of the velocity
     becomes an uncertainty of the position.
 
@@ -156,20 +158,20 @@ def kalman_filter(
     - `model`: a `Mechanism`, or a hybrid system of your own that names its `states`. The mean
       begins at the start values of the model.
     - `record`: a record with `sd`, the standard deviation of the white noise of each output.
-    - `start_sd`: state or parameter -> standard deviation at the start; 0 for other states. A
+    - `start_sd`: state or parameter -> standard deviation at the start; other states have 0. A
       parameter without drift is an unknown constant. If a machine sticks, let its parameters drift
       slightly; otherwise an error at the first event cannot be corrected later.
     - `drift`: parameter -> standard deviation of its random walk, in the unit of the parameter per
       root of a second. Model an unknown load as a ``fx.Force("mass", 0.0)`` that drifts.
-    - `noise`: input of the record, or parameter -> white noise about the value, in the unit of the
-      value times the root of a second. With white noise on a force, the time of breakaway depends
-      on the sampling interval, and the derivatives do not include this dependence. If a contact
-      sticks, let a load or friction drift instead.
+    - `noise`: input of the record, or parameter -> root of the spectral density of its white noise.
+      The unit is that of the value times the root of a second. With white noise on a force, the
+      time of breakaway depends on the sampling interval, and the derivatives do not include this
+      dependence. If a contact sticks, let a load or friction drift instead.
     - `members`: number of filters; 1 is enough if no contact sticks.
     - `saltation`: False is for comparison with an observer without events: the covariance of a
       single filter is then propagated in the mode at the start of each interval.
-    - `seed` of the random differences between the filters. `engine`: by default `OnSamples()`, with
-      steps short enough for the longest gap of the record.
+    - `seed`: for the random differences between the filters. `engine`: by default `OnSamples()`,
+      with steps short enough for the longest gap of the record.
 
     **Returns:** a `Filtered`. The likelihood cannot be differentiated with respect to parameters,
     because this needs second derivatives of a simulation. Use `fit` for constant parameters.
@@ -180,8 +182,8 @@ def kalman_filter(
     **Source:** N. J. Kong, J. J. Payne, G. Council, A. M. Johnson, "The Salted Kalman Filter:
     Kalman filtering on hybrid dynamical systems", Automatica 131, 109752, 2021.
 
-    A block slides until friction stops it. The friction has a standard deviation of 0.2 N at first,
-    and the sliding distance identifies the friction:
+    A block slides until friction stops it. At the start, the friction has a standard deviation of
+    0.2 N. The sliding distance identifies it:
 
     >>> import frictax as fx, numpy as np
     >>> def block(F):

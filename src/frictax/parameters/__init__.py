@@ -1,4 +1,4 @@
-"""Domains and units of parameters, declared at the field.
+"""Domains and units of parameters, declared at the fields of classes; paths of parameters.
 
 A model contains physical values. A fit transforms these values to unconstrained values by
 `to_unconstrained` and back by `from_unconstrained`. Paths such as ``"friction.peak"`` name the

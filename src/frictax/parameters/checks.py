@@ -36,7 +36,7 @@ def check(model: Any) -> None:
 
 
 def _certain_unit(unit: str) -> str:
-    """Return `unit`, or "1" (not printed) for a unit that a rotating owner would change."""
+    """Return `unit`, or "1", which is not printed, if a rotating part has a different unit."""
     return unit if rotational_unit(unit) == unit else "1"
 
 
@@ -74,8 +74,8 @@ class CheckedModule(Pickled, eqx.Module):
 def check_value(
     name: str, value: Any, declaration: Declaration, unit: Callable[[], str] | None = None
 ) -> None:
-    """Raise `ValueError` if `value` is outside its domain, or not as declared (number, vector).
-    `unit` returns the unit of the message; without it, the message contains the declared unit.
+    """Raise `ValueError` if `value` is outside its domain or does not have the declared number of
+    axes. `unit` returns the unit for the message; if None, the message contains the declared unit.
     """
     if is_traced(value) or (value is None and declaration.optional):
         return

@@ -106,7 +106,7 @@ def is_traced(value: Any) -> bool:
 
 def rotational_unit(unit: str) -> str:
     """Return the rotational unit for a translational unit: "N.m.s/rad" for "N.s/m", "kg.m2" for
-    "kg". A unit that is rotational already stays.
+    "kg". Return a rotational unit unchanged.
     """
     if re.search(r"rad|N\.m|kg\.m2", unit):
         return unit

@@ -1,4 +1,4 @@
-"""Domains of parameters. Each has a smooth map between the real line and its values."""
+"""Domains of parameters. Each domain has a smooth map from the real line to its values."""
 
 import abc
 import dataclasses
@@ -9,14 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-# Arrays of JAX or numpy. Numpy is used before a compiled search, because it needs no compilation.
+# Arrays of JAX or numpy. Before a compiled search, numpy is used, because it does not compile.
 Numbers = Array | np.ndarray
 
 
 def _finite_exp(z: Array) -> Array:
-    """Return exp(z) between 1e-100 and 1e100, so that a search along a direction without effect
-    ends at finite values.
-    """
+    """Return exp(z) between 1e-100 and 1e100. A parameter without effect then stays finite."""
     most = 230.0  # e^230 = 1e100
     return jnp.exp(jnp.clip(z, -most, most))
 
@@ -43,8 +41,8 @@ class AbstractDomain(abc.ABC):
         return bool(np.all(inside & np.isfinite(value)))
 
     def on_edge(self, value: np.ndarray) -> bool:
-        """Return whether an entry is at or beyond a bound of the domain. `to_unconstrained` is
-        infinite there, so a fit could not move the value away from the bound.
+        """Return whether an entry is at or beyond a bound of the domain. The unconstrained value is
+        infinite there, so a fit cannot move the value away from the bound.
         """
         return bool(np.any((value <= self.bound()) | (value >= self.upper())))
 
@@ -57,8 +55,8 @@ class AbstractDomain(abc.ABC):
         return np.inf
 
     def interval(self, value: float, half: float) -> tuple[float, float]:
-        """Return the ends of a confidence interval around `value`, limited to the domain. `half` is
-        its half-width from linearised errors.
+        """Return the ends of a confidence interval around `value`, limited to the domain. `half`:
+        half-width of the interval from linearised errors.
         """
         return max(value - half, self.bound()), min(value + half, self.upper())
 
@@ -125,8 +123,8 @@ class Positive(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class LogScale(Positive):
-    """A number > 0 whose confidence intervals reach from value/k to value*k and never contain 0.
-    A fit uses its logarithm as the unknown, like for any `Positive`.
+    """A number > 0 with a confidence interval from value/k to value*k, k = exp(half-width/value). A
+    fit uses its logarithm as the unknown, as for any `Positive`.
 
     `fit(log_scale=[...])` uses this domain for the parameters that it names.
 

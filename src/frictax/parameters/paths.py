@@ -56,10 +56,10 @@ def select(model: Any, free: str | Iterable[str] | None = None) -> list[Paramete
     """Return the parameters that a fit may change.
 
     `free` contains paths of parameters, parts or laws. The path of a part or law selects all of its
-    parameters that are declared with ``fit=True`` (a table's forces, but not its speeds). None
-    selects all parameters of the model that are declared with ``fit=True``.
+    parameters that are declared with ``fit=True``. (In a table these are the forces, not the
+    speeds.) None selects all such parameters of the model.
 
-    Raise `KeyError` with the nearest path for a path that does not exist.
+    Raise `KeyError` for a path that does not exist; the message suggests a similar path.
 
     >>> import frictax as fx
     >>> contact = fx.SupportFriction("mass", f_pos=[[0, 5.0], [1, 6.0]], peak=1.1)
@@ -116,7 +116,7 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
         yield from ((str(i), child, None) for i, child in enumerate(model))
         return
     # The methods are taken from the class, because equinox makes a new module of each bound method.
-    # This function is called often, so that would cost time.
+    # Such modules cost time, because this function is called often.
     own = getattr(type(model), "parameter_children", None)
     named = getattr(type(model), "named_parts", None)
     if own is not None:

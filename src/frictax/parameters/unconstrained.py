@@ -42,8 +42,8 @@ def to_unconstrained(
 
 
 def on_edge_unasked(chosen: Sequence[Parameter], asked: Iterable[Any]) -> list[Parameter]:
-    """Return the scalar parameters of `chosen` that are at a bound of their domain and not named in
-    `asked` by their own path. A fit does not change them.
+    """Return the scalar parameters of `chosen` that are at a bound of their domain and whose own
+    path is not in `asked`. A fit does not change them.
     """
     named = set(asked)
     return [

@@ -31,7 +31,7 @@ PRIORS = ("Normal", "Smooth")
 ERRORS = ("Guarded", "Autoregression", "Clustered", "White", "HAC", "BlockBootstrap", "Jackknife")
 LOSSES = ("Squares", "Huber")
 CONTROLLERS = ("PositionController",)
-# Class in the type of a field -> kinds of objects that a table at this field can describe.
+# Class in the type annotation of a field -> kinds that a table for this field may have.
 _INSIDE: Mapping[type, tuple[str, ...]] = {
     laws.AbstractLaw: LAWS,
     AbstractBristle: BRISTLES,
@@ -45,7 +45,7 @@ class ProblemError(ValueError):
 
 
 class Place:
-    """A file and a key in it, with which error messages about the key begin."""
+    """A file and a key in this file. Error messages about the key begin with both names."""
 
     def __init__(self, file: str, key: str = "") -> None:
         self.file, self.key = file, key
@@ -57,7 +57,7 @@ class Place:
         return ProblemError(f"{self.file}: {self.key}{' ' if self.key else ''}{says}")
 
     def invalid(self, says: object) -> ProblemError:
-        """Return the error that what the key describes is not valid, with the reason."""
+        """Return the error that the object at this key is not valid; `says`: the reason."""
         return self.error(f"{'is not valid: ' if self.key else ''}{says}")
 
 
@@ -98,7 +98,7 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
     maker = getattr(fx, kind)
     fields = list(inspect.signature(maker).parameters.values())
     names = [p.name for p in fields]
-    # Arguments in `refused` are known here, because the class refuses them with a better message.
+    # Accept the arguments in `refused`, because the class rejects them with a better message.
     known = {"kind", *names, *getattr(maker, "refused", ())}
     for word in table:
         if word not in known:
@@ -127,12 +127,12 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
 
 
 def _has_truth(value: Any) -> bool:
-    """Return True if a value is a bool, or a list with a bool. Python would use it as 0 or 1."""
+    """Return True for a bool or a list with a bool. Python uses a bool as the number 0 or 1."""
     return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 
 def build_inside(value: Any, kinds: Iterable[str], place: Place) -> Any:
-    """Return a value of a table. Build an object of one of `kinds` if `value` has a `kind`."""
+    """Return `value`; if it is a table with a `kind`, build the object, which is one of `kinds`."""
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
@@ -152,8 +152,8 @@ def build_machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
 
 def call_checked(function: Callable[[], Any], place: Place, *, values: bool = False) -> Any:
     """Return the result of `function`. For a `ValueError` or `KeyError`, raise a `ProblemError`
-    with `place` before the message. With `values`, errors such as `TypeError` are converted too,
-    because `function` uses values of the file without checks of their type.
+    with `place` before the message. With `values`, convert errors such as `TypeError` too: then
+    `function` uses values of the file whose type was not checked.
     """
     try:
         return function()

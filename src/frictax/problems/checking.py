@@ -1,4 +1,4 @@
-"""Check before long computations that all objects of a problem can be built; derive quantities."""
+"""Check before a fit that all objects of a problem can be built; compute derived quantities."""
 
 import dataclasses
 import functools
@@ -75,7 +75,7 @@ def check(problem: Problem) -> None:
 
 
 def check_laws(problem: Problem) -> None:
-    """Raise `ProblemError` for laws of a sweep that cannot be built."""
+    """Raise `ProblemError` if a law or a derived quantity of a sweep cannot be built."""
     check_derived(problem.content.derived, problem.place.below("derived"))
     place = problem.place.below("law")
     for way, entry in law_entries(problem).items():
@@ -88,12 +88,12 @@ def check_laws(problem: Problem) -> None:
 
 
 def law_entries(problem: Problem) -> dict[str, Any]:
-    """Return the table [law] of a problem with a sweep, with defaults."""
+    """Return the table [law] of a problem with a sweep, completed by its defaults."""
     return (problem.content.law or LawEntry()).model_dump()
 
 
 def law_class(name: str, place: Place) -> Any:
-    """Return the class of law called `name`, for a law whose start values the data determine."""
+    """Return the law class called `name`, whose start values must be computable from data."""
     if name not in LAWS_WITH_START:
         raise place.error(
             f'must be "compare", {", ".join(LAWS_WITH_START)} or a table with a `kind`, got'
@@ -114,7 +114,7 @@ def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
 
 def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
     """Return a dict from name to (place, structure), including the structure of [machine]. Raise
-    `ProblemError` if another structure equals that of [machine].
+    `ProblemError` if a structure in [structures] equals the structure of [machine].
     """
     settings, given = shared_settings(problem)
     if problem.structures:
@@ -148,8 +148,8 @@ def check_derived(
     known: Iterable[str] | None = None,
     titles: Iterable[str] = (),
 ) -> None:
-    """Raise `ProblemError` for a derived quantity that cannot be computed: text that is not an
-    arithmetic expression, an unknown record, a path that is not in `known`.
+    """Raise `ProblemError` for a derived quantity that cannot be computed: it is not an arithmetic
+    expression, or names an unknown record or a path that is not in `known`.
 
     `known`: all paths of the machine, or None to accept any path; `titles`: names of the common
     quantities of the machine.
@@ -179,8 +179,8 @@ def check_derived(
 def derive(
     asked: Asked, found: fx.FitResult, uncertainty: Any, place: Place
 ) -> tuple[fx.Estimate, ...]:
-    """Return the derived quantities of the file, without those whose parameters the chosen
-    structure lacks. If the file names none, return the common quantities of the machine.
+    """Return the derived quantities of the file, except those with parameters that the chosen
+    structure does not have. If the file names none, return the common quantities of the machine.
     """
     if not asked:
         return common_estimates(found, uncertainty)

@@ -26,7 +26,7 @@ from .problem import Problem, read
 def simulate(problem: Problem) -> list[Preview]:
     """Simulate the machine of a problem with its start values and the inputs of each record.
 
-    If the objective is a `ClosedLoop`, the closed loop is simulated.
+    If the objective of the file is a `ClosedLoop`, the simulation includes its controller.
 
     **Raises:** `ProblemError` for a sweep, which cannot be simulated, and for channels that the
     machine does not have.
@@ -53,7 +53,7 @@ def simulate(problem: Problem) -> list[Preview]:
 
 
 def preview_page(problem: Problem, made: Iterable[Preview], command: str | None = None) -> str:
-    """Return the HTML page that compares the measurements with the simulations `made`."""
+    """Return the HTML page that compares the records with the simulations `made`."""
     from frictax.report.machine_report import preview_text
 
     content = problem.content
@@ -63,13 +63,12 @@ def preview_page(problem: Problem, made: Iterable[Preview], command: str | None 
 
 SHAPES = ["FourierSeries", "Multisine", "CubicSpline", "Staircase", "Ramps", "Chirp"]
 _OBJECTIVES = ["FreeRun", "Windows", "ClosedLoop"]
-# Keys of the table [design] that are passed to `design` without a change.
+# keys of the table [design] that become arguments of `design` without a change
 _AS_IN_DESIGN = "drive wanted criterion memory over machines size hold starts steps seed".split()
 
 
 def design_experiment(problem: Problem, *, progress: bool | Progress = False) -> fx.Design:
-    """Design the excitation that the table [design] of the file describes, for the machine with its
-    start values.
+    """Design an excitation of the machine with its start values, by the table [design] of the file.
 
     By default, noise, duration and sampling rate are taken from the first record, and the free
     parameters from the table [fit].
@@ -124,12 +123,12 @@ def _of_record(record: Any, name: str, place: Any) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Score:
-    """The errors of the fitted machine on a record that was not fitted.
+    """The deviations of the fitted machine from a record that was not fitted.
 
     - `label`: label of the record; `objective`; `rms`: output -> root mean square of the residuals
       [SI]; `units`: output -> SI unit.
-    - `run`: for a free run, its sensitivities and the range of errors that noise explains. If the
-      initial state was fitted to the record, a `Validation`. For other objectives, None.
+    - `run`: for a free run, its sensitivities and the range of residuals that noise explains. A
+      `Validation` if the initial state was fitted to this record. For other objectives, None.
     """
 
     label: str
@@ -153,9 +152,9 @@ class Identification:
 
     - `found`: the fit of the chosen structure; `comparison`: the comparison of structures, or for a
       sweep a list with the comparison of laws in each direction.
-    - `uncertainty`: standard errors with the noise model of the file; `profiles`: path -> profile
-      likelihood; `scores`: errors on the validation records.
-    - `derived`: the quantities in the table [derived]; by default the common ones of the machine.
+    - `uncertainty`: standard errors by the noise model of the file; `profiles`: path -> profile
+      likelihood; `scores`: deviations from the validation records.
+    - `derived`: the quantities in the table [derived], or the common quantities of the machine.
     - `study`, `motions`, `notices`, `outlook`, `missing`: see `Examination`.
     """
 
@@ -250,7 +249,7 @@ def _of_records(problem: Problem, work: Work) -> Identification:
 
 
 def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:
-    """Return the errors on record `label`; without an `objective`, fit its initial state first."""
+    """Return the `Score` on record `label`. Without an `objective`, fit the initial state first."""
     assert isinstance(problem.data, Mapping)
     record = problem.data[label]
     place = problem.place.below("validation")
@@ -270,7 +269,7 @@ def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective
 
 def forward_law(problem: Problem) -> Any:
     """Return the law for v > 0 of a problem with a sweep, with start values. If the file requests a
-    comparison of laws, return the Stribeck law.
+    comparison of laws, return the law `Stribeck`.
     """
     assert isinstance(problem.data, fx.Sweep)
     if law_entries(problem)["f_pos"] == "compare":

@@ -49,7 +49,7 @@ class Problem:
 
     - `file`: the path; `content`: the checked tables; `sha256`: checksum of the file.
     - `machine`: the machine with start values, None for a sweep; `structures`: name -> another
-      machine with its free parameters, for a comparison.
+      machine and its free parameters, to compare with `machine`.
     - `data`: label -> `Record`, in the order of the file, or a `Sweep`; `sources`: data file or
       Python file -> its SHA-256.
     """
@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def fitted_records(self) -> dict[str, fx.Record]:
-        """The records that are fitted: `fit.records`, or all that are not for validation."""
+        """The fitted records: `fit.records`, or all records that are not for validation."""
         assert isinstance(self.data, Mapping)
         named = self.content.fit.records
         if named is None:
@@ -76,7 +76,7 @@ class Problem:
         return {label: self.data[label] for label in named}
 
     def settings(self) -> dict[str, Any]:
-        """Return the options of `fit` in the table [fit], for records."""
+        """Return the options of `fit` from the table [fit] of a problem with records."""
         fit, place = self.content.fit, self.place.below("fit")
         out = {name: getattr(fit, name) for name in DEFAULTS if name in FitEntry.model_fields}
         for name, kinds in (("objective", OBJECTIVES), ("start", OBJECTIVES), ("loss", LOSSES)):
@@ -105,7 +105,7 @@ class Problem:
         return None if asked is None else build(asked, ERRORS, place)
 
     def scores(self) -> list[Any]:
-        """Return the objectives with which the errors on validation records are computed."""
+        """Return the objectives that compare the fitted machine with the validation records."""
         place = self.place.below("validation", "scores")
         return build_each(self.content.validation.scores, OBJECTIVES, place)
 
@@ -171,7 +171,7 @@ def is_below(path: str, other: str) -> bool:
 
 
 def paths_of(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
-    """Return the paths of all parameters of the machine, of its sensors and of its drives."""
+    """Return the paths of all parameters of the machine and of its instruments."""
     channels = dict.fromkeys(
         f"{kind}.{name}"
         for kind in ("inputs", "outputs")
@@ -185,17 +185,17 @@ def paths_of(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
 
 @contextlib.contextmanager
 def own_modules(folder: Path) -> Iterator[dict[str, str]]:
-    """Let modules in `folder` import each other within a `with` block. Then remove these modules
-    from `sys.modules`, because another problem may have modules with the same names.
+    """Within a `with` block, modules in `folder` can import each other. Afterwards, remove these
+    modules from `sys.modules`, because another problem may have modules of the same names.
 
-    Yields a dict that is filled when the block ends: used file -> its SHA-256.
+    Yield a dict from used file to its SHA-256, which is filled when the block ends.
     """
     used: dict[str, str] = {}
     home, mine = str(folder.resolve()), {path.stem for path in folder.glob("*.py")}
     before = {name: sys.modules.pop(name) for name in mine if name in sys.modules}
     sys.path.insert(0, home)
-    # Write no bytecode. Python recognises old bytecode by the size and the time (in seconds) of the
-    # source file, and so misses a number that the user changes within one second.
+    # Write no bytecode. Python compares size and time (in seconds) of the source file with those in
+    # the bytecode. It would miss a digit that the user changes within one second.
     wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield used
@@ -223,14 +223,14 @@ def import_file(path: Path) -> Any:
 
 NAME = "problem.toml"
 _RECORDS = (".csv", ".tsv", ".txt", ".dat", ".mat", ".parquet", ".xls", ".xlsx")
-# largest number of parts of a key such as a.b.c; tomllib needs a time in proportion to its square
+# largest number of parts of a key such as a.b.c; the time of tomllib grows with the square of it
 _DEEPEST = 50
 _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _DEEP_KEY = re.compile(rf"(?:{_KEY_PART}){{{_DEEPEST}}}")
 
 
 def find(path: str | Path) -> Path:
-    """Return the path of the problem file; `path`: the file or its folder.
+    """Return the path of the problem file; `path` is this file or its folder.
 
     **Raises:** `FileNotFoundError` if it does not exist.
     """
@@ -263,7 +263,7 @@ def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None 
     for a file that does not exist.
     """
     file = find(path)
-    # [bytes] largest size of a problem file, more than 10 times that of files that people write
+    # [bytes] largest size of a problem file; files that people write are less than a tenth of it
     largest = 1_000_000
     if file.stat().st_size > largest:
         raise ProblemError(
@@ -325,7 +325,7 @@ def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None 
 
 
 class Reader:
-    """A reader that builds the machines and reads the data of a problem file."""
+    """A reader of one problem file, which reads its data and builds its machines."""
 
     def __init__(self, file: Path, content: ProblemFile, allow_code: bool) -> None:
         self.file, self.content, self.allow_code = file, content, allow_code
@@ -369,7 +369,7 @@ class Reader:
         free = fit.free if entry.free is None else entry.free
         each = fit.own if entry.own is None else entry.own
         priors = build_each(entry.priors, PRIORS, place.below("priors"))
-        # Sensors and bounds are those of [fit], without the bounds of parameters that are not free.
+        # Take sensors and bounds from [fit], but no bounds of parameters that are fixed here.
         instruments = instruments_of(fit.instruments, self.place.below("fit", "instruments"))
 
         def is_fitted(path: str) -> bool:

@@ -34,8 +34,8 @@ FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 def check_results(
     path: str | Path, out: str | Path | None = None, *, overwrite: bool = False
 ) -> dict[str, Path]:
-    """Return file name -> path of the result files for the problem at `path`. The files are in the
-    folder `out`, by default in that of the problem.
+    """Return file name -> path of the result files for the problem at `path`. Their folder is
+    `out`, or by default the folder of the problem.
 
     **Raises:** `OSError` if a file cannot be written, or if it exists and `overwrite` is False.
     """
@@ -259,8 +259,8 @@ _HEAD = (
 def overview(folder: str | Path) -> str:
     """Return a Markdown table with a row for each folder in `folder` that contains a `result.json`.
 
-    **Raises:** `FileNotFoundError` if no folder contains a `result.json`; `ValueError` if one
-    cannot be read.
+    **Raises:** `FileNotFoundError` if no folder contains a `result.json`; `ValueError` if a
+    `result.json` cannot be read.
     """
     found = sorted(Path(folder).glob("*/result.json"))
     if not found:
@@ -290,7 +290,7 @@ def _row(file: Path) -> tuple[str, ...]:
     name = file.parent.name
     try:
         finish_interrupted(file.parent, reading=True)
-        # [bytes] largest size of a `result.json`; those of the largest fits have 1 MB
+        # [bytes] largest size of a `result.json`; the largest fits write about 1 MB
         largest = 20_000_000
         if file.stat().st_size > largest:
             raise ValueError(f"it has {file.stat().st_size} bytes, more than {largest}")

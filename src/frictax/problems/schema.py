@@ -40,7 +40,7 @@ Letter = Annotated[str, StringConstraints(min_length=1, max_length=1)]
 Decimal = Literal[".", ","]
 Lines = Annotated[int, Field(strict=True, ge=0)]
 Level = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
-Made = dict[str, Any] | Text  # an object: a table with a `kind`, or only its kind as text
+Made = dict[str, Any] | Text  # an object: a table with a `kind`, or the kind alone as text
 Function = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*:[A-Za-z_]\w*$")]
 
 
@@ -133,8 +133,8 @@ class SweepEntry(FileEntry):
 
 
 class LawEntry(Strict):
-    """The friction law of a sweep. With ``"compare"`` the data decide. `f_neg`: the law of the
-    negative direction, if it is another one.
+    """The friction law of a sweep. ``"compare"`` chooses the law by the data. `f_neg`: the law for
+    v < 0, or None if `f_pos` applies to both directions.
     """
 
     f_pos: Made = "compare"
@@ -190,7 +190,7 @@ class StructureEntry(Strict):
 
 class CompareEntry(Strict):
     """The cross-validation of a comparison of structures. `repeats`: number of equal parts of a
-    record; `bands`: number of speed ranges; `given`: name of the machine in [machine].
+    record; `bands`: number of speed ranges; `given`: name of [machine] in the comparison.
     """
 
     given: Text = "as given"

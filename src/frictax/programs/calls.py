@@ -1,12 +1,12 @@
 """Functions whose compiled programs are cached, together with the programs of their derivatives.
 
 `cached_jit` finds a compiled program without tracing only if its arguments are numbers. Under
-`jax.jacfwd`, `jax.grad` or `jax.vmap`, the arguments are tracers, even outside of `jax.jit`, where
-JAX computes immediately. Then `cached_jit` would trace in each call. Therefore a function here is
-an operation (primitive) of JAX with a rule for each of these transformations. Each transformed
-function has its own program in the cache. There are programs for the values, for values and
-tangents, for values and residuals of reverse mode, and for the backward pass. `jax.vmap` may batch
-each program ("lanes" in `_TRANSFORMS`).
+`jax.jacfwd`, `jax.grad` or `jax.vmap`, the arguments are tracers (placeholders for numbers), even
+outside of `jax.jit`, where JAX computes immediately. For tracers `cached_jit` traces in each call.
+Therefore each function with `cached_primitive` is an operation (primitive) of JAX with a rule for
+each of these transformations. Each transformed function has its own program in the cache. There are
+programs for the values, for values and tangents, for values and residuals of reverse mode, and for
+the backward pass. `jax.vmap` may batch each program ("lanes" in `_TRANSFORMS`).
 """
 
 import dataclasses
@@ -36,8 +36,8 @@ _NUMBERS = (jax.Array, np.ndarray, np.generic, Tracer)
 @dataclasses.dataclass(frozen=True)
 class _Call:
     """A function with its static arguments and the transformations applied to it. `made`: the
-    transformations in their order. Each is a tuple of a key of `_TRANSFORMS`, such as "tangents",
-    and further arguments of the function of this key.
+    transformations in their order. Each is a tuple: a key of `_TRANSFORMS`, such as "tangents", and
+    further arguments of the function with this key.
     """
 
     function: Callable
@@ -45,7 +45,7 @@ class _Call:
     outputs: int
     structure: Any
     fixed: tuple[Any, ...]
-    types: tuple[type, ...]  # types of `fixed`, which are compared too, because 1 == True in Python
+    types: tuple[type, ...]  # types of `fixed`, part of the key because 1 == True in Python
     made: tuple[tuple[Any, ...], ...] = ()
 
     def then(self, *what: Any) -> "_Call":
@@ -75,9 +75,9 @@ def cached_primitive(second: str, structure: Any) -> Callable[[Callable], Callab
     """Return a decorator that caches the programs of a function and of its derivatives.
 
     The function returns a tree of arrays. `second`: the error message for second derivatives.
-    `structure`: the structure of this tree, or a function from the arguments to the structure;
-    tracing would take longer than finding a program in the cache. Under `jax.jit`, and for
-    arguments that cannot be hashed, `eqx.filter_jit` of the function is called instead.
+    `structure`: the structure of this tree, or a function from the arguments to the structure.
+    (Tracing also gives it, but takes longer than reading a program.) The decorator calls
+    `eqx.filter_jit` of the function under `jax.jit`, and for arguments that cannot be hashed.
     """
 
     def decorate(function: Callable) -> Callable[..., Any]:
@@ -156,13 +156,11 @@ def _forward_pass(function: Callable, moves: tuple[bool, ...]) -> Callable:
 
 
 _backward_structures: dict[bytes, Any] = {}
-_unreadable: set[bytes] = set()  # stamps of forward passes with an unreadable backward pass
+_unreadable: set[bytes] = set()  # stamps of forward passes whose backward pass is unreadable
 
 
 class _UnreadableBackwardPass(Exception):
-    """The error if the program of a forward pass was read from the cache, but the program of its
-    backward pass cannot be read.
-    """
+    """The error if a forward pass was read from the cache, but its backward pass cannot be read."""
 
 
 def _backward_pass(
@@ -187,7 +185,7 @@ def _backward_pass(
 def _backward_from_arguments(
     function: Callable, moves, needs: int, zeros: tuple[Any, ...]
 ) -> Callable:
-    """Return a function like that of `_backward_pass` that computes the residuals again."""
+    """Return a function like that of `_backward_pass`, but which computes the residuals again."""
 
     def back(*flat) -> Any:
         at, given = flat[: len(moves)], flat[len(moves) + needs :]
@@ -240,7 +238,7 @@ def _fill_zeros(given: Sequence[Any], zeros: tuple[Any, ...]) -> tuple[Any, ...]
     return tuple(next(left) if like is None else jnp.zeros(*like) for like in zeros)
 
 
-# The following names define the operation of JAX.
+# The following definitions make up the JAX operation.
 
 
 call_p = Operation("frictax_call")
@@ -271,7 +269,7 @@ def _compute(*arrays, call: _Call) -> list[Any]:
 
 
 def _key_parts(call: _Call, arrays) -> Any:
-    """Return a tuple with everything that the program depends on, as input of `key_text`."""
+    """Return a tuple of all data that the program depends on, the input of `key_text`."""
     first = sum(x is None for x in call.fixed)
     return call.arguments(arrays[:first]), tuple(arrays[first:]), call.made
 
@@ -333,7 +331,7 @@ def _linearize(has_tangent, *arrays, call: _Call) -> Any:
     return values, [_is_float(x) for x in values], [*arrays, *needed], along
 
 
-# This operation computes the tangents of the float results. It has the data for its transpose.
+# This operation computes the tangents of the float results and contains the data of its transpose.
 linear_p = Operation("frictax_linear")
 
 

@@ -1,14 +1,15 @@
-"""A cache of compiled programs for the next process, in which programs are found without tracing.
+"""A cache of compiled programs for later processes, which find a program without tracing it.
 
-JAX's own compilation cache saves only the compilation. To find a program there, JAX must trace and
-lower it, which takes longer than reading it. Here the key of a program consists of its
-dependencies: structure and shapes of the arguments, the sources of frictax, and the versions of the
-packages. This cache is used for simulations, their derivatives and fits. Programs that depend on a
-user's class or function use the cache of JAX.
+JAX's own compilation cache saves only the time for compiling. To find a program in JAX's cache, JAX
+must trace the function and translate it for the compiler ("lower" it). This takes longer than
+reading the program. In this cache the key of a program consists of its dependencies: structure and
+shapes of the arguments, sources of frictax, and versions of the packages. This cache is used for
+simulations, their derivatives and fits. Programs that depend on a user's class or function use the
+cache of JAX.
 
-Reading a program takes a tenth of a second, mostly outside Python. An earlier process noted which
-program it read next. Therefore the noted program is read in advance in a thread. `store` chooses
-the folder of the cache and checks who may have written to this folder.
+Reading a program takes a tenth of a second, mostly outside Python. Each process notes which program
+it reads after another program. A later process reads the noted program in advance in a thread.
+`store` chooses the folder of the cache and checks who may have written to this folder.
 """
 
 import contextlib
@@ -44,8 +45,8 @@ _this_thread = threading.local()
 
 
 def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
-    """Return read(path), and start to read the programs that an earlier process read after it. Note
-    that this program follows the program that this thread read before.
+    """Return read(path), and start to read the programs that an earlier process read after it. Also
+    write a note that this program follows the program that this thread read before.
     """
     before, _this_thread.last = getattr(_this_thread, "last", None), path
     if before is not None and before.parent == path.parent and _follower(before) != path:
@@ -73,7 +74,7 @@ def _follower_file(path: Path) -> Path:
     return path.with_suffix(".program.then")
 
 
-_LEAST_COMPILE_TIME = 0.05  # [s] a program that compiles faster than this is not cached
+_LEAST_COMPILE_TIME = 0.05  # [s] a program with a shorter compile time is not cached
 # Settings of JAX that change the compiled program.
 _SETTINGS = (
     "jax_default_device",
@@ -89,12 +90,10 @@ _ARRAYS = (jax.Array, np.ndarray, np.generic)
 
 
 class Programs:
-    """A collection of compiled programs, each stored under the key of its dependencies: in the
-    memory of this process and in a folder.
-    """
+    """Compiled programs in the memory of this process and in a folder, stored by dependencies."""
 
     def __init__(self, options: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
-        self.options = options  # returns options for the compiler of XLA, in addition to its flags
+        self.options = options  # returns options of XLA's compiler, in addition to XLA_FLAGS
         self.made: OrderedDict[Any, SimpleNamespace] = OrderedDict()
         self.lock = threading.Lock()
 
@@ -138,8 +137,8 @@ def cached_jit(function: Callable) -> Callable:
     also during compilation.
 
     A call flattens the arguments once, and everything except arrays is part of the key. The program
-    is found in a fifth of the time that `filter_jit` needs. If the program fails, `filter_jit` runs
-    and reports the error.
+    is found in a fifth of the time that `filter_jit` needs. If the program fails, `filter_jit`
+    repeats the call and reports the error.
     """
     plain, programs = interruptible_jit(function), Programs(lambda: options_of_fits())
 
@@ -183,8 +182,7 @@ def interruptible_jit(function: Callable) -> Callable:
         settings = _settings()
 
         def elsewhere() -> tuple[bool, Any]:
-            # Some settings of JAX belong to a thread. These settings may differ in the helper
-            # thread.
+            # Some settings of JAX belong to a thread, and may differ in the helper thread.
             same = _settings() == settings
             return same, jax.block_until_ready(plain(*args)) if same else None
 
@@ -216,7 +214,7 @@ def _load_or_compile(
         try:
             return jax.block_until_ready(program(*arrays))
         except jax.errors.JaxRuntimeError:
-            # XLA looks up some functions only at a call. If one is missing, compile again.
+            # XLA finds some functions only at a call. If a function is missing, compile again.
             program = _lower(flat, path, list(arrays), options)()
             return program(*arrays)
 
@@ -230,8 +228,8 @@ def _lower(
     and returns it.
     """
     if path is not None:
-        # With a unique name, the program is not found in JAX's own cache. On a CPU, a program from
-        # JAX's cache would lack its functions when it is written to a file.
+        # A unique name prevents that JAX takes the program from its own cache. On a CPU, the file
+        # of such a program does not contain the compiled functions.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
     begin, least = time.perf_counter(), _LEAST_COMPILE_TIME
     if config_of("jax_compilation_cache_dir"):
@@ -283,8 +281,7 @@ def _read(path: Path) -> Any:
     try:
         return deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
     except Exception:
-        # The program may come from another computer, for example. Then the program is compiled
-        # again.
+        # The file may come from another computer. The program is then compiled again.
         return None
 
 

@@ -1,5 +1,5 @@
-"""The key of a compiled program: a text, equal in every process, with everything that the program
-depends on.
+"""The key of a compiled program: a text with everything that the program depends on. It is equal in
+every process.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _IMPORT_TIME = time.time()  # [s] a source file that changed later may differ fr
 
 
 class Unknown(Exception):
-    """The error for an object that the next process could not identify by its name."""
+    """The error for an object that another process cannot identify by its name."""
 
 
 @functools.cache
@@ -37,13 +37,13 @@ def surroundings() -> str:
     """
     digest = hashlib.sha256()
     sources = sorted(Path(__file__).parents[1].rglob("*.py"))
-    if not sources:  # There are none if frictax was imported from an archive.
+    if not sources:  # An import from an archive has no source files.
         raise Unknown(__file__)
     for source in sources:
         if source.stat().st_mtime > _IMPORT_TIME:
             raise Unknown(source)
         digest.update(source.read_bytes())
-    # Use the version that was imported, even if another one was installed later.
+    # Use the version that was imported, even if another version was installed later.
     names = ["jax", "jaxlib", "equinox", "diffrax", "optax", "numpy"]
     with contextlib.suppress(PackageNotFoundError):
         names += ["blackjax"] if version("blackjax") else []

@@ -5,7 +5,7 @@ write to. The folder and all folders above it are checked before each load. If t
 cache is not used, and one line reports the reason.
 
 JAX's own cache loads any file in its folder and never replaces a damaged entry. Therefore the
-command line and the processes of a fleet make JAX use these checks, too (`check_jax_cache`).
+command line and the processes of a fleet apply these checks to it (`check_jax_cache`).
 """
 
 import contextlib
@@ -25,13 +25,13 @@ from frictax.files.replacing import write_whole
 from frictax.jax_internals import replace_file_cache
 
 _LONGEST_UNREAD = 30 * 86400.0  # [s] an entry that was not read for this time is removed
-# [bytes] largest size of a folder; beyond it, entries that were unread for the longest time are
-# removed
+# [bytes] largest size of a folder. In a larger folder, the entries that were unread for the longest
+# time are removed.
 _ROOM = 512 * 2**20
 _OFF = ("", "0", "off", "no", "false")  # values of FRICTAX_CACHE that switch the cache off
 
 
-# The command line replaces this function by one that writes to its error stream.
+# The command line replaces this function by a function that writes to its error stream.
 report_line: Callable[[str], None] = functools.partial(warnings.warn, category=RuntimeWarning)
 _reported: set[Path] = set()
 
@@ -43,8 +43,8 @@ def config_of(name: str) -> Any:
 
 def program_folder() -> Path | None:
     """Return the folder of compiled programs; None if the cache is off. ``FRICTAX_CACHE`` names the
-    folder. The default is "frictax" in the folder of JAX's cache. If JAX has no such folder, the
-    default on a CPU is "frictax" in `users_folder`.
+    folder. The default is "frictax" in the folder of JAX's cache. If JAX does not have a cache
+    folder, the default on a CPU is "frictax" in `users_folder`.
     """
     asked, beside = os.environ.get("FRICTAX_CACHE"), config_of("jax_compilation_cache_dir")
     if config_of("jax_disable_jit") or jax.device_count() > 1:
@@ -72,7 +72,7 @@ def users_folder() -> Path:
 
 
 def device() -> Any:
-    """Return JAX's default device, for programs that do not specify a device."""
+    """Return JAX's default device, which runs programs that do not specify a device."""
     asked = config_of("jax_default_device")
     if asked is None or isinstance(asked, str):
         return jax.devices(asked)[0]
@@ -80,8 +80,8 @@ def device() -> Any:
 
 
 def is_safe(folder: Path, variable: str = "FRICTAX_CACHE") -> bool:
-    """Return whether programs may be loaded from `folder` and written to it. Otherwise print the
-    reason in one line, with the environment `variable` that can name another folder.
+    """Return whether programs may be loaded from `folder` and written to it. If not, report the
+    reason in one line. The line names the environment `variable` that selects another folder.
     """
     found = unsafe_part(folder)
     if found is None:
@@ -115,7 +115,7 @@ def read_entry(path: Path) -> bytes | None:
 
 def write_entry(path: Path, content: bytes) -> None:
     """Write `content` to the file `path`, completely or not at all. Do nothing if another user can
-    write to its folder. Remove files of the folder that were not read for a month.
+    write to this folder. Remove files of the folder that were not read for a month.
     """
     if unsafe_part(path.parent) is not None:
         return

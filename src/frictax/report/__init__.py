@@ -2,5 +2,5 @@
 
 from frictax.handover import lazily
 
-# Importing matplotlib is slow, so these names are imported at their first use.
+# Importing matplotlib is slow, so each name of this package is imported at its first use.
 __getattr__, __dir__ = lazily(globals())

@@ -1,4 +1,4 @@
-"""Figures of analyses: patterns of residuals, draws of a posterior, and compared structures."""
+"""Figures of analyses: patterns of residuals, posterior samples, and compared structures."""
 
 import textwrap
 from collections.abc import Sequence
@@ -40,8 +40,8 @@ _TITLES = {
 
 
 def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
-    """Draw the strongest finding of each kind in a panel with its sentence. Titles of significant
-    findings are black.
+    """Draw the strongest finding of each kind in a panel, and its sentence below the panel. The
+    title and the sentence of a significant finding are black, otherwise grey.
 
     Points are means of the residuals with their standard errors, after subtracting the patterns of
     all other kinds. Lines are the fitted patterns. Blue is forward motion, orange backward motion.
@@ -92,7 +92,7 @@ def strongest_findings(study: ResidualStudy) -> list[Finding]:
 
 
 def finding_sentence(study: ResidualStudy, finding: Finding) -> str:
-    """Return the sentence of a finding, with its record's name if there are several records."""
+    """Return the sentence of a finding. Name its record if there are several records."""
     many = len({f.record for f in study.findings}) > 1
     return f"{finding.record}: {finding.sentence}" if many else finding.sentence
 
@@ -114,7 +114,7 @@ def _draw_panel(axes: Axes, finding: Finding) -> None:
     if y_unit != "1":
         y_unit, y_size = prefix_unit(y_unit, *ys)
     for curve in finding.curves:
-        thin = max(-(-curve.x.size // 3000), 1)  # a picture cannot show more than 3000 points
+        thin = max(-(-curve.x.size // 3000), 1)  # draw at most 3000 points of a curve
         x, y = curve.x[::thin] / x_size, curve.y[::thin] / y_size
         colour = {1: FORWARD, -1: BACKWARD, 0: CYCLE[0]}[curve.direction]
         if curve.kind == "band":
@@ -144,12 +144,12 @@ def draw_posterior(
     names: Sequence[str] | None = None,
     width: float | None = None,
 ) -> Figure:
-    """Draw the density of each parameter on the diagonal, and the draws of each pair of parameters
-    below the diagonal. Derived quantities are drawn in the same way.
+    """Draw the density of each parameter on the diagonal, and the posterior samples of each pair of
+    parameters below the diagonal. Derived quantities are drawn in the same way.
 
     On the diagonal the interval is shaded, and the dashed line is the estimate of the fit. A
-    symmetric interval cannot represent a density that is skewed or cut off at a bound. A narrow
-    ridge below the diagonal is a combination of parameters that the data do not identify.
+    symmetric interval cannot represent a density that is skewed or cut off at a bound. If the
+    points of a pair form a narrow ridge, the data do not identify the position along the ridge.
 
     **Arguments:** `names` of the parameters to be drawn, the first 8 unless given; `width` of the
     figure [inch].
@@ -165,7 +165,7 @@ def draw_posterior(
             " posterior first: found.posterior().derived(...).plot()."
         )
     known = list(posterior.names)
-    asked = known[:8] if names is None else list(names)  # more panels are too small
+    asked = known[:8] if names is None else list(names)  # further panels would be too small
     which, sizes, labels = [], [], []
     every = posterior.draws.reshape(-1, posterior.draws.shape[-1])
     for name in asked:
@@ -227,9 +227,9 @@ def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure
     structure on data that were left out of its fit.
 
     Left: friction over speed, with backward motion at negative speeds; the chosen structure has a
-    thick line. Right: for each structure, the errors of trajectory and force on left-out repeats
-    (blue dot) and left-out speeds (orange square). If these two errors are far apart, the structure
-    describes only the motions of its fit.
+    thick line. Right: errors of trajectory and force of each structure on left-out repeats (blue
+    dot), speeds (orange square) and records (black triangle). If the errors on repeats and on
+    speeds differ much, the structure describes only the motions of its fit.
 
     **Arguments:** `width` of the figure [inch].
 

@@ -1,4 +1,4 @@
-"""Cards of objects for a notebook: a short table, warnings, and small SVG pictures."""
+"""HTML cards that a notebook shows for objects: short tables, warnings, small SVG pictures."""
 
 import dataclasses
 import functools
@@ -36,9 +36,9 @@ from frictax.trajectory import Trajectory
 from . import sweep_text
 from .modes import MODES, mode_spans
 
-_MOST_ROWS, _MOST_SENTENCES = 14, 4  # most table rows and sentences on a card
+_MOST_ROWS, _MOST_SENTENCES = 14, 4  # largest numbers of table rows and of sentences
 _NAME, _SENTENCE = 60, 500  # [characters] longest name and sentence that are not shortened
-_FINE = 8  # SVG units for each pixel, so that coordinates are integers
+_FINE = 8  # SVG units per pixel; coordinates are rounded to integer units
 
 Size = tuple[int, int]  # [pixels] width and height
 
@@ -65,7 +65,7 @@ def fit_html(found: FitResult) -> str:
 
 
 def own_machine_html(machine: AbstractHybridSystem) -> str:
-    """Show a machine of the user's own: its states, and its parameters with values and units."""
+    """Show a machine of a user's class: its states, and its parameters with values and units."""
     unit = unit_of({}, machine)
     rows = []
     for p in parameters(machine):
@@ -135,20 +135,20 @@ def run_html(run: Trajectory) -> str:
 
 
 def comparison_html(made: Comparison) -> str:
-    """Show compared laws in a table, with the chosen law in bold."""
+    """Show a table of the compared laws, with the chosen law in bold."""
     title = f"Laws for {_sweep_in_words(made.sweep)}"
     return card(dataclasses.replace(made._summary(), title=title))
 
 
 def structures_html(made: StructureComparison) -> str:
-    """Show compared structures, with the chosen structure in bold, and doubts about each one."""
+    """Show compared structures, the chosen one in bold, and the remarks on each structure."""
     title, doubts = structures_title(made, _some(made.records)), remarks(made)
     shown = dataclasses.replace(made._summary(), title=title)
     return card(dataclasses.replace(shown, sentences=[made.reason], notices=doubts))
 
 
 def study_html(study: ResidualStudy) -> str:
-    """Show the patterns of the residuals: significant ones by sentences, all others by name."""
+    """Show a sentence for each significant pattern of the residuals; name all other patterns."""
     strong = [f for f in study.findings if f.strong]
     weak = dict.fromkeys(f.name for f in study.findings if not f.strong)
     title = f"Residuals: {len(strong)} of {len(study.findings)} findings are strong"
@@ -158,7 +158,7 @@ def study_html(study: ResidualStudy) -> str:
 
 
 def posterior_html(posterior: Posterior) -> str:
-    """Show medians and intervals of the draws, each with its density."""
+    """Show median, interval and density of each parameter, from the posterior samples."""
     head, rows = posterior.rows()
     draws, drawn = posterior.draws.reshape(-1, posterior.draws.shape[-1]), []
     for row, x in zip(rows, draws.T, strict=True):
@@ -171,7 +171,7 @@ def posterior_html(posterior: Posterior) -> str:
 
 
 def profile_html(profile: Profile) -> str:
-    """Show the profile's interval in words, and its curve below the threshold."""
+    """Show a profile's interval in words, and its curve up to four times the threshold."""
     kept = profile.ratio <= 4 * profile.threshold
     seen = profile.values[kept]
     # Interpolate the signed square root of the likelihood ratio, which is nearly linear in x.
@@ -192,13 +192,13 @@ def missing_html(missing: Missing) -> str:
 
 
 def design_html(made: Design) -> str:
-    """Show a designed experiment: its drive, and the expected errors, also of other experiments."""
+    """Show a designed experiment: its excitation, and the expected errors of all experiments."""
     drive = curve(made.t, made.excitation, f"{made.drive} over time", size=(300, 50))
     return card(dataclasses.replace(made._summary(), picture=drive))
 
 
 def card(shown: Summary) -> str:
-    """Return a summary as HTML; rows and notices beyond a card's limits are only counted."""
+    """Return a summary as HTML. Rows and notices beyond the limits are not shown but counted."""
     head, rows = shown.table
     notices, sentences = list(shown.notices), [s for s in (*shown.above, *shown.sentences) if s]
     counted = ((len(rows), _MOST_ROWS, "rows"), (len(notices), _MOST_SENTENCES, "warnings"))
@@ -250,7 +250,7 @@ def _curve(x: np.ndarray, y: np.ndarray, size: tuple[int, int] = (160, 26)) -> M
 def curve(
     x: np.ndarray, y: np.ndarray, says: str, *, level: float | None = None, size: Size = (160, 26)
 ) -> Markup:
-    """Return an SVG line of y over x, with gaps where y is not finite; dashed line at `level`."""
+    """Return an SVG line of y over x, interrupted at nan and infinity; dashed line at `level`."""
     seen = np.isfinite(x) & np.isfinite(y)
     heights = y[seen] if level is None else np.append(y[seen], level)
     right, up = _scale(x, size[0]), _scale(heights, size[1], upward=True)
@@ -258,7 +258,7 @@ def curve(
     edges = np.flatnonzero(np.diff(seen.astype(int), prepend=0, append=0))
     for a, b in edges.reshape(-1, 2):
         at, height = right(x[a:b]), y[a:b]
-        if at.size > 160:  # the lowest and highest point in each of 80 columns suffice
+        if at.size > 160:  # draw only the lowest and highest point of each of 80 columns
             column = (at - 2 * _FINE) * 80 // ((size[0] - 4) * _FINE + 1)
             groups = np.split(np.arange(at.size), np.flatnonzero(np.diff(column)) + 1)
             picks = (np.argmin, np.argmax)
@@ -273,7 +273,7 @@ def curve(
 
 
 def dots(x: np.ndarray, y: np.ndarray, says: str, *, size: Size = (200, 70)) -> Markup:
-    """Return an SVG with points of y over x, at most 240, and a dashed line at y = 0."""
+    """Return an SVG with at most 240 points of y over x, and a dashed line at y = 0."""
     thin = slice(None, None, max(len(x) // 120, 1))
     right, up = _scale(np.append(x, 0.0), size[0]), _scale(np.append(y, 0.0), size[1], upward=True)
     points = zip(right(x[thin]), up(y[thin]), strict=True)
@@ -290,9 +290,9 @@ def strip(
     size: Size = (300, 14),
 ) -> Markup:
     """Return an SVG strip over time with a colour for each mode, without colour where a contact is
-    free. Modes shorter than three pixels may be missing.
+    free. Modes shorter than 1/120 of the time may be missing.
     """
-    steps = 120  # steps of colour, each 2.5 pixels wide
+    steps = 120  # number of coloured steps, each 2.5 pixels wide in a strip of 300 pixels
     edges = np.linspace(*ends, steps + 1)
     middles = 0.5 * (edges[1:] + edges[:-1])
     begins = np.array([begin for _, begin, _ in spans] or [np.inf])

@@ -28,8 +28,8 @@ from .style import (
 
 
 def draw_design(design: Design, *, width: float = 7.0) -> Figure:
-    """Draw a designed experiment: the drive, the expected sensor signals, and the expected relative
-    error of each parameter in this experiment and in others.
+    """Draw a designed experiment: the excitation, the expected sensor signals, and the expected
+    relative error of each parameter, also for the experiments in `design.beside`.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -60,7 +60,7 @@ def draw_design(design: Design, *, width: float = 7.0) -> Figure:
 
 
 def _panels(design: Design) -> list[Panel]:
-    """Return the drive and the expected signal of each sensor, over time."""
+    """Return panels over time: the excitation, and the expected signal of each sensor."""
     units = {"s": "m", "v": "m/s", "a": "m/s2", "f": "N", "phi": "rad", "w": "rad/s", "tau": "N.m"}
     curves = [(design.drive, design.unit, design.excitation)]
     for name, x in design.clean().items():
@@ -72,9 +72,9 @@ def _panels(design: Design) -> list[Panel]:
 
 
 def _contestants(design: Design) -> list[tuple[str, np.ndarray, str]]:
-    """Return the designed and all other experiments, with relative errors [%] and a colour."""
+    """Return name, relative errors [%] and colour of each experiment, the designed one first."""
     rows = [("designed", design.relative), *design.beside.items()]
-    # Largest relative error that is drawn; a parameter with a larger error is not identifiable.
+    # Largest relative error that is drawn (30 = 3000 %); larger errors are drawn at this value.
     most = 30.0
     return [
         (says, 100 * np.minimum(errors, most), INK if k == 0 else CYCLE[k + 2])
@@ -92,8 +92,8 @@ def write_design_report(
     check: Any = None,
     overwrite: bool = True,
 ) -> Path:
-    """Write one self-contained HTML page on a designed experiment: drive, expected sensor signals,
-    expected errors (also of other experiments), limits and margins.
+    """Write one self-contained HTML page on a designed experiment: excitation, expected sensor
+    signals, expected errors (also of the experiments in `design.beside`), limits and margins.
 
     **Arguments:** `title`, `notes`: texts of the page; `check`: the result of `Design.check`;
     `command`: command that reproduces the page; `overwrite`: whether an existing report may be

@@ -24,9 +24,9 @@ FORMAT = 2
 
 
 def found_json(found: FitResult, comparisons: Sequence[Comparison] = ()) -> str:
-    """Return a fit as JSON: estimates, covariance, residuals, criteria, warnings, Modelica text.
+    """Return a fit of a sweep as JSON: estimates, covariance, residuals, AICc, BIC, Modelica text.
 
-    An unknown number (nan) is null. Each estimate has its SI unit.
+    An unknown (nan) or infinite number is null. Each estimate has its SI unit.
     """
     return as_text(
         {"kind": "fit", **_sweep_fit(found), "comparisons": [_comparison(c) for c in comparisons]}
@@ -34,7 +34,7 @@ def found_json(found: FitResult, comparisons: Sequence[Comparison] = ()) -> str:
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> str:
-    """Return comparisons (one for each direction) as JSON: all laws, the chosen law and why."""
+    """Return comparisons (one for each direction) as JSON: all laws, the chosen law, the reason."""
     return as_text({"kind": "comparison", "comparisons": [_comparison(c) for c in comparisons]})
 
 
@@ -103,12 +103,12 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 
 
 def estimate(e: Estimate) -> dict[str, Any]:
-    """Return an estimate with its unit, error, interval, and whether the data identify it."""
+    """Return an estimate with unit, standard error, interval, and how well data identify it."""
     names = ("name", "path", "value", "unit", "standard_error", "lower", "upper")
     known = {"degrees_of_freedom": e.dof, "knowledge": e.knowledge.value}
     if e.tied:
         known["tied"] = e.tied
-    if e.declared is not None and e.declared[0] != e.unit:  # numbers in the unit of the records
+    if e.declared is not None and e.declared[0] != e.unit:  # also write the unit of the records
         unit, size = e.declared
         four = ("value", "standard_error", "lower", "upper")
         known["in_records"] = {"unit": unit} | {name: getattr(e, name) / size for name in four}
@@ -136,13 +136,13 @@ def to_json_types(value: Any) -> Any:
 
 
 def fit_json(found: FitResult) -> str:
-    """Return a fit as JSON, with units: see `found_json` and, for records, `found_machine_json`."""
+    """Return a fit as JSON: of a sweep by `found_json`, of records by `found_machine_json`."""
     return found_json(found) if found.of_sweep else found_machine_json(found)
 
 
 def found_machine_json(found: FitResult) -> str:
-    """Return a fit to records as JSON: estimates, covariance, records, criteria, warnings and every
-    parameter of the machine, with units.
+    """Return a fit to records as JSON: estimates, covariance, rms residuals, warnings, costs of the
+    starts, and every parameter of the machine, with units.
 
     An unknown (nan) or infinite number is null. Estimates have the order of the fit, and parameters
     the order of the machine. Therefore equal fits give equal text.
@@ -218,7 +218,7 @@ def found_machine_json(found: FitResult) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions, by name, of frictax, Python and packages that affect the numbers."""
+    """Return name -> version of frictax, Python and the packages that affect the numbers."""
     known = {"frictax": frictax.__version__, "python": platform.python_version()}
     for package in "jax jaxlib diffrax equinox optax optimistix numpy scipy".split():
         with contextlib.suppress(PackageNotFoundError):

@@ -1,4 +1,4 @@
-"""The report and the figure of a fit, and the page of a machine before any fit."""
+"""The report and the figure of a fit, and the page on a machine that is not fitted yet."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,9 +61,9 @@ from .sweep_report import write_sweep_report
 class About:
     """The texts around the results of a page.
 
-    - `notes`: paragraphs below the title; `learnt`: further findings, after the warnings.
-    - `citation`: source of the records; `sources`: dict from file to SHA-256; `seed`: seed of the
-      search; `command`: command that reproduces the page.
+    - `notes`: paragraphs below the title; `learnt`: sentences on further findings, which the page
+      shows after the warnings. `citation`: source of the records; `sources`: file -> SHA-256;
+      `seed`: seed of the search; `command`: command that reproduces the page.
     """
 
     title: str
@@ -121,8 +121,8 @@ def draw(
     comparison: Comparison | Sequence[Comparison] | None = None,
     width: float = 7.5,
 ) -> Figure:
-    """Draw the data and the fit. A fitted sweep is drawn by `draw_sweep`, which takes a
-    `comparison`. The record `label` of a fitted machine is drawn by `draw_fit`.
+    """Draw the data and the fit: a fitted sweep by `draw_sweep`, which takes a `comparison`, and
+    the record `label` of a fitted machine by `draw_fit`.
     """
     if found.of_sweep:
         refuse({"label": label}, "the records of a machine", "a law's sweep")
@@ -143,13 +143,13 @@ def write_machine_report(
     """Write one self-contained HTML file on a fit to records, as `frictax identify` does.
 
     The function first studies the residuals, simulates free runs, and computes the expected
-    accuracy, which takes seconds.
+    accuracy. This takes some seconds.
 
     The page has a slider for each estimate. When a slider moves, the page simulates all records
-    again. If the page cannot simulate, it states the reason, and the curves follow their derivative
-    with respect to the estimate. In this case, simulations determine the range of each slider. In
-    this range the linear approximation differs from a simulation by at most half of the rms
-    residual. If 1 % of the standard deviation of the curve is larger, this limit applies.
+    again. If the page cannot simulate, it states the reason, and the curves change linearly by
+    their derivative with respect to the estimate. Each slider then covers a range in which this
+    linear approximation is accurate: its rms difference from a simulation is within a limit. The
+    limit is half of the rms residual, or 1 % of the curve's standard deviation if that is larger.
 
     **Arguments:**
 
@@ -158,7 +158,7 @@ def write_machine_report(
       `found.profile(...)`.
     - `scores`: results of `found.free_run(...)` or `found.validate(...)` for records that were not
       fitted.
-    - `title`, `notes`, `command`, `overwrite`, the result and the errors: as for
+    - `title`, `notes`, `command`, `overwrite`, the returned path and the exceptions: as for
       `write_sweep_report`.
     """
     check_names(write_machine_report, options)
@@ -191,12 +191,12 @@ def machine_report_text(
     scores: Iterable[Any] = (),
     derived: Iterable[Estimate] | None = None,
 ) -> str:
-    """Return one self-contained HTML page: parameters with intervals, friction over speed with
-    bands and data, motions with their modes, residuals, validation, and how to reproduce the page.
+    """Return one self-contained HTML page: parameters with intervals, friction over speed, motions
+    with the modes of the contacts, residuals, validation, and how to reproduce the page.
 
     **Arguments:** `seen`: an `Examination`, or an object with the same fields; `uncertainty`,
     `profiles`: results for `found`; `comparison`: comparison of structures; `scores`: results for
-    records that were not fitted; `derived`: derived quantities, by default the common ones.
+    records that were not fitted; `derived`: derived quantities, by default `common_estimates`.
     """
     moving = sliders(found, uncertainty.estimates)
     plots = dict(moving.figures)
@@ -311,7 +311,7 @@ def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
 def _motions(
     runs: Sequence[tuple[str, Record, Motion]], what: str, plots: dict[str, Any]
 ) -> Section:
-    """Return the section that compares records with free runs of `what`; add plots to `plots`."""
+    """Return the section that compares records with free runs of `what`. Fill `plots`."""
     blocks: list[tuple[str, Any]] = []
     for i, (label, record, motion) in enumerate(runs):
         shown = motion_plots(record, label, motion, what, len(runs))
@@ -412,8 +412,8 @@ def preview_text(
     """Return one self-contained HTML page: each record, and the simulation of the machine with its
     initial parameter values.
 
-    **Arguments:** `previews`: results of `frictax.analysis.replay.free_run`; `title`, `notes`:
-    texts of the page; `command`: command that reproduces the page.
+    **Arguments:** `previews`: results of `preview` (`frictax.analysis.replay.free_run`); `title`,
+    `notes`: texts of the page; `command`: command that reproduces the page.
     """
     plots: dict[str, Any] = {}
     runs = [(one.label, one.record, one.motion) for one in previews]

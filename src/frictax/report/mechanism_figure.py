@@ -1,4 +1,4 @@
-"""The schematic of a machine: bodies in rows, with the parts that join them."""
+"""The schematic of a machine: bodies in rows, with the parts that join the bodies."""
 
 import dataclasses
 import io
@@ -41,12 +41,12 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
 
     A sliding body is a block, a turning body is a disc on its shaft. Friction is orange, drives are
     green. Thermal parts have rows of their own. A part of a class without a symbol is a box with
-    the name of that class. Laws and signals are named by their classes. A number that JAX traces,
-    and an array of a batch, are shown without values.
+    the name of that class. For a law or a signal, the figure shows the name of its class. A number
+    that JAX traces, and an array of a batch, are shown without values.
 
     **Arguments:** `width` [inch]: short rows, and machines that are not joined with each other, are
-    placed side by side up to this width. A longer row makes a wider figure, because letters keep
-    their size.
+    placed side by side up to this width. A longer row makes the figure wider, because the size of
+    the letters is constant.
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("machine.svg")`.
 
@@ -76,7 +76,7 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
 
 
 def mechanism_svg(mechanism: Mechanism) -> str:
-    """Return the figure for a notebook: an element ``<svg>`` with the same text at each call."""
+    """Return the figure as an element ``<svg>``; equal machines give exactly equal text."""
     text = io.StringIO()
     figure = draw_mechanism(mechanism)
     with reproducible_svg():
@@ -94,7 +94,7 @@ class _Drawing:
 
 
 def _side_by_side(drawings: Sequence[_Drawing], width: Length, gap: Length) -> _Drawing:
-    """Place drawings side by side up to `width`, and further drawings below."""
+    """Place drawings side by side up to `width` [pt]; the next drawings begin a line below."""
     corners: list[tuple[Length, Length]] = []
     x = y = high = wide = 0.0
     for one in drawings:

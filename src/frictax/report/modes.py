@@ -1,4 +1,4 @@
-"""The modes of a contact in figures: names, colours, and the times of each mode.
+"""The modes of a contact in figures: the name, colour, hatching and times of each mode.
 
 The colours are those of M. Okabe and K. Ito (2008), which colour-blind readers can distinguish.
 """
@@ -10,7 +10,7 @@ from frictax.trajectory import Trajectory
 
 FORWARD, BACKWARD = "#0072B2", "#D55E00"
 STUCK, FREE = "#B4B8BE", "#FFFFFF"
-MODES = {
+MODES = {  # mode -> (name, colour, hatching of matplotlib)
     Mode.BACKWARD: ("backward", BACKWARD, ""),
     Mode.STUCK: ("stuck", STUCK, ""),
     Mode.FORWARD: ("forward", FORWARD, ""),
@@ -21,7 +21,7 @@ MODES = {
 def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
     """Return the successive modes of contact `name`, each with its first and last time [s].
 
-    A contact with a bristle has no events, so its modes are known at the samples only.
+    A contact with a bristle does not have events. Its modes are known only at the samples.
     """
     events = run.events
     if name not in events.names:

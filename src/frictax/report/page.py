@@ -38,11 +38,11 @@ class PageOptions(TypedDict, total=False):
 class Rows:
     """A table of a section.
 
-    - `looks`: the class of each column, "n" for numbers, "keep" for text without line breaks,
-      "soft" for remarks.
-    - `kind`: "cards" (rows become cards on a phone), "parameters", "close", or "".
-    - `named`: whether the first cell is the heading of its row; `chosen`: first cell of the row
-      that is highlighted.
+    - `looks`: the CSS class of each column: "n" for numbers, "keep" for text without line breaks,
+      "soft" for remarks in grey, "" for other text.
+    - `kind`: CSS class of the table: "cards" (rows become cards on a phone), "parameters", "close"
+      or "". `named`: whether the first cell of each row is the heading of the row; `chosen`: first
+      cell of the row that is highlighted.
     """
 
     head: Sequence[str]
@@ -63,9 +63,9 @@ class Section:
     | "text", "lead", "warning", "formula", "heading", "code" | text |
     | "terms", "list" | pairs of a word and a text; texts |
     | "table", "correlation" | a `Rows`; a matrix by `correlation_cells` |
-    | "plot", "plots" | name and caption of an interactive plot; several |
-    | "picture" | `pictures`, alternative text, caption |
-    | "pictures" | image, alternative text, caption, and whether it is pale; several |
+    | "plot", "plots" | name and caption of an interactive plot; a list of these pairs |
+    | "picture" | result of `pictures`, alternative text, caption |
+    | "pictures" | list of: image, alternative text, caption, whether the image is pale |
     | "schematic", "sliders", "files" | an image; a `Sliders`; the files to download |
     """
 
@@ -84,9 +84,9 @@ def page(
     moving: Any = None,
     footer: str = "",
 ) -> str:
-    """Return the text of a page.
+    """Return the HTML text of a page.
 
-    `notes`: paragraphs below `lead`; `plots`: interactive figures by name; `moving`: the `Sliders`.
+    `notes`: paragraphs below `lead`; `plots`: name -> interactive figure; `moving`: the `Sliders`.
     """
     script = moving.script.encode() if moving is not None else b""
     return template("report.html.j2").render(
@@ -129,7 +129,7 @@ def parameters_section(
 
 
 def correlation_section(found: FitResult) -> list[Section]:
-    """Return the section with the correlation of the estimates, unless there is only one."""
+    """Return the section with the correlation of the estimates; [] for a single estimate."""
     if len(found.correlation) < 2:
         return []
     lead = "Near 1 or −1, the data fix a combination of two parameters better than each alone."
@@ -145,7 +145,7 @@ def reproduction_section(
     python: str = "",
     sources: Mapping[str, str] | None = None,
 ) -> Section:
-    """Return the section on how to reproduce the page; `sources`: SHA-256 of each file."""
+    """Return the section on how to reproduce the page; `sources`: file -> SHA-256."""
     blocks: list[tuple[str, Any]] = []
     if command:
         blocks += [("text", "On the command line:")] if python else []
@@ -162,7 +162,7 @@ def reproduction_section(
 def derived_rows(
     found: FitResult, derived: Iterable[Estimate] | None, by: Any = None
 ) -> list[tuple[str, ...]]:
-    """Return the table rows of `derived`, or by default of the common quantities."""
+    """Return table rows of the quantities `derived`, by default of the `common_estimates`."""
     return [e.cells for e in (common_estimates(found, by) if derived is None else derived)]
 
 
@@ -197,8 +197,8 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
     """Return the files inside a page, in SI units: the result as JSON, and a CSV with measurement
     and prediction for each record or sweep.
 
-    Long files are compressed. A file that is too large for the page is left out, and the text on
-    `result.json` names it. `motions`: dict from record to its free run.
+    Long files are compressed. A CSV that is too large for the page is left out, and the text beside
+    `result.json` names its record. `motions`: label of a record -> its free run.
     """
     out = [_file("result.json", "application/json", result, "all of the fit, SI units")]
     room, absent = 300_000, []  # `room` [bytes]: allowed size of the files of all records together
@@ -264,17 +264,17 @@ def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
-    """Return a figure, and a narrow figure for a phone, as data URLs: SVG, or PNG if the SVG is
-    longer than 1 MB.
+    """Return a figure, and a narrow figure for a phone, as data URLs of SVG pictures. If the SVG is
+    longer than 1 MB, the URL contains a PNG picture.
     """
     out = {}
     for name, figure in {"wide": wide, **({} if narrow is None else {"narrow": narrow})}.items():
-        # Without a date and with reproducible names, the same result gives the same file.
+        # Without a date and with reproducible element names, equal results give equal files.
         with reproducible_svg(), warnings.catch_warnings():
             # Characters that the font does not have are shown as boxes.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             engine = figure.get_layout_engine()
-            # Compute the layout once; otherwise `savefig` draws the whole figure once more.
+            # Compute the layout once. Otherwise `savefig` draws the whole figure twice.
             if engine is not None:
                 engine.execute(figure)
                 figure.set_layout_engine("none")

@@ -1,4 +1,4 @@
-"""Interactive plots in the JSON format of plotly: panels of curves, and elements of other plots."""
+"""Interactive plots in the JSON format of plotly: panels of curves, single traces and axes."""
 
 import base64
 import gzip
@@ -40,13 +40,13 @@ def as_json(figure: Mapping[str, Any]) -> str:
 
 
 def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keep the lowest and the highest sample in each of `bins` sections; a plot looks the same."""
+    """Keep the lowest and highest sample of each of `bins` sections; the plot looks unchanged."""
     rows = slice(None) if x.size <= 2 * bins else extreme_rows([y], bins)
     return x[rows], y[rows]
 
 
 def extreme_rows(curves: Iterable[np.ndarray], bins: int) -> np.ndarray:
-    """Return the rows with the lowest or the highest value of a curve in one of `bins` sections."""
+    """Return the rows of the lowest and highest value of each curve in each of `bins` sections."""
     picked = set[int]()
     for y in curves:
         for rows in np.array_split(np.arange(y.size), bins):
@@ -105,7 +105,7 @@ def line(x: Any, y: Any, colour: str, name: str, width: float = 1.5) -> dict[str
 
 
 def six_figures(values: Any) -> list[float | None]:
-    """Round to six figures, which is more than a screen can show."""
+    """Round to six significant digits, more than a screen can show; nan and infinity give None."""
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float)]
 
 
@@ -143,6 +143,6 @@ def escape_name(name: str) -> str:
 
 
 def script() -> str:
-    """Return plotly's script, compressed: a page is 3.3 MB smaller, and a browser can unpack it."""
+    """Return plotly's script, compressed. Browsers unpack it, and a page is 3.3 MB smaller."""
     whole = (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
     return base64.b64encode(gzip.compress(whole, 9, mtime=0)).decode("ascii")

@@ -30,11 +30,11 @@ _COLOURS[Mode.FREE] = "#dddddd"  # White would not be visible.
 def motion_plots(
     record: Record, label: str, motion: Motion, what: str = "fitted machine", beside: int = 1
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Plot a record and the free run of `what`: the whole record, and every sample around the
-    longest standstill. Return each plot with its caption.
+    """Plot a record and the free run of the machine: the whole record, and every sample around the
+    longest standstill. Return each plot with its caption. `what`: name of the machine in a caption.
 
-    The residual is below each measured output, with a band of two standard deviations if the record
-    states one. `beside`: number of records on the page, which share the number of points.
+    The residual is below each measured output, with a band from -2 to 2 standard deviations if the
+    record states a standard deviation. `beside`: number of records on the page.
     """
     # Draw the lowest and the highest sample in each of at most 500 bins. All records of a page
     # share 800 bins, which keeps the page below 3 MB.
@@ -44,7 +44,7 @@ def motion_plots(
         " double click to return."
     )
     out = [(caption, _motion_plot(record, motion, np.arange(record.n), bins, thin=True))]
-    # Find the longest time that a contact sticks, or the first change of mode if no contact sticks.
+    # Find the longest time in which a contact sticks; without sticking, the first change of mode.
     a, b, says = 0, 0, ""
     for name, modes in motion.modes.items():
         edges = np.diff(np.concatenate([[0], modes == 0, [0]]).astype(int))
@@ -119,7 +119,7 @@ def _motion_plot(
 def _add_modes(
     plot: dict[str, Any], motion: Motion, rows: np.ndarray, axis: str, most: int
 ) -> None:
-    """Add a rectangle for each mode of each contact, at most `most`, and a legend of colours."""
+    """Add a coloured rectangle for each time span of a mode (at most `most`), and a legend."""
     strips = []
     for row, modes in enumerate(motion.modes.values()):
         m = modes[rows]
@@ -140,7 +140,7 @@ def _add_modes(
 
 
 def channels(record: Record) -> dict[str, np.ndarray]:
-    """Return the measured outputs, and the velocities of measured positions."""
+    """Return the measured outputs, and velocities computed from the measured positions."""
     out: dict[str, np.ndarray] = {}
     for name, values in record.outputs.items():
         out[name] = values
@@ -154,8 +154,8 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
     """Plot the friction of each contact over speed, with its confidence band and the friction
     computed from the measured motion; None for a machine without friction.
 
-    The plot shows friction forces. A machine without forces has a plot of torques; without both, of
-    the coefficients of brakes and clutches.
+    The plot shows friction forces. If the machine does not have any, the plot shows friction
+    torques, or otherwise the friction coefficients of brakes and clutches.
     """
     si, contacts, top = _contacts(found, study)
     if not contacts:
@@ -186,7 +186,7 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
         v, f = (a[:: max(a.size // 1500, 1)] for a in measured)
         points = plotly.trace(v, f / size, "markers", "from the measured motion")
         traces.insert(0, points | {"marker": {"size": 4, "color": FAINT, "opacity": 0.6}})
-        # A quantile sets the scale, so that single extreme samples do not.
+        # The axis follows a quantile, because single extreme samples would make it too long.
         most = 1.6 * float(np.quantile(np.abs(measured[1] / size), 0.98))
         yaxis |= {"range": [-most, most]}
     speed = "rad/s" if _turns(study, si) else "m/s"
@@ -206,7 +206,7 @@ def _contacts(found: FitResult, study: Any) -> tuple[str, dict[str, Any], float]
         if not isinstance(part, AbstractContact):
             continue
         turns = getattr(type(part), "rotational", None)
-        if not isinstance(machine, Mechanism):  # a user's parts do not name their bodies
+        if not isinstance(machine, Mechanism):  # parts of a user's class do not name bodies
             outputs = (r.units[name] for r in found.records.values() for name in r.outputs)
             turns = any(unit.rotational for unit in outputs)
         elif turns is None:

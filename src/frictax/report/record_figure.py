@@ -104,12 +104,12 @@ def _panel(record: Record, kind: str, name: str, values: np.ndarray) -> Panel:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Channel:
-    """One measured quantity of one record, and its prediction by the fit.
+    """One measured quantity of one record, and its prediction by a fit of p estimates.
 
-    - `x` (n,): time [s], or the velocity of a sweep [SI]; `windows`: number of successive windows.
-    - `measured`, `fitted` (n,); `slopes` (n, p): derivatives of `fitted` with respect to the
-      estimates; all in SI. `counts` (n,): whether the fit uses a row. `noise`: standard deviation
-      of the noise of each row.
+    - `x` (n,): time [s], or the velocity of a sweep [SI]; `windows`: number of successive windows
+      in which the objective simulates the record. `measured`, `fitted` (n,); `slopes` (n, p):
+      derivatives of `fitted` with respect to the estimates; all in SI. `counts` (n,): whether the
+      fit uses a row. `noise`: standard deviation of the noise in a row of median weight.
     """
 
     label: str
@@ -129,7 +129,7 @@ class Channel:
         return np.where(self.counts, self.measured - self.fitted, np.nan)
 
     def rms(self, rows: Float[np.ndarray, " n"]) -> float:
-        """Return the root mean square of those `rows` that the fit uses."""
+        """Return the root mean square of the values in `rows`, for the rows that the fit uses."""
         return float(np.sqrt(np.mean(rows[self.counts] ** 2))) if self.counts.any() else 0.0
 
     def rows(self) -> np.ndarray:
@@ -184,11 +184,11 @@ def channels_of(found: FitResult) -> list[Channel]:
 
 def fit_panels(channel: Channel, rows: np.ndarray, what: str) -> tuple[list[Panel], float, float]:
     """Return the panels of a measured quantity: measurement with simulation, and residual with a
-    band of two standard deviations of the noise.
+    band of two standard deviations of the noise to each side.
 
     `rows`: the rows to draw, -1 for a gap; `what`: the quantity, for the label of the axis.
 
-    **Returns:** the panels, and the sizes of their units in SI.
+    **Returns:** the two panels, and the size of the unit of each panel in SI units.
     """
     residual = pick(channel.residual, rows)
     fitted = pick(np.where(channel.counts, channel.fitted, np.nan), rows)
@@ -212,8 +212,8 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
     """Draw, for each measured output, the measurement (grey) with the prediction of the fitted
     machine (blue), and the residual below.
 
-    Simulations are those of the fit's objective: one for `FreeRun`, one for each window of
-    `Windows`. The grey band is two standard deviations of the noise.
+    The objective of the fit defines the simulations: one for `FreeRun`, one for each window of
+    `Windows`. The grey band extends two standard deviations of the noise to each side of zero.
 
     **Arguments:** `label` of the record, the first unless given; `width` of the figure [inch].
 
@@ -255,10 +255,10 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
 def draw_starts(found: FitResult[Any], *, width: float = 5.5) -> Figure:
     """Draw the sorted final misfits of all starts of a search (a waterfall plot).
 
-    If many starts are on the lowest step, the search found the least misfit reliably. If only one
-    start is on that step, more starts may find a lower misfit. A fit to records stops starts whose
-    misfit is much larger than that of other starts after a few iterations. Therefore a point above
-    the lowest step may not be a local minimum.
+    If many starts end at the least misfit, the search is reliable. If only one start ends at it,
+    more starts may find a smaller misfit. A fit to records ends the search from a start early if
+    the misfit is much larger than from other starts. Therefore a point above the least misfit may
+    not be a local minimum.
 
     **Arguments:** `found`: a fit with several starts (``starts=16``); `width` of the figure [inch].
 
@@ -305,7 +305,7 @@ def starts_panel(found: FitResult[Any]) -> Panel | None:
     if costs.size < 2 or ends.size == 0:
         return None
     ratio = np.divide(ends, ends[0], out=np.ones_like(ends), where=ends > 0)
-    # Starts with a likelihood ratio below 0.01 to the best start ended in the same minimum.
+    # A start whose likelihood ratio to the best start is below 0.01 counts as the same minimum.
     best = max(found.dof, 1) * (ratio - 1.0) < 0.01
     place = np.arange(1, ends.size + 1)
     curves = [Curve(place, ratio, FAINT, "", 0.8)]

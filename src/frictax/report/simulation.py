@@ -1,4 +1,4 @@
-"""The script with which a page simulates a machine: its functions, and the data of records."""
+"""The JavaScript with which a page simulates a machine: functions, and the data of records."""
 
 import base64
 import dataclasses
@@ -20,13 +20,13 @@ from .cards import template
 from .plotly_json import as_json
 from .simulation_code import Channels, SimulationCode
 
-# Largest numbers of characters. Longer code starts too slowly in a browser; longer measurements
-# make a page larger than 5 MB.
+# Largest numbers of characters in a page. Longer code starts too slowly in a browser. Longer
+# measurements make a page larger than 5 MB.
 LONGEST = {"the code of the machine": 120_000, "the measurements": 2_000_000}
 
 
 def simulation_script(codes: Sequence[str], records: Sequence[dict[str, Any]]) -> str:
-    """Return the script that defines `simulation`.
+    """Return the script that defines the JavaScript object `simulation`.
 
     **Raises:** `CannotBeWritten` if the code or the data are too long for a page.
     """
@@ -44,7 +44,7 @@ def packed_numbers(values: Any) -> str:
 
 
 def simulate_records(problem: Problem, found: np.ndarray) -> str:
-    """Return the script that simulates each record of a problem, as its objective does. `found`
+    """Return the script that simulates each record of a problem, as the objective does. `found`
     (p,): values of the unknowns. Sliders change these values, except initial states of windows.
 
     **Raises:** `CannotBeWritten` with the reason.
@@ -122,7 +122,7 @@ def numbers_of_record(problem: Problem, i: int, x: np.ndarray) -> dict[str, Any]
 
 
 def check_steps(code: SimulationCode) -> None:
-    """Raise `CannotBeWritten` for a machine that is not simulated from sample to sample."""
+    """Raise `CannotBeWritten` if the motion of all bodies is given, so a run has no time steps."""
     system = code.machine()
     if isinstance(system, MechanicalSystem) and is_motion_given(system.mechanism, system.layout):
         raise CannotBeWritten("the motion of all its bodies is given")

@@ -30,10 +30,10 @@ from frictax.signals import Sampled
 class Channels:
     """The channels of a record, from which its simulation is built.
 
-    - `inputs`: dict from name to whether the input is held between samples; `outputs`: names.
-    - `starts`: states that begin at measured values; `as_read`: whether these values are used
-      without inverting the sensor.
-    - `delayed`: the channels whose delay is not known to be 0.
+    - `inputs`: name -> whether the input is held between samples; `outputs`: names.
+    - `starts`: states that begin at measured values; `as_read`: whether these values are used as
+      recorded, without inverting the sensor.
+    - `delayed`: the channels that may have a delay other than 0.
     """
 
     inputs: Mapping[str, bool]
@@ -44,9 +44,9 @@ class Channels:
 
 
 class SimulationCode:
-    """The functions of a simulation at parameters `x`; JAX can trace each function.
+    """The functions of a simulation. JAX traces each function and writes it as JavaScript.
 
-    **Arguments:** `setup_at`: function that returns the `Setup` at `x`.
+    **Arguments:** `setup_at`: function that returns the `Setup` (machine and instruments) at `x`.
 
     The vector `p` contains all real numbers of the setup. The vector `u` contains two sample times
     [s], and for each input its values at these times.
@@ -63,7 +63,7 @@ class SimulationCode:
         self._leaves, self._structure = jax.tree.flatten(real)
 
     def _with_signals(self, setup: Setup, u: Any = None) -> Setup:
-        """Return the setup driven by the input values in `u`, between two samples."""
+        """Return the setup with the inputs between two samples that `u` contains."""
         u = self.u if u is None else u
         signals = {
             name: Sampled(u[:2], u[2 + 2 * i : 4 + 2 * i], hold=hold)
@@ -74,7 +74,7 @@ class SimulationCode:
         return dataclasses.replace(setup, machine=machine)
 
     def _split(self, x: Any) -> tuple[Any, Any]:
-        """Return the real numbers of the setup at `x`, and all its other content."""
+        """Return the real numbers of the setup at `x`, and the remaining content of the setup."""
 
         def is_real(a: Any) -> bool:
             return eqx.is_inexact_array(a) or isinstance(a, float | np.floating)
@@ -109,13 +109,15 @@ class SimulationCode:
         return [jnp.asarray(sensor.delay, float) for sensor in sensors]
 
     def acting(self, p: Any, since: Any, read: Any) -> list[Any]:
-        """Return the inputs of the machine `since` [s] after the start; delays are left out."""
+        """Return the inputs of the machine from recorded values `read`, without delays. `since`
+        [s]: time since the start of the record.
+        """
         setup = self._setup(p)
         named = enumerate(self.channels.inputs)
         return [_read_by_sensor(setup.inputs.at(n), since, read[i]) for i, n in named]
 
     def sensor_readings(self, p: Any, since: Any, read: Any) -> list[Any]:
-        """Return the readings of the outputs `since` [s] after the start; delays are left out."""
+        """Return the readings of the sensors for true outputs `read`, without delays."""
         setup = self._setup(p)
         named = enumerate(self.channels.outputs)
         return [_read_by_sensor(setup.outputs.at(n), since, read[i]) for i, n in named]
@@ -145,7 +147,7 @@ class SimulationCode:
         return y, start, ranges, inverse, mode, width
 
     def step(self, p: Any, u: Any, step: Any, y: Any, mode: Any, control: Any) -> Any:
-        """Return the results of one step, and the new state of the error control."""
+        """Return the results of one time step, and the new state of the error control."""
         reused = self._reuse(self._system(p, u))
         taken, after = take_controlled_step(reused, self.engine, step, y, mode, control)
         return *taken, after.width, after.ranges, after.inverse
@@ -161,9 +163,9 @@ class SimulationCode:
         return [jnp.asarray(value, float) for value in values]
 
     def javascript(self) -> str:
-        """Return an expression of JavaScript, an object with all functions.
+        """Return a JavaScript expression: an object with all functions.
 
-        **Raises:** `CannotBeWritten` if JAX has an operation that the code cannot contain.
+        **Raises:** `CannotBeWritten` if a function has an operation that JavaScript code lacks.
         """
         copied, channels = ["y", "mode", "start", "ranges", "inverse"], self.channels
         program = Program(METHODS, ["step_with_events"], copied)
@@ -209,7 +211,7 @@ class SimulationCode:
                 [f"{kind}.{name}" in channels.delayed for name in names[kind]]
                 for kind in ("inputs", "outputs")
             ],
-            # The index of the output whose sensor gives each initial value, or -1.
+            # For each initial value: index of the output whose sensor is inverted, or -1
             "starts": [channels.outputs.index(n) if n in sensors else -1 for n in of],
         }
         members.append(f"facts:{json.dumps(facts)}")

@@ -1,6 +1,6 @@
 """Sliders of a page: each changes one estimate, and the page simulates the records again.
 
-If a page cannot simulate, a slider moves the curves along their derivative with respect to the
+If a page cannot simulate, the curves change linearly, by their derivative with respect to the
 estimate. Simulations at the ends of the slider's range test this linear approximation.
 """
 
@@ -29,8 +29,8 @@ from .style import FAINT, FORWARD, Curve, Panel
 class Range:
     """The range of a slider relative to the value of its estimate: `lower` <= 0 <= `upper` [SI].
 
-    `off`: largest error of the linear approximation at `lower` and `upper`, relative to the allowed
-    error. `off` is above 1 if no range with an allowed error was found.
+    `off`: largest deviation of the linear approximation from a simulation at `lower` and `upper`,
+    divided by the allowed deviation. `off` is above 1 if the search did not find a valid range.
     """
 
     estimate: Estimate
@@ -48,7 +48,7 @@ def ranges(
     found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
 ) -> list[Range | None]:
     """Find by simulation, for each estimate, the range in which the linear approximation is
-    accurate; None for an estimate that does not move any curve.
+    accurate; None for an estimate that does not change any curve.
     """
     x, shown = np.asarray(found.x), np.flatnonzero(found.shown)
     room = bounds(found.problem.unknowns) - x, upper_bounds(found.problem.unknowns) - x
@@ -59,7 +59,7 @@ def ranges(
         if not moved:
             out.append(None)
             continue
-        # If the range permits, a slider moves the curves by at least ten allowed errors.
+        # If possible, the slider changes at least one curve by ten times the allowed deviation.
         visible = max(c.rms(c.slopes[:, k]) / (10.0 * _tolerance(c)) for c in moved)
         error = estimate.standard_error
         most = max(1 / visible, 3 * error if np.isfinite(error) else 0.0)
@@ -69,7 +69,7 @@ def ranges(
             for _ in range(5 if following > 0 else 0):  # at most 5 simulations on this side
                 step, at = following, x.copy()
                 at[i] += sign * step
-                off = 0.0  # largest error of the linear approximation / allowed error
+                off = 0.0  # largest deviation from a simulation / allowed deviation
                 for n, label in enumerate(found.records):
                     if records[i] not in (None, n):
                         continue
@@ -80,7 +80,7 @@ def ranges(
                         off = max(off, wrong / _tolerance(c) if np.isfinite(wrong) else np.inf)
                 if off <= 1:
                     break
-                # The linearisation error grows with the square of the step length, or faster.
+                # The deviation grows with the square of the step length, or faster.
                 less = 0.9 / np.sqrt(off) if np.isfinite(off) else 0.1
                 following = step * float(np.clip(less, 0.1, 0.7))
             ends[side], worst = sign * step, max(worst, off)
@@ -91,10 +91,10 @@ def ranges(
 def simulated_ranges(
     found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
 ) -> list[Range | None]:
-    """Return the range of each slider, or None for an estimate that does not move any curve.
+    """Return the range of each slider, or None for an estimate that does not change any curve.
 
-    A range is from 0 to twice the estimate, or ten standard errors to each side if this is more.
-    Ranges end inside the bounds of the fit.
+    A range is from 0 to twice the estimate, or ten standard errors to each side if this is wider.
+    All ranges end inside the bounds of the fit.
     """
     shown = np.flatnonzero(found.shown)
     least, most = bounds(found.problem.unknowns)[shown], upper_bounds(found.problem.unknowns)[shown]
@@ -113,8 +113,8 @@ def simulated_ranges(
 
 
 def _tolerance(channel: Channel) -> float:
-    """Return the allowed error of the linear approximation [SI], rms: half of the residuals, or 1 %
-    of the standard deviation of the curve. The page states this rule.
+    """Return the allowed rms deviation of the linear approximation [SI]: half of the rms residual,
+    or 1 % of the standard deviation of the curve if that is larger. The page states this rule.
     """
     shown = channel.measured[channel.counts]
     of_curve = 0.01 * float(np.std(shown)) if shown.size else 0.0
@@ -123,12 +123,12 @@ def _tolerance(channel: Channel) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sliders:
-    """The sliders of a page: `figures` by name, their `captions`, the `rows` of the sliders, and
-    the `data` for the script. `still`: names of estimates without effect.
+    """The sliders of a page: `figures` by name, their `captions`, the texts in `rows` (one row for
+    each slider), and the `data` for the script. `still`: names of estimates without effect.
 
-    `lead`: the text below the sliders; `script`: the script that simulates, or "" if curves follow
-    a derivative. `group`, `found`, `back`: the label of all sliders, the word before their first
-    values, and the label of the button that resets them.
+    `lead`: text below the sliders; `script`: script that simulates, or "" if curves change
+    linearly. `group`: label of all sliders; `found`: word before the first value of a slider;
+    `back`: label of the button that resets the sliders.
     """
 
     steps: ClassVar[int] = 500  # number of slider steps from the first value to the farther end
@@ -155,9 +155,8 @@ class Sliders:
 
 
 def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sliders:
-    """Plot all curves that a fit compares, with a slider for each estimate that moves them.
-
-    `estimates`: estimates with the errors that the page states, by default those of the fit.
+    """Plot measured and fitted curves of up to six records, with a slider for each estimate that
+    changes a curve. `estimates`: estimates with standard errors, by default those of the fit.
     """
     channels = channels_of(found)
     estimates = found.estimates if estimates is None else estimates
@@ -169,9 +168,9 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             why = str(reason).rstrip(".")
     all_ranges = (simulated_ranges if code else ranges)(found, channels, estimates)
     moving = [(k, r) for k, r in enumerate(all_ranges) if r is not None and r.upper > r.lower]
-    labels = list(found.records)[:6]  # More records are not drawn.
+    labels = list(found.records)[:6]  # At most six records are drawn.
     drawn = [c for c in channels if c.label in labels]
-    # All thinned curves of a page together have 30 000 numbers, about 300 kB.
+    # The thinned curves of a page together have about 30 000 numbers (300 kB).
     slopes = 0 if code else len(moving)
     bins = int(np.clip(30_000 / (4 * max(len(drawn), 1) * (4 + slopes)), 20, 250))
     figures, captions, moves = {}, [], []
@@ -228,8 +227,8 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             names = found.problem.prepared[found.number(c.label)].names
             sums[-1] |= {"record": found.number(c.label), "column": names.index(c.name)}
             sums[-1] |= {"size": size, "absent": np.flatnonzero(~c.counts).tolist()}
-            # If the rms on the page differs by more than this from that of the fit, the page
-            # does not show the simulation of the fit.
+            # `rounding`: allowed difference between the rms of the page and the rms of the fit.
+            # With a larger difference, the page did not repeat the simulation of the fit.
             rounding = 1e-6 * c.rms(c.residual) + 1e-9 * c.rms(c.measured)
             sums[-1]["rounding"] = rounding / size
         else:
@@ -258,7 +257,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
 
 
 def _scale(slopes: np.ndarray, moving: Sequence[tuple[int, Range]]) -> np.ndarray:
-    """Convert slopes (n, p) to the change (n, k) by each slider at its farther end."""
+    """Convert derivatives (n, p) to changes (n, k) by each slider at the far end of its range."""
     if not moving:
         return slopes[:, :0]
     return np.stack([slopes[:, k] * r.size for k, r in moving], axis=1)
@@ -271,8 +270,8 @@ def _plot(
     moving: Sequence[tuple[int, Range]] | None,
     bins: int,
 ) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
-    """Return the plot of a record, its caption, and how the sliders move its curves; `moving` is
-    None if the page simulates.
+    """Return the plot of a record, its caption, and the data by which sliders change its curves.
+    `moving`: the numbers of the estimates and their ranges, or None if the page simulates.
 
     Each channel has three curves: measured, fitted, residual.
     """
@@ -286,7 +285,7 @@ def _plot(
         bands.append(f"{channel.name} ±{2 * channel.noise / size:.3g} {unit}")
         rows = np.arange(channel.x.size)
         if rows.size > 6 * bins:
-            # The lowest and the highest value of each curve in each bin suffice for the plot.
+            # The plot shows only the lowest and the highest value of each curve in each bin.
             curves = channel.measured, channel.fitted, channel.residual
             rows = np.union1d([0, rows.size - 1], plotly.extreme_rows(curves, bins))
         rows = with_gaps(rows, channel)  # -1 separates windows
@@ -326,9 +325,8 @@ def _sweep_panels(
     moving: Sequence[tuple[int, Range]],
     moves: list[dict[str, Any]],
 ) -> list[Panel]:
-    """Return the panels of a sweep, with resisting forces positive; append to `moves`.
-
-    The curve of the law is interrupted between the two directions of motion.
+    """Return the panels of a sweep, and append the changes by sliders to `moves`. A force against
+    the motion is positive. The curve of the law is interrupted between the two directions.
     """
     sweep = found.records[label]
     over, way = sweep.velocity_unit.si, sweep.direction
@@ -366,7 +364,7 @@ def _sweep_panels(
 
 
 def _move(targets: Sequence[tuple[int, np.ndarray, float]], slopes: np.ndarray) -> dict[str, Any]:
-    """Return the moving traces, their base values and factors, and their slopes (0 in a gap)."""
+    """Return the curves that change, with base values and factors, and the slopes (0 in a gap)."""
     return {
         "targets": [
             {"trace": trace, "base": plotly.six_figures(base), "factor": factor}

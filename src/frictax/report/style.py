@@ -1,6 +1,6 @@
 """The style of all figures, and classes for curves in panels with a common horizontal axis.
 
-`draw_panels` draws these panels by matplotlib, `plotly_json.plot_panels` by plotly.
+`draw_panels` draws the panels by matplotlib, `plotly_json.plot_panels` by plotly.
 """
 
 import dataclasses
@@ -58,7 +58,7 @@ class Panel:
 
 
 def style() -> AbstractContextManager[None]:
-    """Return a context with the settings of figures; at its end the user's settings return."""
+    """Return a context with the settings of figures. At its end it restores the old settings."""
     settings: dict[str, Any] = {
         "axes.axisbelow": True,
         "axes.edgecolor": FAINT,
@@ -86,7 +86,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def reproducible_svg() -> AbstractContextManager[None]:
-    """Return a context for writing an SVG with reproducible names, and with letters as paths."""
+    """Return a context for writing an SVG with reproducible element names and letters as paths."""
     return matplotlib.rc_context({"svg.hashsalt": "frictax", "svg.fonttype": "path"})
 
 
@@ -104,21 +104,21 @@ class Picture(Figure):
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         if "matplotlib_inline.backend_inline" in sys.modules:
             return None  # This backend shows all figures itself, in the formats chosen by the user.
-        data, dots = io.BytesIO(), 100  # [dots per inch]; fine screens have 200.
+        data, dots = io.BytesIO(), 100  # [dots per inch] shown; the PNG has twice as many.
         self.savefig(data, format="png", dpi=2 * dots)
         wide, high = (round(side * dots) for side in self.get_size_inches())
         return data.getvalue(), {"width": wide, "height": high}
 
 
 def canvas(width: float, height: float) -> Figure:
-    """Return a figure of this size [inch] with a layout that leaves room for labels."""
+    """Return a figure of this size [inch] with a layout that keeps space for labels."""
     return Picture(figsize=(width, height), layout="constrained")
 
 
 def stacked_panels(
     width: float, height: float, count: int, ratios: list[float] | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure [inch] of panels below each other with a common horizontal axis."""
+    """Return a figure [inch] with `count` panels below each other and one horizontal axis."""
     figure = canvas(width, height)
     panels = figure.subplots(count, 1, sharex=True, squeeze=False, height_ratios=ratios)
     return figure, list(np.ravel(panels))
@@ -171,7 +171,7 @@ def write_heading(figure: Figure, text: str) -> None:
 
 
 def legend_above(axes: Axes, columns: int, **more: Any) -> None:
-    """Put a legend over the upper right corner of a panel; equal labels become one entry."""
+    """Put a legend above a panel, at the right. Curves with equal labels share one entry."""
     handles, labels = axes.get_legend_handles_labels()
     names = dict(zip(labels, handles, strict=True))
     place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": columns}

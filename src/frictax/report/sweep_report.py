@@ -49,14 +49,14 @@ def write_sweep_report(
     """Write one self-contained HTML file on a fitted sweep: for the screen, a phone and paper.
 
     An existing report of frictax is replaced only when the new report is complete. Any other
-    existing file is kept, and an error is raised. Sliders move the fitted law as in
-    `write_machine_report`.
+    existing file is kept, and an exception is raised. Sliders change the fitted law linearly, as in
+    a page of `write_machine_report` that cannot simulate.
 
     **Arguments:**
 
-    - `comparison`: the result of `compare`, or several of these (one for each direction).
-    - `simulation`: a simulation with this friction, or a figure. A simulation is drawn with its
-      modes, in rad and N.m for the sweep of a rotation.
+    - `comparison`: a result of `compare`, or a list of such results (one for each direction).
+    - `simulation`: a simulation with the fitted friction, or a figure. A simulation is drawn with
+      its modes. If the sweep measures a rotation, units are rad and N.m.
     - `title`; `notes`: paragraphs below the title; `command`: command that reproduces the report.
     - `overwrite`: whether an existing report may be replaced.
 
@@ -116,7 +116,7 @@ def sweep_report_text(
         " significant."
     )
     sweep, force = found.sweep, found.shown_force
-    # Use as many decimals as show the noise with two digits.
+    # Forces have as many decimals as are necessary to show two digits of the noise.
     size = float(np.median(noise_of_rows(found))) / force.si
     digits = int(np.clip(1 - np.floor(np.log10(size)), 0, 8)) if 0 < size < np.inf else 4
     rows = [

@@ -12,7 +12,7 @@ from frictax.measurements.units import Unit
 from frictax.parameters import parameters
 from frictax.text import figures
 
-MOST_ROWS = 200  # most rows of data in a text for people
+MOST_ROWS = 200  # largest number of rows of data in a printed text
 
 
 def meaning_of(path: str) -> str:
@@ -104,7 +104,7 @@ def _range(values: np.ndarray, unit: str) -> str:
 
 def python_text(found: FitResult) -> str:
     """Return Python code that defines the `sweep` in SI units and the fitted `model`. The code also
-    repeats the fit, except a fit with ties, fixed parameters or laws of the user's own.
+    repeats the fit, unless the fit has ties, fixed parameters or laws of a user's class.
     """
     sweep, steady = found.sweep, as_steady(found.model)
     if sweep.n > MOST_ROWS:

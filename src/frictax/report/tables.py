@@ -1,4 +1,4 @@
-"""Simulations, records, sweeps and draws as tables of pandas, xarray and ArviZ."""
+"""Simulations, records, sweeps and posterior samples as tables of pandas, xarray and ArviZ."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def to_pandas(thing: Trajectory | Record | Sweep) -> DataFrame:
 
     ``frame.attrs["units"]`` and ``frame.attrs["long_names"]`` contain the unit and the meaning of
     each column and of the index. Columns of a simulation are ``part.variable``. Columns of a record
-    are its channels; standard deviations of single samples are the column ``<channel> sd``.
+    are its channels. If each sample has its own standard deviation, the column is ``<channel> sd``.
 
     >>> import frictax as fx
     >>> record = fx.Record([0, 1, 2, 3], {"drive": [0, 1, 2, 0]}, {"mass.s": [0, 1, 5, 8]})
@@ -76,7 +76,7 @@ def to_xarray(thing: Trajectory | Record | Sweep) -> Any:
 
 
 def _import_xarray(what: str, otherwise: str) -> Any:
-    """Return the package, or raise an error with the remedy."""
+    """Return the package xarray, or raise `ImportError` with the remedy."""
     try:
         import xarray  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -87,7 +87,7 @@ def _import_xarray(what: str, otherwise: str) -> Any:
 
 
 def _table(thing: Any) -> tuple[tuple[str, Column], dict[str, Column], dict[str, Any]]:
-    """Return the axis, the columns, and the attributes of the table."""
+    """Return name and values of the index, the columns, and the attributes of the table."""
     out: dict[str, Column] = {}
     if isinstance(thing, Trajectory):
         for name in thing.names:
@@ -125,16 +125,16 @@ def _table(thing: Any) -> tuple[tuple[str, Column], dict[str, Column], dict[str,
 
 
 def to_arviz(drawn: Posterior) -> Any:
-    """Return the draws for the plots and diagnostics of ArviZ: an `InferenceData` before ArviZ 1.0,
-    otherwise an `xarray.DataTree`.
+    """Return the posterior samples (draws) for the plots and diagnostics of ArviZ: an
+    `InferenceData` before ArviZ 1.0, otherwise an `xarray.DataTree`.
 
-    - `posterior`: each estimate by its path over (chain, draw), with ``attrs["units"]``; the
+    - `posterior`: path of a parameter -> its draws over (chain, draw), with ``attrs["units"]``; the
       entries of an array are one variable. `sample_stats`: statistics of the sampler.
     - `observed_data`: the measured channels as ``<record>: <channel>`` over time, in SI units;
       `constant_data`: the inputs.
 
-    The result does not contain a pointwise likelihood, because autocorrelated residuals are worth
-    fewer samples (`drawn.samples`).
+    The result does not contain a likelihood for each sample, because residuals are autocorrelated.
+    Their effective number is `drawn.samples`.
 
     **Raises:** `ImportError` without ArviZ.
 

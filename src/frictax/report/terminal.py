@@ -29,7 +29,7 @@ def found_table(found: FitResult) -> Group:
 
 
 def comparison_table(comparison: Comparison) -> Group:
-    """Return a table of all laws with their criteria; the chosen law is bold."""
+    """Return a table of all laws with their selection criteria; the chosen law is bold."""
     table = _table(
         f"Laws for {comparison.sweep.name}, {sweep_text.directions_of(comparison.sweep)}"
     )
@@ -43,7 +43,7 @@ def comparison_table(comparison: Comparison) -> Group:
 
 
 def warning(sentence: str) -> Text:
-    """Return a warning after an exclamation mark."""
+    """Return a warning that begins with an exclamation mark."""
     return Text.assemble(("! ", "bold yellow"), sentence)
 
 

@@ -41,13 +41,13 @@ def draw_trajectory(
 
     The panel of forces shows friction, its breakaway force +-f0_max (dashed) and the drives (thin).
     The panel of positions also shows the reference of a controller (dashed). Thin vertical lines
-    are events. The bands of the strip begin and end at the times of the events.
+    mark events. The coloured bands of the strip begin and end at the times of the events.
 
     **Arguments:**
 
     - `parts`: names of the parts to draw; all bodies, contacts and drives unless given.
-    - `rotational`: whether "positions" are angles, with the units rad and N.m; unless given, true
-      for a machine with an `Inertia`.
+    - `rotational`: whether "positions" are angles, with the units rad and N.m. The default is true
+      for a machine with a turning body.
     - `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("run.png")`.
@@ -128,7 +128,7 @@ def draw_trajectory(
 def _variables(
     run: Trajectory, parts: Iterable[str] | str | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the variables of the parts to draw, and of the parts whose motion is drawn.
+    """Return the variables of all parts to draw, and those of the parts whose motion is drawn.
 
     Variables of a rotating part get the names of a sliding part, such as s for phi.
     """
@@ -167,7 +167,7 @@ def _draw_motion(
         axes.plot(t, y / size, color=colour, lw=1.5, label=literal_text(name))
         element = run.system.mechanism[name]
         has_stops = variable == "s" and isinstance(element, AbstractContact)
-        # A stop far from the motion is not drawn, because it would flatten the curve.
+        # A hard stop far from the motion is not drawn, because the curve would be too flat.
         for stop in map(float, (element.stops() if has_stops else None) or ()):
             reach = np.nanmax(y) - np.nanmin(y)
             if np.nanmin(y) - 0.5 * reach <= stop <= np.nanmax(y) + 0.5 * reach:
@@ -192,7 +192,7 @@ def _draw_forces(axes: Axes, run: Trajectory, forces: dict[str, Any], rotational
                 return contact.holds(way, contact.scale(fn))
 
             force = np.asarray(breakaway(None) if v.fn is None else jax.vmap(breakaway)(v.fn))
-            # A free contact has no limits to draw, and a freewheel's backward limit is infinite.
+            # Skip the limits of a free contact, and the infinite backward limit of a freewheel.
             drawn = ~np.asarray(v.free) & np.isfinite(force)
             limits.setdefault(name, []).append(np.where(drawn, way * force, np.nan))
     unit, size = prefix_unit(

@@ -1,4 +1,4 @@
-"""A page on a simulation that simulates the machine again when a slider changes a parameter."""
+"""An HTML page of a simulation. The page simulates again when a slider changes a parameter."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -36,12 +36,12 @@ def write_what_if(
     title: str | None = None,
     overwrite: bool = True,
 ) -> Path:
-    """Write one self-contained HTML file with sliders, which simulates the machine again when a
-    slider moves.
+    """Write one self-contained HTML file with sliders. When a slider moves, the page simulates the
+    machine again.
 
-    The page draws the states and the friction of each contact, and the given simulation in grey.
-    The page uses `OnSamples()` from sample to sample, and states its difference from the given
-    simulation.
+    The page draws the states and the friction of each contact, and the given simulation in grey. It
+    simulates from sample to sample as `OnSamples()` does. Before a slider moves, the page states
+    the difference of the two simulations.
 
     **Arguments:**
 
@@ -52,9 +52,9 @@ def write_what_if(
 
     **Returns:** the path of the page.
 
-    **Raises:** `ValueError` for a batch, for a simulation in 32 bits or without its end, or for a
-    machine whose code is too long for a page; `KeyError` for a path that the machine does not have;
-    `OSError` with one sentence if the page cannot be written.
+    **Raises:** `ValueError` for a batch, for a simulation in 32 bits, and for a simulation that
+    stopped early; `ValueError` if the code is too long for a page; `KeyError` for a path that the
+    machine does not have; `OSError` with one sentence if the page cannot be written.
 
     >>> import frictax as fx, numpy as np, tempfile
     >>> block = fx.Mechanism(
@@ -86,8 +86,8 @@ def write_what_if(
 
 
 def samples_with_drives(ts: np.ndarray, drives: Iterable[Sampled]) -> np.ndarray:
-    """Return the times of a simulation and of the samples of its drives, where steps end. Times
-    that differ only by rounding are merged.
+    """Return the sorted times of a simulation and of the samples of its drive signals. Steps end at
+    these times. Times that differ only by rounding are merged.
     """
     rounding, grid = 1e-9 * (ts[-1] - ts[0]), ts
     for signal in drives:
@@ -203,7 +203,7 @@ def what_if_text(
 def _rows(
     chosen: Sequence[Parameter], unit_for: Any
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the texts of all sliders, and their numbers for the script."""
+    """Return for each slider the texts on the page, and the numbers for the script."""
     rows, sliders = list[dict[str, Any]](), list[dict[str, Any]]()
     for p in chosen:
         domain, unit = p.declaration.domain, unit_for(p).removeprefix("1")

@@ -1,4 +1,4 @@
-"""Conversion of a user's value for a drive to a signal."""
+"""Conversion of a user's value (a number, a function or a signal) to a signal."""
 
 from typing import Any
 
@@ -11,9 +11,7 @@ from .step import Constant
 
 
 def as_signal(value: Any) -> Any:
-    """Convert a number to a `Constant`, and a callable of time to a `Function`; return a signal
-    unchanged.
-    """
+    """Return a `Constant` for a number, a `Function` for a callable; return a signal unchanged."""
     if isinstance(value, AbstractSignal):
         return value
     if isinstance(value, type):

@@ -1,4 +1,4 @@
-"""A user's function of time as a signal."""
+"""`Function`: a user's function of time as a signal, and time steps that resolve a signal."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,13 +20,13 @@ class Function(OnePiece):
     **Arguments:**
 
     - `f`: a function, or an equinox module, whose arrays are then parameters. Runs can also be
-      differentiated with respect to variables in the closure of a function.
+      differentiated with respect to variables that a function takes from its closure.
     - `dtmax` > 0 [s]: the longest time step while a contact driven by `f` is stuck. A stuck contact
       does not move, so the solver cannot detect how fast `f` changes. Give the shortest time in
-      which `f` may rise and fall again. Default: 1/200 of the duration of the run.
+      which `f` may rise and fall again. Default: duration of the run / 200.
 
-    The engine does not detect a jump inside `f`. A corner at a time that depends on a parameter
-    makes derivatives inexact. For jumps and corners use `Step`, `Pulse`, `Trapezoid` or `Sampled`.
+    The engine does not detect a jump inside `f`. If the time of a corner depends on a parameter,
+    derivatives are inexact. For jumps and corners use `Step`, `Pulse`, `Trapezoid` or `Sampled`.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> float(fx.Function(lambda t: 2.0 * t, dtmax=0.1)(3.0))
@@ -52,8 +52,8 @@ class Function(OnePiece):
 def longest_step(signal: AbstractSignal, span: Number, summed: bool) -> Any:
     """Return the longest time step [s] that resolves the drive `signal` of a stuck contact; None if
     no limit is needed, because time steps end at the ends of the signal's segments. `span`:
-    duration of the run [s]. `summed`: whether other loads are added to the drive; then the extrema
-    of the sum are not those of the drive.
+    duration of the run [s]. `summed`: whether other loads are added to the drive. The extrema of
+    such a sum are not those of the drive.
     """
     if isinstance(signal, Function):
         return span / 200 if signal.dtmax is None else signal.dtmax

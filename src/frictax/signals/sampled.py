@@ -1,4 +1,4 @@
-"""A measured drive."""
+"""`Sampled`: a drive signal given by measured samples."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -36,14 +36,14 @@ class _Line(OnePiece):
 
 
 class Sampled(CheckedModule, AbstractSignal):
-    """Values at given times with linear interpolation; with ``hold=True`` each value is held until
-    the next sample.
+    """A signal through given samples, with linear interpolation. With ``hold=True``, the signal
+    keeps the value of a sample until the next sample.
 
-    Before the first sample the signal has the first value, after the last sample the last value.
-    Every sample ends a segment of the signal.
+    Before the first sample, the signal has the first value. After the last sample, it has the last
+    value. Every sample ends a segment of the signal.
 
     **Arguments:** `times` (n,) [s], strictly increasing; `values` (n,), in the unit of the driven
-    quantity; `hold`.
+    quantity; `hold`: see above.
 
     **Raises:** `ValueError` for unsorted or repeated times, different lengths, non-finite values.
 

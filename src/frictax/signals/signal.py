@@ -41,25 +41,24 @@ class AbstractSignal(Pickled, eqx.Module):
         """Return the time [s] at which segment `k` ends; inf for the last segment."""
 
     def known_switches(self) -> int:
-        """Return the number of segment ends, if array shapes determine it; 0 otherwise."""
+        """Return the number of segment ends, if array shapes determine this number; 0 otherwise."""
         return 0
 
     def turns(self, k: Piece) -> Bool[Array, ""]:
         """Return whether segment `k` ends at an extremum of a smooth formula, and not at a switch
         to another formula.
 
-        Extrema matter only for a stuck contact, and for a contact whose normal force is this
-        signal. Between two extrema the signal crosses a limit at most once. Therefore breakaway is
-        found with time steps of any length.
+        Segments end at extrema so that breakaway is found with time steps of any length: between
+        two extrema, the signal crosses a limit at most once. Extrema matter only for a stuck
+        contact, and for a contact whose normal force is this signal.
         """
         return jnp.zeros(jnp.shape(k), bool)
 
     def passed(self, t: Number, k: Piece) -> Piece:
-        """Return the segment at time `t` [s], given the previous segment `k`, if `OnSamples` may
-        change to it at a sample without an event. Otherwise return `k`.
+        """Return the segment at time `t` [s] if `OnSamples` may change to this segment at a sample
+        without an event. Otherwise return `k`, the previous segment.
 
-        An event is not needed at extrema of a smooth formula and at the samples of a measured
-        drive.
+        This is possible at an extremum of a smooth formula, and at a sample of a `Sampled` signal.
         """
         return jnp.where(self.turns(k) & (self.end(k) <= t), jnp.maximum(k + 1, self.piece(t)), k)
 
@@ -95,7 +94,7 @@ def next_piece(signal: AbstractSignal, k: Piece, t: Number, ends: Bool[Array, ""
 
 
 def first_end(ends: Iterable[Number]) -> Number:
-    """Return the smallest of the times `ends`; inf if there are none, NaN if one of them is NaN."""
+    """Return the smallest of the times `ends`; inf if `ends` is empty, NaN if one time is NaN."""
     least = jnp.asarray(jnp.inf)
     for end in ends:
         # `jnp.minimum` is not used, because for two equal ends its derivative is half of the
@@ -142,9 +141,7 @@ def with_closed_over(arguments: int) -> Callable[[Any], Any]:
 
 
 def check_function(signal: Any, form: str, arguments: int) -> None:
-    """Raise `ValueError` unless the field `f` is a function of `arguments` numbers that returns one
-    number.
-    """
+    """Raise `ValueError` if `f` is not a function of `arguments` numbers with one result."""
     name = type(signal).__name__
     try:
         value = jax.eval_shape(signal.f, *[jnp.zeros(())] * arguments)

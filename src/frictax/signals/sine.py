@@ -1,4 +1,4 @@
-"""Modelica.Blocks.Sources.Sine."""
+"""`Sine` of Modelica.Blocks.Sources: a sine wave that begins at a given time."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool

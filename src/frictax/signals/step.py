@@ -1,4 +1,4 @@
-"""Modelica.Blocks.Sources.Constant, Step and Ramp."""
+"""Simple signals of Modelica.Blocks.Sources: `Constant`, `Step` and `Ramp`."""
 
 import jax.numpy as jnp
 

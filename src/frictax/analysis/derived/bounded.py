@@ -44,8 +44,7 @@ def draws_within_bounds(
     with the derivatives `gradient` by these parameters. Return None if too few draws are valid.
 
     `hardly`: whether the quantity depends on a parameter at its bound where the first derivative of
-    the residuals may vanish. Then the result is also None unless the profile of such a parameter
-    has two finite ends.
+    the residuals may vanish. Then such a parameter must have a profile with two finite ends.
 
     - The parameter near its bound that changes the quantity most is drawn from its profile
       likelihood. The profile also gives the other parameters for each value of this parameter.

@@ -41,7 +41,7 @@ EXACT = 1e-13  # [1] largest ratio of standard error to value at which a quantit
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Derived(Estimated, DerivedVerbs):
-    """Quantities derived from fitted parameters. Print it.
+    """Quantities derived from fitted parameters. `print` shows a table.
 
     - `estimates`: one for each quantity, with standard error, interval and degrees of freedom;
       `covariance` (k, k) of all quantities; `level` of the intervals.
@@ -102,17 +102,16 @@ def derive_from_fit(
     estimates. The delta method is valid to first order. For a strongly nonlinear function, or for a
     quantity that cannot be negative, use draws: ``found.posterior().derived(...)``.
 
-    If a parameter is within three standard errors of its bound, error and interval come from draws
-    within the bounds. The profile likelihood of this parameter determines the draws. The interval
-    is not symmetric, and does not contain impossible values.
+    If a parameter is within three standard errors of its bound, error and interval come from random
+    draws within the bounds. The profile likelihood of this parameter determines the draws. Such an
+    interval is not symmetric, and does not contain impossible values.
 
     **Arguments:**
 
     - `function`: computes one or several numbers from all parameters by path, with operations that
       JAX differentiates. Instead, `function` can be text: a formula such as ``"rotor.J /
       bearing.tau_pos.F_prop"``, or the name of a common quantity. The default is all common
-      quantities that are defined for the machine: breakaway force or torque, Stribeck velocity,
-      time constant.
+      quantities of the machine: breakaway force or torque, Stribeck velocity, time constant.
     - `name`, `unit` (SI) of the quantity, or a list of them for several quantities.
     - `by`: another noise model, as for `FitResult.uncertainty`, or an `Uncertainty`.
     - `label` of a record, if parameters differ by record.
@@ -185,7 +184,9 @@ def requested_quantities(
     unit: str | Sequence[str],
     record: int | None,
 ) -> tuple[Callable[[Any], Array], list[str], list[str], bool]:
-    """Return a function that computes the quantities, names, units, and if one was requested."""
+    """Return four results: a function that computes the quantities from a setup, their names, their
+    units, and whether a single number was requested.
+    """
     known = {title: (of, si) for title, of, si in _common(found)}
     if function is None:  # Infinite quantities such as 1/fexp at fexp = 0 are left out.
         machine = found.problem.setup_at(jnp.asarray(found.x), record).machine
@@ -283,7 +284,7 @@ class DerivedValues:
         if moves.any():
             half[moves] = self.spread.half_width(found.level, g[moves])
             dof[moves] = self.spread.dof(g[moves])
-        # The noise model with the widest interval determines the standard error, half / t.
+        # `half` belongs to the noise model with the widest interval. Its error is half / t.
         t = np.array([float(quantile(found.level, d, not np.isfinite(d))) for d in dof])
         error = half / t
         covariance = g @ self.spread.covariance @ g.T
@@ -360,8 +361,7 @@ def tied_estimates(
             if any(np.any(one.gradient != each[0].gradient) for one in each):
                 records = {f"@{n}": i for i, n in enumerate(found.records)}
         unit, domain, source = found.unit_of(p), p.declaration.domain, tie.source
-        # Follow a chain of ties by factors to its first parameter. A tie by a function has source
-        # "".
+        # Follow a chain of ties by factors to its first parameter. For a function, `source` is "".
         while source in sources:
             source = sources[source]
         if domains.get(source) == LogScale():  # the error is a factor, as for the source
@@ -391,10 +391,10 @@ def derive_from_draws(
     label: Checked[str] | None = None,
 ) -> Derived:
     """Derive quantities from the draws of a posterior: medians, standard deviations and
-    equal-tailed intervals, for any nonlinear function.
+    intervals with equal probabilities below and above, for any nonlinear function.
 
     The arguments are those of `FitResult.derived`. In the result, `draws` contains the quantities
-    of each draw. Print the result, or draw it by `plot()`.
+    for each draw. `print` shows a table of the result, and `plot()` a figure.
     """
     found = drawn.found
     record = None if label is None else found.number(label)
@@ -497,8 +497,7 @@ def _of_sweep(model: Any, sweep: Sweep) -> Iterator[Quantity]:
 
 def _carried_body(model: Mechanism, name: str, part: Any) -> str | None:
     """Return the name of the body whose speed is the sliding speed of contact `name`. Return None
-    if the support moves, if a normal force scales the friction, or if other parts than drives act
-    on the body.
+    if the support moves, a normal force scales the friction, or other parts than drives act on it.
     """
     if isinstance(part, AbstractPressed | MassWithStopAndFriction):
         return None
@@ -525,7 +524,7 @@ _TWO: Mapping[type, Callable[[Any, Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Expression:
-    """An arithmetic expression as a function of parameters by path; `paths`: its paths."""
+    """An arithmetic expression as a function of parameters by path; `paths`: the paths in it."""
 
     function: Callable[[Mapping[str, Any]], Any]
     paths: tuple[str, ...]

@@ -24,8 +24,8 @@ _FLOOR = 1e-4  # [1] white noise added to band-limited residuals, as a share of 
 
 @dataclasses.dataclass(frozen=True)
 class AutoregressiveModel:
-    """An autoregression: coefficients `phi`, their inverse covariance times `noise`
-    (`information`), and the variance `noise` of the innovations.
+    """An autoregression with the coefficients `phi`, and the variance `noise` of the innovations.
+    `information`: the inverse covariance of `phi`, multiplied by `noise`.
     """
 
     phi: Float[np.ndarray, " m"]
@@ -47,10 +47,11 @@ def select_autoregression(
     g: Float[np.ndarray, "l l"], count: int, floor: float = _FLOOR
 ) -> AutoregressiveModel:
     """Return the autoregression whose order is the best by Schwarz's criterion. `g`: sums over
-    `count` samples of the products at each pair of lags. `floor`: share of white noise to add.
+    `count` samples of the products of residuals at each pair of lags. `floor`: variance of the
+    white noise to add, as a share of the variance of the residuals.
     """
     g = g + (floor * np.trace(g) / len(g) + 1e-200) * np.eye(len(g))
-    # One Cholesky factor serves all orders: the fit of each order is a triangular solution.
+    # The same Cholesky factor is used for all orders. Each order needs only a triangular solve.
     low = np.linalg.cholesky(g[1:, 1:])
     along = np.linalg.solve(low, g[1:, 0])
     rest = np.maximum(g[0, 0] - np.concatenate([[0.0], np.cumsum(along**2)]), 1e-200)
@@ -65,7 +66,7 @@ class Series:
     averaged if the estimates depend on low frequencies only.
 
     `columns`: derivatives of the residuals in the directions `root`, in which white residuals with
-    variance 1 give estimates with variance 1. `stretches`: numbers of the residuals in each section
+    variance 1 give estimates with variance 1. `stretches`: indices of the residuals in each section
     of the record without a gap. `step`: time step between residuals.
     """
 
@@ -81,9 +82,9 @@ class Series:
         rows = np.concatenate(stretches)
         self.residuals, seen = residuals[rows], columns[rows]
         self.pull = root @ seen.T  # change of the estimates by each residual
-        # Successive rows are averaged, to between 300 and 20,000 averages. They contain the
-        # frequencies below `wide` [cycles per row], which have 98 % of the energy of each
-        # sensitivity.
+        # Groups of successive rows are averaged to 300 to 20,000 rows, to save time. The averages
+        # contain the frequencies below `wide` [cycles per row]. These frequencies have 98 % of the
+        # energy of each row of `pull`.
         norms, wide = np.linalg.norm(self.pull, axis=1), 0.5
         power = np.abs(np.fft.rfft(self.pull[norms > 0] / norms[norms > 0, None])) ** 2
         if power.size:
@@ -138,9 +139,9 @@ class Series:
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the covariance of the estimates due to the noise of this series; its changes if
-        the coefficients change by one standard deviation along each principal axis; and the number
-        of rows.
+        """Return three results: the covariance of the estimates due to the noise of this series;
+        the changes of this covariance if the coefficients of the autoregression change by one
+        standard deviation along each principal axis; the number of rows minus fitted numbers.
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))
@@ -148,7 +149,7 @@ class Series:
             size = sum((x.T @ x for _, x in self.parts), np.zeros((self.columns,) * 2))
             return noise * self.each**2 * size, [], rows
         longest = max((len(y) for y, _ in self.parts), default=1)
-        # Zeros are appended to 8 times the length, so no resonance falls between two frequencies.
+        # Zeros are appended to at least 8 times the length, to resolve resonances of the noise.
         size = 8 << (longest - 1).bit_length()
         weight = np.full(size // 2 + 1, 2.0 * noise / size)
         weight[[0, -1]] /= 2.0
@@ -199,8 +200,8 @@ SIZES = np.geomspace(0.02, 5.0, 24)
 class Walk:
     """A random walk that is added to the noise of a series.
 
-    `step`: variance of one step of the walk; `spread`: standard deviation of `step`, both in
-    squares of weighted residuals; `gain`: decrease of -2 log likelihood if the walk is added.
+    `step`: variance of one step of the walk; `spread`: standard error of `step`, both in units of
+    a squared weighted residual; `gain`: decrease of -2 log likelihood if the walk is added.
     """
 
     step: float
@@ -247,8 +248,8 @@ def random_walk_noise(
         same = _WalkLikelihood(about, series.model)
         series.model, alone = usual, same.alone
         best = min(best, same, key=lambda one: one.score)
-    # In Akaike's criterion the variance of the random walk costs half as much as a parameter,
-    # because this variance may be at its bound 0.
+    # In Akaike's criterion the penalty for the variance of the random walk is half of that for a
+    # parameter, because this variance may be at its bound 0.
     if best.score > alone - 1.0:
         return None
     for _ in range(3):  # The random walk and the remaining noise are estimated in turn.
@@ -261,7 +262,7 @@ def random_walk_noise(
 
 
 class _CenteredSeries:
-    """A series after a change `moved` of the estimates, and slow components of a random walk."""
+    """The rows of a series after a change `moved` of the estimates, and slow random walk waves."""
 
     def __init__(self, series: Series, moved: np.ndarray, others: np.ndarray) -> None:
         y = np.concatenate([y for y, _ in series.parts])
@@ -287,8 +288,7 @@ class _CenteredSeries:
 
 
 class _WalkLikelihood:
-    """Restricted likelihood (REML) of a random walk of unknown variance added to the noise `model`,
-    on a grid of variances.
+    """Restricted likelihood (REML) of the noise `model` plus a random walk, on a grid of variances.
 
     `score`: the smallest -2 log likelihood, plus the penalty of Schwarz's criterion for the
     coefficients. `alone`: the score without a random walk. `noise`: variance of the remaining
@@ -387,7 +387,8 @@ class _Waves:
     """The slowest components of a random walk that begins at 0; each component is a sine.
 
     `sines`: the components with norm 1; `cosines`: the components shifted by a quarter period;
-    `phase`: phase from row to row; `size`: variances; `ss`, `sc`, `cc`: their products.
+    `phase` [rad]: phase change from row to row; `size`: variances of the components;
+    `ss`, `sc`, `cc`: sines'sines, sines'cosines, cosines'cosines.
     """
 
     sines: Float[np.ndarray, "n w"]
@@ -400,7 +401,9 @@ class _Waves:
 
 
 def slowest_waves(n: int) -> Float[np.ndarray, "n w"]:
-    """Return the slowest components of a random walk of `n` unit steps, scaled to their size."""
+    """Return the slowest components of a random walk with `n` steps of variance 1, each component
+    multiplied by its standard deviation.
+    """
     waves = _walk_waves(n)
     return waves.sines * np.sqrt(waves.size)
 
@@ -415,7 +418,8 @@ def _walk_waves(n: int) -> _Waves:
     return _Waves(s, c, phase, 0.25 / np.sin(phase / 2.0) ** 2, s.T @ s, s.T @ c, c.T @ c)
 
 
-# [information of white residuals] added to the diagonal, so that the matrix can be inverted
+# [information of white residuals] This value is added to the diagonal of an information matrix, so
+# that the matrix can be inverted.
 _LEAST_INFORMATION = 1e-9
 # `_ROUNDS`: largest number of REML iterations. `_SETTLED`: relative change of the covariance at
 # which the iterations end.
@@ -435,9 +439,8 @@ class Autoregression(LinearNoiseModel):
     at most 20, on samples averaged to the frequencies that matter for the estimates. The fit
     absorbs a part of the residuals, so the correlation seems shorter; restricted maximum likelihood
     corrects for this part. The covariance of the estimates is W' S W, where S is the covariance of
-    this noise and W = J inv(J'J). If residuals are larger where their weight in W is larger, the
-    covariance is increased accordingly. The degrees of freedom of Student's t follow from the
-    accuracy of the coefficients.
+    the noise and W = J inv(J'J). If residuals with a larger weight in W are larger, the covariance
+    is increased accordingly. The accuracy of the coefficients phi gives the degrees of freedom.
 
     In addition, the zero of the sensor may drift by a random walk. The random walk is included if
     Akaike's criterion of the restricted likelihood prefers it (`random_walk_noise`).
@@ -450,7 +453,7 @@ class Autoregression(LinearNoiseModel):
     degrees of freedom: M. G. Kenward, J. H. Roger, Biometrics 53 (1997); the walk: A. C. Harvey,
     *Forecasting, Structural Time Series Models and the Kalman Filter* (1989), chapter 2.
 
-    **Example:** all noise models side by side, at `FitResult.uncertainty`.
+    **Example:** `FitResult.uncertainty` compares all noise models.
     """
 
     def check(self, problem: Problem) -> None:
@@ -474,7 +477,7 @@ class Autoregression(LinearNoiseModel):
         square = max(float(np.mean(r**2)) if r.size else 1.0, 1e-200)
         prior = linear.priors @ root
         # If a parameter affects only the first samples, the autoregression has no information on
-        # it. Some information is added, so that the matrix can be inverted.
+        # this parameter. A little information is added, so that the matrix can be inverted.
         least = _LEAST_INFORMATION * np.eye(root.shape[1])
         known = (prior.T @ prior + least) / (linear.noise**2 or 1.0) + seen.T @ seen / square
         walks = _fit_all(series, known, wander=not linear.rows)
@@ -485,7 +488,7 @@ class Autoregression(LinearNoiseModel):
         parts += [w.covariances(one) for one, w in zip(series, walks, strict=True) if w]
         size = sum((v for v, _, _ in parts), np.zeros((root.shape[1],) * 2))
         prior = prior @ root.T * linear.noise
-        # Errors increase if residuals with more effect on an estimate are larger.
+        # The error of an estimate is increased if residuals with more effect on it are larger.
         of_size = of_mean = np.zeros(len(root))
         for one in series:
             w, square = one.pull**2, one.residuals**2
@@ -524,8 +527,8 @@ def _degrees_of_freedom(
 ) -> Float[np.ndarray, " m"]:
     """Return the degrees of freedom for `directions`, linear combinations (m, p) of the estimates.
 
-    `parts`: parts of the covariance `size`, each with its changes by the coefficients of the noise,
-    and its number of rows. `times`: length of the records divided by the correlation time.
+    `parts`: parts of the covariance `size`, in the form of `Series.covariances`. `times`: length of
+    the records divided by the correlation time.
     """
     along = directions @ root
     form = lambda v: np.einsum("mi,ij,mj->m", along, v, along)  # noqa: E731
@@ -542,9 +545,9 @@ def _degrees_of_freedom(
 
 
 def _fit_all(series: list[Series], information: np.ndarray, *, wander: bool) -> list[Walk | None]:
-    """Fit all autoregressions by restricted likelihood, and return the random walk of each series,
-    or None. Without `wander`, random walks are not tried. `information`: further information about
-    the estimates.
+    """Fit all autoregressions by restricted likelihood. Return the random walk of each series, or
+    None for a series without a random walk. If `wander` is False, random walks are not tried.
+    `information`: further information about the estimates.
     """
     columns = len(information)
     taken, moved = np.zeros((columns, columns)), np.zeros(columns)
@@ -571,8 +574,8 @@ def random_walks(
     jacobian: Float[np.ndarray, "n p"],
     channels: list[list[np.ndarray]],
 ) -> list[Walk | None]:
-    """Return the random walk of each channel, with one step from residual to residual, or None.
-    `channels`: for each channel the numbers of its residuals, in sections without a gap.
+    """Return the random walk of each channel (one step per residual), or None for a channel without
+    a walk. `channels`: indices of each channel's residuals, in sections without a gap.
     """
     root, _ = inverse_root(jacobian, jacobian[:0])
     columns = jacobian @ root
@@ -614,7 +617,7 @@ def _notices(
         return {**numbers, "names": join_names([names[i] for i in np.flatnonzero(which)])}
 
     gains = [walk.gain for walk in walks if walk]
-    if gains and times >= _ROUGH[0]:  # only the size of the random walk is then uncertain
+    if gains and times >= _ROUGH[0]:  # Then only the size of the random walk is uncertain.
         little = nothing | rough
         # In 1 of 20 records of noise without a random walk, the gain is larger than 4.
         is_said = max(gains) >= 4.0 and little.any()

@@ -28,7 +28,7 @@ from .linearization import (
 )
 from .resampling import method_of, run_search, scale_weights
 
-# [1] Share of the information on a direction above which a single cluster determines the direction.
+# A cluster with a larger share of the information on a direction determines the direction alone.
 _ALONE = 1 - 1e-6
 
 
@@ -42,18 +42,17 @@ class Clustered(LinearNoiseModel):
     t follow from the number of windows that determine a parameter. A window that continues the
     previous window belongs to the same cluster. Each row of a sweep is a cluster.
 
-    This model does not detect errors over many windows, such as a drift. Use `Jackknife` then.
+    This model does not detect errors that last over many windows, such as a drift; `Jackknife` can.
 
     **Arguments:** `blocks`: number of blocks of equal length that are compared instead of windows,
     for any objective. All records together have `blocks` blocks. If parameters differ by record,
     each record has `blocks` blocks.
 
     **Source:** R. M. Bell, D. F. McCaffrey, "Bias reduction in standard errors for linear
-    regression with multi-stage samples", Survey Methodology 28 (2002); directions that a single
-    cluster determines: J. E. Pustejovsky, E. Tipton, Journal of Business & Economic Statistics 36
-    (2018).
+    regression with multi-stage samples", Survey Methodology 28 (2002); directions that one cluster
+    determines: J. E. Pustejovsky, E. Tipton, Journal of Business & Economic Statistics 36 (2018).
 
-    **Example:** all noise models side by side, at `FitResult.uncertainty`.
+    **Example:** `FitResult.uncertainty` compares all noise models.
     """
 
     blocks: int | None = static(default=None)
@@ -191,7 +190,7 @@ def _satterthwaite(
 
 
 def time_blocks(linear: Linearization, count: int) -> tuple[Int[np.ndarray, " n"], float]:
-    """Return the number of the block of each residual, and the length of the longest blocks [s]. A
+    """Return the index of the block of each residual, and the length of the longest block [s]. A
     window is not divided. Each row of a sweep is a block.
     """
     problem, data = linear.found.problem, linear.found.records.values()
@@ -213,7 +212,7 @@ def compare_records(
     linear: Linearization, model: LinearNoiseModel
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
     """Return which estimates differ between records by more than their errors in the noise `model`,
-    and a notice for each of them. Each record is fitted by the linearised fit.
+    and a notice for each such estimate. The estimate from each record is that of a linearised fit.
     """
     found = linear.found
     shared = _is_shared(found)
@@ -265,13 +264,13 @@ def _find_differences(
 
 
 def records_apart(found: FitResult) -> tuple[Notice, ...]:
-    """Return notices on the parameters that differ between fits to single records. There are
-    notices only if the residuals of the common fit exceed the noise, and at least two fits to a
-    single record reach the noise.
+    """Return notices on the parameters that differ between fits to single records. Two conditions
+    are necessary: the residuals of the common fit exceed the noise, and those of at least two fits
+    to single records do not.
 
     Each single record is fitted by a search, because the linearised common fit is not valid far
-    from the common values. The search begins at the start of the common fit. If its residuals
-    exceed the noise, a second search begins at the result of the common fit.
+    from the common values. The search begins at the start values of the common fit. If the final
+    residuals exceed the noise, a second search begins at the result of the common fit.
     """
     whole, problem = found.certificate, found.problem
     if whole is None or whole.at_noise or len(problem.prepared) < 2 or problem.priors:
@@ -323,7 +322,7 @@ def welch_test(
 
 
 def paule_mandel(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]) -> float:
-    """Return the standard deviation of the true values measured as `x` with these variances.
+    """Return the standard deviation of true values, from measurements `x` with error `variance`.
 
     **Source:** R. C. Paule, J. Mandel, "Consensus values and weighting factors", Journal of
     Research of the National Bureau of Standards 87 (1982).

@@ -41,7 +41,7 @@ class Guarded(NoiseModel):
       not whitened, and only the guard is used.
     - The guard, `Clustered(10)`: the differences between ten blocks of time. The guard is used if
       its error is larger than in seven of ten records for which the usual model is right (F test).
-      Without this test, the wider of two correct models would often be chosen by chance.
+      Without this test, the wider interval of two correct models would often be chosen by chance.
     - `InputNoise`, for a run whose misfit exceeds the noise of its sensors.
     - `EncoderSteps`, for a run with rounded outputs. `EncoderSteps` replaces the other models if
       all outputs are rounded and no other model gives an interval more than twice as wide.
@@ -52,11 +52,12 @@ class Guarded(NoiseModel):
     If records differ in a parameter by more than their errors (Welch's test), the interval of this
     parameter follows from the differences between whole records. A notice reports this case.
 
-    The rows of a sweep do not have times. Errors of rows are taken as white. The following errors
-    are added if the rows show them:
+    The rows of a sweep do not have times. Therefore the usual model of a sweep is `White()`. Each
+    of the following models is added if the rows show such errors:
 
-    - errors by `Autoregression`, with rows in order of speed in each direction, and in table order;
-    - errors of one mean row by speed, if speeds differ by more than their replicates (F test);
+    - `Autoregression`, with rows in order of speed in each direction, and in table order;
+    - `Autoregression` of the mean row of each speed, if the deviations of the mean rows from the
+      fit exceed the scatter of the replicates (F test);
     - errors by the squares of single residuals, for a parameter whose error is then larger than in
       four of five draws of white noise.
 
@@ -65,7 +66,7 @@ class Guarded(NoiseModel):
     **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951); see
     `Clustered` and `Autoregression`.
 
-    **Example:** all noise models side by side, at `FitResult.uncertainty`.
+    **Example:** `FitResult.uncertainty` compares all noise models.
     """
 
     blocks: int = static(default=10)
@@ -78,7 +79,7 @@ class Guarded(NoiseModel):
         if all(isinstance(p, PreparedSweep) for p in found.problem.prepared):
             return _sweep_errors(linear)
         share = motion_share(found)
-        if share < 0.8:  # with a smaller share, intervals missed true values in tests
+        if share < 0.8:  # Below this share, intervals did not cover true values in tests.
             return without_intervals(found, share)
         guard = Clustered(self.blocks)
         usual = self.usual_model(found.problem) or guard
@@ -115,8 +116,8 @@ class Guarded(NoiseModel):
         if all(steps) and not differ.any():
             directions = np.eye(len(found.x))[found.shown & found.active]
             *others, last = [part.half_width(found.level, directions) for part in parts]
-            # Errors from ten blocks (`last`) vary by up to a factor of 2 by chance. If no other
-            # error is larger by more than this factor, rounding by the sensor explains the errors.
+            # Errors from ten blocks vary by up to a factor of 2 by chance. If no error is larger
+            # than that of rounding (`last`) by this factor, rounding by the sensor explains all.
             if np.all(np.max(others, axis=0, initial=0.0) <= 2.0 * last):
                 return dataclasses.replace(parts[-1], notices=notices)
         # The scatter between whole records applies only to parameters in which the records differ.
@@ -135,7 +136,7 @@ class Guarded(NoiseModel):
 
 
 def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
-    """Return the widest errors of a fit to sweeps, by the noise models in `Guarded` for sweeps."""
+    """Return the widest intervals of a fit to sweeps by the noise models that `Guarded` lists."""
     found = linear.found
     parts, where = [White().spread(found)], [np.ones(len(found.x), bool)]
     forces = np.concatenate([np.ravel(p.weight * p.measured) for p in found.problem.prepared])
@@ -190,8 +191,8 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
 
 @dataclasses.dataclass(frozen=True)
 class _Widest(CovarianceEstimate):
-    """The widest interval of several noise models. `of_each`: function from directions (m, q) and
-    level to half of the interval of each model (parts, m).
+    """The widest interval of several noise models. `of_each`: function that returns half of the
+    interval of each model (parts, m) for directions (m, q) and a level.
     """
 
     of_each: Callable[[np.ndarray, float], np.ndarray] = dataclasses.field(kw_only=True)
@@ -244,9 +245,9 @@ def _half_widths_of_parts(
     directions: Float[np.ndarray, "m q"],
     level: float,
 ) -> Float[np.ndarray, "k m"]:
-    """Return half of the interval by noise model and direction; 0 if a model does not apply."""
+    """Return half of the interval of each model and direction; 0 if the model does not apply."""
     applies = ((directions != 0) @ where.T).T
-    # The guard applies if it has several blocks and its error is larger than chance explains.
+    # The guard needs at least 2 degrees of freedom, and a larger error than chance explains.
     if guard:
         free, usual = parts[guard].dof(directions), parts[0].dof(directions)
         rounded = np.minimum(np.nan_to_num([free, usual], nan=1.0), 1e6)
@@ -266,14 +267,14 @@ def _dof_of_widest(
     level: float,
     directions: Float[np.ndarray, "m q"],
 ) -> Float[np.ndarray, " m"]:
-    """Return by direction the degrees of freedom of the noise model with the widest interval."""
+    """Return for each direction the degrees of freedom of the model with the widest interval."""
     wins = of_each(directions, level).argmax(axis=0)
     return np.array([part.dof(directions) for part in parts])[wins, np.arange(len(wins))]
 
 
 def _in_order(linear: Linearization) -> list[Linearization]:
-    """Return the rows as series: in order of speed, and in the order of the table if that order
-    differs. Outliers are removed, because two neighbouring ones look like an autocorrelation.
+    """Return the rows of sweeps as series: in order of speed, and in the order of the table if the
+    two differ. Outliers are removed, because two neighbouring outliers look like autocorrelation.
     """
     found, record = linear.found, linear.samples.record
     sweeps, r = list(found.records.values()), linear.residuals
@@ -304,8 +305,8 @@ def _in_order(linear: Linearization) -> list[Linearization]:
 def _average_replicates(
     linear: Linearization, series: list[tuple[int, float, list[np.ndarray]]]
 ) -> Linearization | None:
-    """Replace the replicates of each speed by one row, their weighted mean. Return None unless
-    speeds differ by more than the replicates of one speed (F test of lack of fit).
+    """Replace the replicates of each speed by one row, their weighted mean. Return None unless the
+    deviations of the means from the fit exceed the scatter of replicates (F test of lack of fit).
 
     **Source:** N. R. Draper, H. Smith, *Applied Regression Analysis*, 3rd ed. (1998), section 2.1.
     """
@@ -346,7 +347,7 @@ def _average_replicates(
 
 
 def _with_white_draws(linear: Linearization) -> Float[np.ndarray, "n k"]:
-    """Return the residuals, and those of the same fit to 199 draws of white noise, as columns."""
+    """Return as columns the residuals, and those of the same fit to 199 draws of white noise."""
     root, _ = linear.axes
     basis, _ = np.linalg.qr(linear.jacobian @ root)
     noise = np.random.default_rng(0).standard_normal((len(linear.residuals), 199))
@@ -357,8 +358,8 @@ def _with_white_draws(linear: Linearization) -> Float[np.ndarray, "n k"]:
 def _autocorrelation_not_excluded(
     linear: Linearization, spread: CovarianceEstimate, allows: bool
 ) -> tuple[Notice, ...]:
-    """Return a notice if the rows are compatible with an autocorrelation of 0.8 at which the
-    intervals of `spread` are too narrow. `allows`: whether `spread` allows for autocorrelation.
+    """Return a notice if the rows are compatible with an autocorrelation of 0.8, and the intervals
+    of `spread` are too narrow for it. `allows`: whether `spread` allows for autocorrelation.
 
     The test compares the sum of squares of generalised least squares with that of ordinary least
     squares. The ratio and the intervals are simulated by 999 draws of autocorrelated errors. The

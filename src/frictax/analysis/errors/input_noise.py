@@ -26,15 +26,15 @@ from .linearization import CovarianceEstimate, Linearization, LinearNoiseModel
 
 @pytree_dataclass
 class InputNoise(LinearNoiseModel):
-    """The noise model of white noise in the recorded inputs, whose effect is simulated.
+    """The noise model of white noise in the recorded inputs. Simulations give its effect.
 
-    The variance of the noise is estimated from each input. Draws of this noise are added to the
-    inputs, the records are simulated, and the estimates follow from the linearised fit.
+    The variance of the noise is estimated from each input. Random noise of this variance is added
+    to the inputs, the records are simulated, and the estimates follow from the linearised fit.
 
     In a long run the machine integrates this noise, and impacts or breakaways amplify its effect.
     The residuals then oscillate slowly a few times, which an autoregression cannot separate from
-    other errors. An input can be rough by design, which looks like noise. Therefore the mean
-    squared effect of this noise is limited to four times the squared residuals.
+    other errors. An input that is rough by design looks noisy, too. Therefore the mean square of
+    the simulated effect is limited to four times that of the residuals.
     """
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
@@ -54,7 +54,7 @@ def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
     problem, noise, rng = found.problem, _noises(found), np.random.default_rng(0)
     base, changes = None, []
     # The linearised fit is valid for small changes only. Therefore a tenth of the noise is
-    # simulated, and the response is multiplied by ten. Each draw is one degree of freedom.
+    # simulated, and the response is multiplied by ten. k draws give k degrees of freedom.
     share, draws = 0.1, 40
     for k in range(draws + 1):  # run 0 is without noise
         rows = []
@@ -81,7 +81,7 @@ def simulate_input_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
 @pytree_dataclass
 class EncoderSteps(LinearNoiseModel):
     """The noise model of outputs that are rounded to the steps of their sensors. The position of
-    the zero within a step is unknown.
+    the sensor's zero within a step is unknown.
 
     The rounding error of a position s with the step q is a sawtooth over s. The covariance of the
     errors at two positions, averaged over all positions of the zero, is
@@ -90,8 +90,8 @@ class EncoderSteps(LinearNoiseModel):
 
     if white noise with the standard deviation sigma is added before the rounding. A machine that
     reverses at the same position again and again repeats the same error. The autocorrelation of the
-    residuals does not show this repetition. A machine that creeps has the same error during a whole
-    step of the sensor, which the autocorrelation shows only partly.
+    residuals does not show this repetition. While a machine creeps through one step of the sensor,
+    all errors are nearly the same, which the autocorrelation shows only partly.
 
     **Source:** the Fourier series of the sawtooth; for the noise, B. Widrow, I. Kollár,
     *Quantization Noise* (2008), chapter 4.
@@ -119,7 +119,7 @@ def are_rounded(found: FitResult) -> tuple[bool, bool]:
 def _rounded_outputs(
     found: FitResult,
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float, float]]:
-    """Return a tuple for each output that consists of multiples of its sensor's step: the numbers
+    """Return a tuple for each output that consists of multiples of its sensor's step: the indices
     of its residuals, their weights, the predictions, the step, and the standard deviation of the
     residuals without the rounding error.
     """
@@ -135,7 +135,7 @@ def _rounded_outputs(
             y, w, mine = measured[..., c][counted], weight[..., c][counted], rows[..., c][counted]
             step = quantum(y)
             counts = (y - y[0]) / step if step else np.full(1, 0.5)
-            # [steps] Largest deviation of rounded values from a multiple of the step.
+            # Rounded values deviate from multiples of the step by less than 1e-3 steps.
             if np.abs(counts - np.round(counts)).max() < 1e-3:
                 off = found.full_residuals[mine] / w
                 noise = float(np.sqrt(max(np.mean(off**2) - step**2 / 12, 0.0)))
@@ -164,7 +164,7 @@ def input_noise_exceeds_sensors(found: FitResult) -> bool:
         for name, misfit in found.rms[label].items() if isinstance(record, Record) else ():
             if name not in record.outputs:  # A force of inverse dynamics does not have a sensor.
                 continue
-            # [SI] If the sensor noise is below this limit, it is not the only cause of the misfit.
+            # [SI] Sensor noise below this limit does not explain the misfit.
             least = misfit / 3.0
             if least > noise_of_output(record, name, least):
                 return has_noisy_inputs(found)
@@ -194,8 +194,9 @@ def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
 
 @pytree_dataclass
 class Whitened(LinearNoiseModel):
-    """The noise model of residuals that the objective has whitened by a covariance of its own. If
-    this covariance is incomplete, for example without a missing term, the variance exceeds 1.
+    """The noise model of residuals that the objective has whitened by their expected covariance. If
+    this covariance is incomplete, as for a missing term, the whitened residuals have a variance
+    above 1.
     """
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
@@ -208,9 +209,9 @@ class Whitened(LinearNoiseModel):
 
 
 def motion_share(found: FitResult) -> float:
-    """Return the fraction of the whitened regressors that is motion, not noise of the measured
-    positions, in the worst direction of the parameters. The fraction is 0 if every section of the
-    record is too short, and 1 for objectives other than `InverseDynamics`.
+    """Return the fraction of the whitened regressors that is motion and not noise of the measured
+    positions, in the worst direction of the parameters. For objectives other than `InverseDynamics`
+    the fraction is 1. With `at_samples` it is 0 if all sections are too short, and otherwise 1.
 
     The fraction is 1 - largest eigenvalue of inv(X'X) N. X are the whitened derivatives of the
     residuals by the parameters, and N is the mean contribution of position noise to X'X.
@@ -260,7 +261,7 @@ def motion_share(found: FitResult) -> float:
 
 
 def without_intervals(found: FitResult, share: float) -> CovarianceEstimate:
-    """Return infinite intervals, for a fit that can only give start values for another fit."""
+    """Return infinite intervals, for a fit whose values are only start values of another fit."""
     said = () if share == 0.0 else (Notice("motion-within-noise", "", {"share": share}),)
     dof = SameDegreesOfFreedom(found.dof)
     return _Unbounded(found.full_covariance, dof, "a start only", said)

@@ -20,8 +20,8 @@ from frictax.fitting.result.spread import (
 from frictax.measurements.noise import integrated_autocorrelation_time
 from frictax.pytree import pytree_dataclass, static
 
-# [largest singular value] Directions with smaller singular values are not identifiable. The value
-# is the root of 1e-16, the rounding error of a product of columns scaled to norm 1.
+# Directions with a singular value below this share of the largest one are not identifiable. 1e-8
+# is the root of 1e-16, the rounding error of a product of two columns of norm 1.
 _SMALLEST_SINGULAR_VALUE = 1e-8
 
 
@@ -38,7 +38,7 @@ class NoiseModel(abc.ABC):
 
 
 class LinearNoiseModel(NoiseModel):
-    """A noise model that needs the linearised fit only."""
+    """A noise model whose covariance follows from the linearised fit alone."""
 
     @abc.abstractmethod
     def estimate(self, linear: "Linearization") -> CovarianceEstimate:
@@ -54,7 +54,7 @@ class LinearNoiseModel(NoiseModel):
 class White(NoiseModel):
     """The noise model of independent residuals with equal variances.
 
-    **Example:** all noise models side by side, at `FitResult.uncertainty`.
+    **Example:** `FitResult.uncertainty` compares all noise models.
     """
 
     def spread(self, found: FitResult) -> CovarianceEstimate:
@@ -67,9 +67,9 @@ class White(NoiseModel):
 class Samples:
     """A table of the record and the sample to which each residual belongs.
 
-    - `record`, `sample`: number of the record and number of the sample of each residual; `counted`:
+    - `record`, `sample`: index of the record and index of the sample of each residual; `counted`:
       whether the weight of the residual is > 0; `sizes`: the number of samples of each record.
-    - `rows`: for each record the numbers of its residuals, in the shape of its weights.
+    - `rows`: for each record, the indices of its residuals, in the shape of the record's weights.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -95,16 +95,16 @@ class Samples:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Linearization:
-    """The linearised fit, residuals(x) = residuals + jacobian @ (x - estimates), with starts of
-    windows projected out.
+    """The linearised fit: residuals(x) = residuals + jacobian @ (x - estimates). The effects of the
+    fitted initial states of windows are projected out.
 
     - `jacobian` (n, p): derivatives of the weighted residuals by the estimates, 0 for an estimate
-      at its bound. `residuals` (n,): for a robust loss, the influence residuals.
+      at its bound. `residuals` (n,): weighted residuals, or those of `influence_residuals`.
     - `priors` (k, p): the rows that priors add to the Jacobian, in units of `noise`. `noise`: the
       standard deviation of the residuals under the assumption of white noise.
-    - `counted` (n,): residuals with a weight > 0. `follow` (q, p): derivatives of all fitted
-      parameters and window starts by the estimates.
-    - `rows`: for sweeps, the rows as series; `order`: a text on the order of these rows.
+    - `counted` (n,): whether the weight of each residual is > 0. `follow` (q, p): derivatives of
+      all fitted parameters and initial states of windows by the estimates.
+    - `rows`: for sweeps, the value of `series`; `order`: a text on the order of the sweeps' rows.
     """
 
     found: FitResult
@@ -125,11 +125,11 @@ class Linearization:
 
     @functools.cached_property
     def axes(self) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
-        """Root of the covariance, and directions that are not identifiable (`inverse_root`)."""
+        """The result of `inverse_root`: a root of the covariance, and unidentifiable directions."""
         return inverse_root(self.jacobian, self.priors)
 
     def fit_to_record(self, i: int) -> tuple["Linearization", Float[np.ndarray, " p"]]:
-        """Return the linearised fit to record `i`, and its estimates minus the common estimates."""
+        """Return the linearised fit to record `i`, and its estimates minus those of all records."""
         mine = self.counted & (self.samples.record == i)
         one = dataclasses.replace(
             self,
@@ -144,9 +144,9 @@ class Linearization:
 
     @functools.cached_property
     def series(self) -> list[tuple[int, float, list[Int[np.ndarray, " _"]]]]:
-        """The residuals as one series for each channel of each record. A series is the number of
-        the record, the time step [s], and the numbers of the residuals in order of time. These
-        numbers are divided into one array for each section without a gap. Sweeps do not have
+        """The residuals as one series for each channel of each record. A series is the index of
+        the record, the time step [s], and the indices of the residuals in order of time. The
+        indices are divided into one array for each section without a gap. Sweeps do not have
         series, unless `rows` is given.
         """
         if self.rows:
@@ -195,7 +195,7 @@ def _dof_of_all(
 
 
 def linearize(found: FitResult) -> Linearization:
-    """Return the linearised fit, with each window start projected out of its window."""
+    """Return the linearised fit. The effect of a window's initial state is projected out of it."""
     problem, rows = found.problem, found.n
     (r, slope), samples, shown = influence_residuals(found), Samples(found.problem), found.shown
     follow = np.diag(found.active.astype(float))[:, shown]
@@ -208,7 +208,7 @@ def linearize(found: FitResult) -> Linearization:
             own = found.full_jacobian[mine][:, columns]
             norms = np.linalg.norm(own, axis=0)
             left, size, right = np.linalg.svd(own / norms, full_matrices=False)
-            # Directions with smaller singular values are not identifiable from this window.
+            # Directions with singular values below 1e-10 are not identifiable from this window.
             left = left[:, size > 1e-10]
             explained = left.T @ jacobian[mine]
             jacobian[mine] -= left @ explained
@@ -227,8 +227,8 @@ def linearize(found: FitResult) -> Linearization:
 
 
 def influence_residuals(found: FitResult) -> tuple[Float[np.ndarray, " n"], float]:
-    """Return the influence function of the loss at each residual, and its mean slope. For least
-    squares, the result is the residuals and 1.
+    """Return the influence function of the loss at each residual, and the mean slope of this
+    function. For least squares, the function returns the residuals and 1.
     """
     loss, noise, r = found.problem.loss, found.noise_scale, found.full_residuals
     if loss.rounds == 1:
@@ -246,8 +246,8 @@ def varies_by_record(problem: Problem) -> bool:
 def inverse_root(
     jacobian: Float[np.ndarray, "n p"], priors: Float[np.ndarray, "k p"]
 ) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
-    """Return B and the directions that are not identifiable, scaled to very large errors. B
-    satisfies inv(A) = BB' in the identifiable directions, where A = J'J + priors'priors.
+    """Return B with inv(A) = BB' in the identifiable directions, where A = J'J + priors'priors.
+    Also return the other directions, scaled so that their errors are very large.
     """
     # Rows of zeros are left out. Most rows are zero if only one of many records is in the Jacobian.
     nonzero = np.any(jacobian, axis=1)
@@ -280,9 +280,8 @@ def effective_sample_size(found: FitResult) -> float:
     """Return n / (1 + 2 sum of the autocorrelations) of the residuals, summed over all channels.
 
     Autocorrelated residuals carry less information than independent ones. For example, 1000 samples
-    per second that are correlated over 50 ms count as about 10 per second. The sum of the
-    autocorrelations ends before the first pair of lags with a sum that is not positive, because
-    later terms are noise.
+    per second that are correlated over 50 ms count as about 10 per second. The sum ends before the
+    first pair of lags with a sum that is not positive, because later terms are noise.
 
     **Source:** H. J. Thiébaux, F. W. Zwiers, "The interpretation and estimation of effective sample
     size", Journal of Climate and Applied Meteorology 23 (1984); where to end the sum: C. J. Geyer,
@@ -303,8 +302,8 @@ def long_run_covariance(
     [samples]. Each term has p components with mean 0.
 
     An autoregression of order 1 removes most of the dependence (prewhitening). The covariances of
-    whitened terms are added with the weights of the quadratic spectral kernel over `bandwidth`
-    samples, by default chosen from the data. Then the effect of the autoregression is restored.
+    the whitened terms at all lags are added, with the weights of the quadratic spectral kernel. Its
+    width is `bandwidth`, by default chosen from the data. Then the removed dependence is restored.
 
     **Source:** D. W. K. Andrews, Econometrica 59 (1991), equations 2.7, 5.3, 6.2, 6.4; D. W. K.
     Andrews, J. C. Monahan, Econometrica 60 (1992), section 3.
@@ -359,15 +358,15 @@ class HAC(NoiseModel):
     change (heteroskedasticity and autocorrelation consistent).
 
     The covariance is B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J). S_j is the
-    covariance of the prewhitened gradients J'r of samples with the distance j. The record must be
-    about a hundred times as long as the correlation time of its residuals. This model cannot detect
-    an error that lasts as long as the record, such as a drift. Use `Jackknife` over repeats then.
+    covariance of the prewhitened gradients J'r of two samples at a distance of j samples. The
+    record must be about a hundred times as long as the correlation time of its residuals. This
+    model cannot detect an error that lasts as long as the record (a drift); `Jackknife` can.
 
     **Arguments:** `bandwidth` [s]; by default chosen from the residuals.
 
     **Source:** see `long_run_covariance`.
 
-    **Example:** all noise models side by side, at `FitResult.uncertainty`.
+    **Example:** `FitResult.uncertainty` compares all noise models.
     """
 
     bandwidth: float | None = static(default=None)
@@ -376,13 +375,13 @@ class HAC(NoiseModel):
         check_positive_time("`HAC.bandwidth`", self.bandwidth, "to have it chosen.")
 
     def spread(self, found: FitResult) -> CovarianceEstimate:
-        # `bread` is the inverse Hessian of half the loss, and 0 for parameters at a bound.
+        # `bread` is the inverse Hessian of the summed loss, and 0 for parameters at a bound.
         # `contributions` contains the gradient of the loss of each residual.
         problem, jacobian, noise = found.problem, found.full_jacobian[: found.n], found.noise_scale
         norms, (r, slope) = np.linalg.norm(found.full_jacobian, axis=0), influence_residuals(found)
         bread = inverse_gram(found.full_jacobian, norms, found.active) / slope
-        # If one residual alone determines a parameter, the fit makes this residual zero. The noise
-        # then replaces this residual.
+        # If one residual alone determines a parameter, the fit makes this residual zero. Then the
+        # standard deviation of the noise replaces this residual.
         leverage = np.clip(np.einsum("ij,jk,ik->i", jacobian, bread, jacobian), 0.0, 1.0)
         alone = noise * np.where(r < 0, -1.0, 1.0)
         r = np.where(leverage < 0.9, r / np.sqrt(1.0 - np.minimum(leverage, 0.9)), alone)
@@ -400,9 +399,9 @@ class HAC(NoiseModel):
             scores = np.zeros((samples.sizes[i], contributions.shape[1]))
             np.add.at(scores, samples.sample[mine], contributions[mine])
             step = data.duration / max(data.n - 1, 1)
-            # After multiplication by `turn`, white residuals give errors of 1 in each direction.
-            # Without this multiplication, an autoregression cannot separate parameters with the
-            # same effect.
+            # After multiplication by `turn`, white residuals give standard errors of 1 in each
+            # direction. Without this multiplication, the autoregression in `long_run_covariance`
+            # cannot separate parameters with similar effects.
             summed, width = long_run_covariance(
                 scores @ turn, None if self.bandwidth is None else self.bandwidth / step
             )

@@ -1,4 +1,4 @@
-"""Posterior density of all fitted parameters, by chains of the No-U-Turn sampler."""
+"""Random draws of all fitted parameters from their posterior density, by the No-U-Turn sampler."""
 
 import dataclasses
 import functools
@@ -31,7 +31,7 @@ from .linearization import effective_sample_size
 from .resampling import method_of, run_search
 
 _BLOCK = 25  # number of draws that are made from one random key
-# [s] Duration of a call of the sampler. Between calls a chain can stop and report its progress.
+# [s] Intended duration of a call of the sampler. Between calls a chain can stop and show progress.
 _SECONDS = 0.5
 _ACCEPTED = 0.9  # target acceptance rate of the step size adaptation
 
@@ -40,11 +40,11 @@ State = tuple[np.ndarray, np.ndarray, np.ndarray]  # coordinates u, log density,
 
 
 class Frame(eqx.Module):
-    """Coordinates u in which the density is approximately a standard normal: w = middle + root u,
-    and values x(w) within their bounds.
+    """A map from coordinates u to parameter values x(w) within their bounds, w = middle + root u.
+    In the coordinates u, the posterior density is approximately a standard normal density.
 
-    Far from its bound, x is linear in w with the slope `scale`. Without this linearity, parameters
-    of which only a combination is identifiable would lie on a curved ridge of the density.
+    Far from its bound, x is linear in w with the slope `scale`. Otherwise, parameters of which only
+    a combination is identifiable would give a curved ridge of the density.
     """
 
     lower: Float[np.ndarray, " q"]
@@ -54,7 +54,7 @@ class Frame(eqx.Module):
     root: Float[np.ndarray, "q q"]
 
     def values(self, w: Any) -> Array:
-        """Return values for the coordinates w: softplus for one bound, logistic curve for two."""
+        """Return x(w): by softplus for one bound, by a logistic curve for two, else linearly."""
         lower, upper = (jnp.isfinite(b) for b in (self.lower, self.upper))
         low, high = jnp.where(lower, self.lower, 0.0), jnp.where(upper, self.upper, 0.0)
         wide = jnp.where(lower & upper, high - low, 1.0)
@@ -91,11 +91,11 @@ def run_chains(
     seed: int,
     tell: Work,
 ) -> tuple[Float[np.ndarray, "c n q"], dict[str, np.ndarray], bool]:
-    """Draw from the posterior density. Return the values, the statistics of the sampler by name
-    (chains, n), and whether Ctrl-C stopped the chains.
+    """Draw from the posterior density. Return the parameter values, the statistics of the sampler
+    by name (chains, n), and whether Ctrl-C stopped the chains.
 
-    `frame`: the first coordinates; `samples`: number of independent residuals; `counts`: number of
-    chains, of draws that adapt step size and metric, and of draws that each chain returns.
+    `frame`: the initial coordinates; `samples`: number of independent residuals. `counts`: number
+    of chains, of draws per chain that adapt step size and metric, and of draws returned per chain.
     """
     number, warmup, draws = counts
     parts = tell.parts({f"chain {k + 1}": 1.0 for k in range(number)})
@@ -135,7 +135,7 @@ class _Chain:
 
     def run(self, number: int, key: Any, frame: Frame, taken: list[dict[str, np.ndarray]]) -> None:
         """Run one chain, and append its draws and the statistics of the sampler to `taken`. The
-        first half of the warm-up uses `frame`. Then a frame computed from these draws replaces it.
+        first half of the warm-up uses `frame`. Later draws use a frame computed from this half.
         """
         from blackjax.adaptation.step_size import dual_averaging_adaptation
 
@@ -191,12 +191,12 @@ class _Chain:
                 state = np.linalg.solve(root, w - frame.middle), value, slope
 
     def draw_start(self, key: Any, frame: Frame) -> State:
-        """Return a random first state. If its simulation fails or its density is very low, as where
-        nothing moves, the state is drawn again, closer to the middle of the frame.
+        """Return a random first state. If its simulation fails or its density is very low (for
+        example if nothing moves), draw another state closer to the middle of the frame.
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
-        # Smallest log density of a start: 20 + 2 per parameter below that of the frame's middle.
+        # Smallest log density of a first state: 20 + 2 per parameter below that of the middle.
         least = -np.inf if middle is None else middle[1] - 20.0 - 2.0 * frame.middle.size
         improbable = None
         for nearer in range(12):
@@ -242,8 +242,9 @@ def _draw_block(
     step_size: tuple[Any, Any],
     span: tuple[Any, Any],
 ) -> tuple[Any, Any, dict[str, Array]]:
-    """Continue from `state`, with the draws `span` (first, end) of the `_BLOCK` draws of one key.
-    `step_size`: whether dual averaging adapts the step size, and the step size if it is fixed.
+    """Continue a chain from `state`. The random `key` gives `_BLOCK` draws, and the draws `span`
+    (first, end) of them are made here. `step_size`: whether dual averaging adapts the step size,
+    and the step size if it is fixed.
     """
     from blackjax.adaptation.step_size import dual_averaging_adaptation
     from blackjax.mcmc import hmc, nuts
@@ -313,19 +314,19 @@ _density_alone = cached_jit(_density)
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Summarised, Estimated, PosteriorVerbs):
-    """Draws from the posterior density of the fitted parameters. Print it, or draw it by `plot()`.
+    """Random draws of the fitted parameters from their posterior density. `plot()` shows them.
 
-    - `found`: the fit; `estimates`: medians with standard deviations and intervals of equal tails
-      at `level`, in SI units.
+    - `found`: the fit; `estimates`: medians with standard deviations and intervals at `level`, with
+      equal probabilities below and above, in SI units.
     - `draws` (chains, n, p) in the order of `estimates`; `covariance` (p, p) of the draws;
       `all_draws` (chains, n, q) of all fitted parameters `found.x`.
-    - `samples`: the number of independent residuals in the density; `widened`: a text on whether
-      the draws were widened.
-    - `stats`: the statistics of the sampler, (chains, n) by ArviZ's names: `lp` (without its
-      constant, before draws were widened), `diverging`, `acceptance_rate`, `tree_depth`, `n_steps`.
+    - `samples`: the number n of independent residuals in the density; `widened`: a text that says
+      whether the draws were stretched to the errors of the fit.
+    - `stats`: the statistics of the sampler, (chains, n) by ArviZ's names: `lp` (log density minus
+      a constant, before stretching), `diverging`, `acceptance_rate`, `tree_depth`, `n_steps`.
     - `r_hat` (p,): 1 if the chains agree; `ess` (p,): effective sample size of the draws;
-      `divergences`: number of draws whose path the sampler could not follow to its end.
-    - `tied`: tied quantities; `derived(...)`: derived quantities, draw by draw.
+      `divergences`: number of draws whose simulated path was too inaccurate.
+    - `tied`: the tied quantities; `derived(...)`: derived quantities, computed for each draw.
     - `notices`: reasons to doubt the draws; `warnings`: the notices as plain sentences.
 
     **Source:** A. Vehtari et al., "Rank-normalization, folding, and localization: an improved
@@ -418,22 +419,22 @@ def posterior(
     Within the bounds, density(x) ~ S(x)**(-n/2) * prior(x). S is the sum of squared weighted
     residuals, and n the number of independent residuals. The density is a normal likelihood whose
     unknown standard deviation (prior 1/sigma) is integrated out. An interval of `fit` is symmetric
-    and stops at a bound. The density can be skewed, and a bound cuts it off.
+    and ends at a bound. The posterior density can be skewed, and is 0 beyond a bound.
 
-    Autocorrelated residuals carry less information than their number. Therefore n is chosen so
+    Autocorrelated residuals carry less information than independent ones. Therefore n is chosen so
     that, on average over all directions, the density is as wide as the standard errors of the fit.
-    No single n is right for all parameters. Therefore the draws are then stretched about the fit
-    until each parameter has its standard error of the fit, and reflected at bounds. If `samples` is
-    given, the draws are not stretched.
+    No single n is right for all parameters. Therefore the draws are then stretched about the fitted
+    values, so that their standard deviations are the standard errors of the fit. Stretched draws
+    beyond a bound are reflected. If `samples` is given, the draws are not stretched.
 
     Parameters without a prior have a uniform prior between their bounds, in their own unit. If the
     data do not exclude large values, as for a Stribeck velocity with little effect, give a `Normal`
     prior or `bounds`. Otherwise the chains diverge.
 
     **Arguments:** `draws`: number of draws that each chain returns; `warmup`: number of earlier
-    draws that adapt step size and metric; `chains`: number of chains; `samples`: the n above;
+    draws that adapt step size and metric; `chains`: number of chains; `samples`: the number n;
     `level` of the intervals, by default that of the fit; `seed`; `progress` as in `fit`. Ctrl-C
-    stops the sampler. The draws are returned if each chain has at least 100.
+    stops the sampler. The draws are then returned if each chain has at least 100 of them.
 
     **Returns:** a `Posterior`.
 
@@ -470,8 +471,8 @@ def posterior(
             " parameters, so the density is not finite. Fit fewer parameters, for example without"
             " `free_starts`, or record for longer."
         )
-    # The chains start with coordinates scaled by the covariance of the fit (`frame`). Parameters at
-    # a bound are moved inside by approximately the distance that the data allow.
+    # The initial coordinates (`first`) are scaled by the covariance of the fit. Parameters at a
+    # bound are moved inside by half of the standard error that they have without the bound.
     problem, at_fit = found.problem, np.array(found.x)
     inflated = np.sqrt(max((found.dof + len(at_fit)) / n, 1.0))
     wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))
@@ -519,7 +520,7 @@ def posterior(
             lower=float(a),
             upper=float(b),
             dof=np.nan,
-            # The fit may be at a bound although the draws are inside.
+            # The fit may be at a bound although the draws are inside the bounds.
             knowledge=Knowledge.KNOWN if e.knowledge is Knowledge.AT_BOUND else e.knowledge,
         )
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)
@@ -563,7 +564,7 @@ def _agreement() -> Callable[[Any], Any]:
 
 def posterior_sample_size(found: FitResult) -> float:
     """Return the number of independent residuals for which the density is as wide as the errors of
-    the fit, on average over all directions. Without known errors, return `effective_sample_size`.
+    the fit, on average over all directions. If no error is known, return `effective_sample_size`.
     """
     here = np.ix_(*[_identified_places(found)] * 2)
     if not here[0].size:

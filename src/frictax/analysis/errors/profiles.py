@@ -25,10 +25,10 @@ from .uncertainty import Uncertainty
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Profile(Summarised):
-    """The profile of one fitted parameter. Print it.
+    """The profile likelihood of one fitted parameter. `print` shows `sentence`.
 
     - `values` (n,) of the parameter, sorted [SI]; `ratio` (n,): likelihood ratio 2*(log L_best -
-      log L) at these values, 0 at the best; `others` (n, q): all fitted parameters at these values.
+      log L) at `values`, 0 at the fit; `others` (n, q): all fitted parameters at `values`.
     - `lower`, `upper`: ends of the interval; `one_sided`: whether the interval begins at the bound
       of the parameter's domain; `threshold`: the value of `ratio` at the ends; `level`.
     - `sentence`: the interval in words.
@@ -57,8 +57,8 @@ class Profile(Summarised):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProfilePair:
-    """The profile of two fitted parameters: likelihood `ratio` (n, m) at the values `first` (n,)
-    and `second` (m,) [SI]. In the region of probability `level`, `ratio` is below `threshold`.
+    """The profile likelihood of two parameters: likelihood `ratio` (n, m) at the values `first`
+    (n,) and `second` (m,) [SI]. In the confidence region of `level`, `ratio` is below `threshold`.
 
     **Example:** at `FitResult.profile`.
     """
@@ -110,26 +110,27 @@ def profile_of(
 ) -> Profile | ProfilePair:
     """Return the profile likelihood of one fitted parameter, or of a pair.
 
-    The parameter is fixed at values on both sides of its estimate, and all others are refitted at
-    each value. The interval ends where the likelihood ratio reaches a threshold. A pair is fixed on
-    a grid of `points` by `points` over 3.5 standard errors in each direction, within the domains.
+    The parameter is fixed at values on both sides of its estimate, and at each value all other
+    parameters are refitted. The interval ends where the likelihood ratio reaches a threshold. A
+    pair is fixed on a grid of `points` by `points` values, up to 3.5 standard errors from the
+    estimates and within the domains.
 
     Unlike a linearised interval, this interval accounts for a misfit that is not a parabola, and
     for the bound of the parameter's domain. If the data do not exclude the bound, the interval
-    begins at the bound. At a bound the ratio is 0 in half of all cases (50:50 mixture). Therefore
-    the ratio at the upper end is then that of a one-sided test, 2.71 for 95 %. Otherwise the ratio
-    is 3.84 at both ends, unless the interval ends at a bound.
+    begins at the bound. If the bound is the true value, the ratio is 0 in half of all cases (50:50
+    mixture). Therefore the threshold at the upper end is that of a one-sided test, 2.71 for 95 %.
+    Otherwise the threshold is 3.84 at both ends, unless the interval ends at a bound.
 
     **Arguments:**
 
     - `path`: one or two names of `found.estimates`, such as ``"mass.v@run2"``.
-    - `by`: a noise model (`HAC()`, ...) or an `Uncertainty` of this fit, by default the fit's own.
+    - `by`: a noise model (`HAC()`, ...) or an `Uncertainty` of this fit, by default `Guarded()`.
       The ratio is divided by (variance by the noise model) / (variance for white residuals). The
       threshold has the degrees of freedom of the noise model.
     - `level`: by default that of the fit; `progress` as in `fit`.
 
-    If the ratio does not reach the threshold within 100 standard errors, that end is infinite, or
-    the bound if there is one. If the data do not exclude a bound, the interval ends there.
+    If the ratio does not reach the threshold within 100 standard errors, that end is the bound of
+    the parameter, or infinite without a bound.
 
     **Raises:** `KeyError` for a name that was not fitted; `ValueError` if the data do not identify
     the parameter at all, or for a level outside 0.5 to 1.
@@ -216,7 +217,7 @@ def _profile(
         if not np.isfinite(bound) or (norm == 0 and not is_on_bound):
             raise _not_identifiable(path)
         step = found.noise_scale * np.sqrt(stretch) / norm if norm > 0 else usual
-        # At a bound, `norm` can be nearly 0, as for `peak` at 1. Then `usual` limits the step.
+        # At a bound, `norm` can be nearly 0 (as for `peak` at 1), so `usual` limits the step.
         step = min(step, usual) if is_on_bound else step
     at([best])
     to_bound = at([bound]) if best - bound < 30 * step else np.inf
@@ -259,7 +260,7 @@ def _profile(
 
 class _LikelihoodRatio:
     """The likelihood ratio as a function of fixed values of some parameters. For each point, one
-    search begins at the result of the previous point, and one at the result of the fit.
+    search begins at the result of the previous point, and another at the result of the fit.
     `evaluated`: value, cost, and all fitted parameters of each point.
     """
 
@@ -363,8 +364,8 @@ def _variance_ratio(
 def interval_end(
     at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float
 ) -> float:
-    """Return the value at which the ratio `at` reaches the threshold, from `best` in the direction
-    of `step`. A regula falsi is applied to the root of the ratio, which is nearly linear.
+    """Return the value at which the ratio `at` reaches the threshold, starting from `best` in the
+    direction of `step`. Regula falsi is applied to the square root of the ratio (nearly linear).
     """
     aim, inside, outside, reach = np.sqrt(threshold), (best, 0.0), None, step
     x = best + step * aim
@@ -379,7 +380,7 @@ def interval_end(
             if outside is None:
                 reach = 1.5 * reach  # the root of the ratio may grow more slowly than linearly
                 x = x + reach * max(aim - root, 0.3 * aim)
-                if abs(x - best) > 100 * abs(step):  # the interval has no end here
+                if abs(x - best) > 100 * abs(step):  # The interval has no end on this side.
                     return bound
                 continue
         else:

@@ -32,7 +32,7 @@ def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
 def run_search(
     problem: Problem, method: Any, z: Any, steps: int, noise: Any = 1.0, dof: Any = 1.0
 ) -> Any:
-    """Return the state of a search after `steps` iterations; the first only evaluates residuals."""
+    """Return the state of a search after `steps` iterations. The first only evaluates residuals."""
     return advance_search(problem, method, begun(problem, z), steps, noise, dof)
 
 
@@ -70,8 +70,8 @@ def refit_with_counts(
 def minimize_with_fixed(
     problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
 ) -> tuple[Array, Array, Array]:
-    """Minimise the cost, with the parameters that `which` marks fixed at `values`. Return the
-    coordinates, the cost, and all fitted parameters.
+    """Minimise the cost. Parameters for which the mask `which` is True stay at their `values`.
+    Return the coordinates, the cost, and all fitted parameters.
     """
 
     def evaluate(z: Array) -> tuple[Array, Array]:
@@ -91,8 +91,8 @@ class BlockBootstrap(NoiseModel):
     """The noise model of refits to random blocks of the records, which are drawn with replacement.
 
     Each block stays at its position in time and counts as often as it was drawn. The blocks must be
-    longer than the correlation time of the residuals, and each record must contain 20 or more. A
-    fit with priors raises `ValueError`.
+    longer than the correlation time of the residuals, and each record should contain 20 or more.
+    Fewer than 4 blocks, priors or a robust loss raise `ValueError`.
 
     **Arguments:** `length` of a block [s], by default a twentieth of the record; `draws`: the
     number of refits; `seed`.
@@ -100,7 +100,7 @@ class BlockBootstrap(NoiseModel):
     **Source:** H. R. Künsch, Annals of Statistics 17 (1989); weights instead of copies: S.
     Chatterjee, A. Bose, Annals of Statistics 33 (2005).
 
-    **Example:** all noise models side by side, at `FitResult.uncertainty`.
+    **Example:** `FitResult.uncertainty` compares all noise models.
     """
 
     length: float | None = static(default=None)
@@ -158,20 +158,19 @@ class BlockBootstrap(NoiseModel):
 
 @pytree_dataclass
 class Jackknife(NoiseModel):
-    """The noise model of refits that leave out each repeat of the motion in turn. Any difference
+    """The noise model of refits, each of which leaves out one repeat of the motion. Any difference
     between repeats counts as error.
 
     The variance is (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of
-    freedom. The variances of several records are added. The degrees of freedom of records are added
-    too. If parameters differ by record, the smallest number counts.
+    freedom. The variances of several records are added, and also the degrees of freedom. If
+    parameters differ by record, the smallest degrees of freedom of a record are used instead.
 
-    **Arguments:** `repeats`: the number of equal parts of each record, one cycle of the motion
-    each; if None, whole records are left out.
+    **Arguments:** `repeats`: the number of equal parts of each record. Each part is one cycle of
+    the motion. If None, each refit leaves out a whole record.
 
-    **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), chapter
-    3.
+    **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), ch. 3.
 
-    **Example:** all noise models side by side, at `FitResult.uncertainty`.
+    **Example:** `FitResult.uncertainty` compares all noise models.
     """
 
     repeats: int | None = static(default=None)

@@ -21,14 +21,14 @@ from .linearization import NoiseModel, Samples, White
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Uncertainty(Summarised, Estimated):
-    """Errors and intervals of a fit by one noise model. Print it.
+    """Standard errors and intervals of a fit by one noise model. `print` shows a table.
 
     - `found`: the fit; `by`: the noise model; `says`: its assumption about the residuals in words;
       `notices`: reasons to doubt the errors; `warnings`: the notices as sentences.
     - `estimates`: the fitted values with errors, intervals and degrees of freedom by this noise
-      model; `covariance` (p, p); `ratio`: errors divided by the errors for white noise.
-    - `dof`: the smallest degrees of freedom of Student's t in the intervals; `level` of the
-      intervals; `draws` (k, p): the values of all refits, if the noise model makes refits.
+      model; `covariance` (p, p); `ratio`: standard errors divided by those for white noise.
+    - `dof`: the smallest degrees of freedom among the intervals (Student's t); `level` of the
+      intervals; `draws` (k, p): the estimates of k refits, None without refits.
 
     **Example:** at `FitResult.uncertainty`.
     """
@@ -52,7 +52,7 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def full(self) -> Float[np.ndarray, "q q"]:
-        """The covariance of all fitted parameters, including the starts of windows."""
+        """The covariance of all fitted parameters, including the initial states of windows."""
         return self.spread.covariance
 
     @property
@@ -76,7 +76,7 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def half_widths(self) -> Float[np.ndarray, " p"]:
-        """Half of the width of each interval, without the limits of the parameters' domains."""
+        """Half of the width of each interval, before the parameter's domain limits the interval."""
         half = self.spread.half_width(self.level, np.eye(len(self.found.shown))[self.found.shown])
         return np.where(np.isfinite([e.standard_error for e in self.estimates]), half, np.nan)
 
@@ -93,7 +93,7 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def ratio(self) -> dict[str, float]:
-        """The errors divided by the errors for white residuals, by name."""
+        """The standard errors divided by those for white residuals, by parameter name."""
         white = np.sqrt(np.diag(self.found.full_covariance)[self.found.shown])
         pairs = zip(self.estimates, white, strict=True)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -167,11 +167,10 @@ def usual_spread(found: FitResult) -> CovarianceEstimate:
 
 def uncertainty(found: FitResult, by: Checked[NoiseModel] | None = None) -> Uncertainty:
     """Return errors and intervals by a noise model: `Guarded()`, `Autoregression()`, `Clustered()`,
-    `HAC()`, `BlockBootstrap()`, `Jackknife(4)`, `White()`. The default is the model of the fit's
-    own errors, `Guarded()`.
+    `HAC()`, `BlockBootstrap()`, `Jackknife(4)`, `White()`. The default is `Guarded()`, as in `fit`.
 
     In this example, the error of the sensor at a sample contains 0.9 of the error at the previous
-    sample. The standard errors for white noise are three times too small:
+    sample. The standard errors for white noise are about three times too small:
 
     >>> import frictax as fx, numpy as np
     >>> from scipy.signal import lfilter

@@ -23,7 +23,7 @@ from frictax.mechanism.user_machines import AbstractAxis
 from frictax.parameters import Number, Numbers, Values, get, parameters, replace
 from frictax.signals import Drive, as_signal
 
-# [highest speed] widths of two Stribeck dips, whose sums approximate dips of other widths
+# Widths of two Stribeck dips, as shares of the highest speed. Their sums approximate other widths.
 WIDTHS = 0.05, 0.2
 # Terms of a friction law as functions of the speed v >= 0, whose highest value is vmax. All terms
 # are smooth also slightly below v = 0. The first argument is the module jax.numpy or numpy.
@@ -174,7 +174,7 @@ class MoreFriction(eqx.Module):
 
 
 def rubbed_mass(mass: MassWithStopAndFriction, more: MoreFriction) -> MassWithStopAndFriction:
-    """Return a mass between stops with `more` added to its laws."""
+    """Return a mass between mechanical stops with `more` added to its friction laws."""
     kind = type(mass)
 
     def law(self: Any, direction: int) -> AbstractLaw:
@@ -220,7 +220,7 @@ _BEARING = ("viscous", "drag")  # terms that are tried on a body without a frict
 # Terms that describe how friction deviates, but do not name a physical cause.
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
 _OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # terms of laws, the simplest first
-_OF_STOPS = "law"  # name of the law of a mass between stops
+_OF_STOPS = "law"  # name of the friction law of a mass between mechanical stops
 _OFF_AXIS = "axis"  # name of the body of a user's machine with one degree of freedom
 SMOOTH = "smooth course of the inputs between their samples"
 
@@ -427,7 +427,7 @@ def augmented_setup(
     periods: Mapping[str, Any],
     ranges: OperatingRange,
 ) -> Setup:
-    """Return the setup with the coefficients `c` of all candidates, except those of compliances."""
+    """Return the setup with all candidates except compliances, with the coefficients `c`."""
     values = {one: c[k : k + one.size] for one, k in zip(tried, first_columns(tried), strict=True)}
     held = {one.of: get(setup, one.of) + v[0] for one, v in values.items() if one.kind == "held"}
     setup = replace(setup, held)

@@ -16,11 +16,11 @@ from ..errors.autoregression import (
 )
 from .sensitivities import Sensitivities
 
-# [size estimated from the inputs] Grid of the size of the input noise.
+# Grid of the size of the input noise, relative to the size estimated from the inputs.
 DRAWN = np.geomspace(0.1, 1.5, 10)
 # A variance below this share of the mean square of the residuals is a rounding error.
 _ROUNDING = 1e-12
-_RCOND = 1e-12  # [largest eigenvalue] smaller eigenvalues are rounding errors
+_RCOND = 1e-12  # Eigenvalues below this share of the largest one are rounding errors.
 
 # For each channel of a record: its sections without gaps. Each section is an array with the indices
 # of its residuals in order of time.
@@ -56,7 +56,7 @@ class Likelihood:
     The order of the autoregression of each channel is fixed.
 
     If a channel drifts, a random walk is added (`random_walks`). If `draws` (k, n) of the effect of
-    input noise are given, this effect is added instead, with its most likely size.
+    input noise on the residuals are given, this effect is added instead, with its most likely size.
 
     The likelihood is conditional on the first samples of each section of the record. Therefore it
     needs only sums of products of lagged columns, which are computed once for all candidates.
@@ -104,9 +104,8 @@ class Likelihood:
 
         With a random walk, the result is twice the smaller of two p values. For the first one, the
         variance of the random walk is fitted without the columns. For the second one, the variance
-        is refitted, and the degrees of freedom are the number of slow components of the random walk
-        above the noise. With input noise, only the first p value is used, because the size of the
-        noise is known.
+        is refitted. Its degrees of freedom are the number of slow components of the random walk
+        above the noise. With input noise of known size, only the first p value is used.
         """
         if not self.channels:
             return 1.0
@@ -131,7 +130,7 @@ class Likelihood:
         return float(fdtrc(k, dof, gain * max(n - self.p - k, 1) / k))
 
     def maximize(self, more: list[int], same: list[_State] | None = None) -> Fitted:
-        """Maximise the likelihood with columns `more`, with the random walks of `same` if given."""
+        """Maximise the likelihood with columns `more`. If `same` is given, its walks are used."""
         whole = [0, *range(1, 1 + self.p), *more]
         states = [one.begin for one in self.channels]
         steps = [None if same is None else s.ratio * s.noise for s in same or states]
@@ -140,8 +139,8 @@ class Likelihood:
             a, rounding = np.zeros((len(whole), len(whole))), np.zeros(len(whole))
             for one, state in zip(self.channels, states, strict=True):
                 a += one._whitened_products(whole, state)
-                # The autoregressive filter can reduce a column to rounding errors. Their size is
-                # added to the ridge.
+                # The autoregressive filter can reduce a column to rounding errors. The size of
+                # these errors is added to the ridge.
                 rounding += _ROUNDING * np.diag(one.gram[0, :, 0, :])[whole] / state.noise
             ridge = np.diag((1e-13 * np.abs(np.diag(a)) + rounding + 1e-300)[1:])
             beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_RCOND)[0]
@@ -204,7 +203,7 @@ class _Channel:
         random walk, or None to fit it.
         """
         n, q, both = self.count, self.order, v
-        if self.waves:  # subtract the random walk before the fit of the autoregression
+        if self.waves:  # The random walk is subtracted before the fit of the autoregression.
             _, beside, own = self._whiten(whole, state.phi)
             of = state.ratio * (v @ beside)
             waves = np.linalg.solve(state.ratio * own + np.eye(len(self.waves)), of)
@@ -275,8 +274,8 @@ _WINDOW_ROUNDS, _SETTLED = 15, 1e-3
 def window_autoregression(
     columns: Sensitivities, stretches: list[Int[np.ndarray, " _"]]
 ) -> AutoregressiveModel:
-    """Return the autoregression of the residuals in the sections `stretches`, with `noise` in
-    squares of weighted residuals, by restricted likelihood. The tried columns are not used.
+    """Return the autoregression of the residuals in the sections `stretches`, with `noise` in units
+    of squared weighted residuals, by restricted likelihood. Candidate columns are not used.
 
     A fitted start absorbs the slowest components of the residuals of its window. If the correlation
     time is half a window, the residuals look almost uncorrelated, and slow terms seem significant.

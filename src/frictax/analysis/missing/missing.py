@@ -40,17 +40,17 @@ from .table import Missing, MissingTerm
 _PERIODS = 45  # number of ripple periods on each grid of the search
 # Least number of ripple periods in the travel of a record. Fewer periods look like a slope.
 _LEAST_PERIODS = 3.0
-# A ripple is refitted from the `_WAVES` best periods. The numbers of waves over the travel differ
-# by more than `_APART` between these periods.
+# A refit of a ripple begins at each of the `_WAVES` best periods. The numbers of waves over the
+# travel differ by more than `_APART` between any two of these periods.
 _WAVES, _APART = 3, 1.2
-_DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of a refit, and factor of its changes
-# If Schwarz's criterion of two terms differs by less than this value, the simpler term is better.
+_DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of the steps of a refit; factor of each change
+# If Schwarz's criterion of two terms differs by less than this value, the simpler term is chosen.
 # Kass and Raftery, JASA 90 (1995), call a larger difference very strong evidence.
 _NEARLY = 10.0
 
 
 def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> Missing:
-    """Return the terms that the fitted machine lacks: `Missing`.
+    """Return a table of the terms that the fitted machine lacks (`Missing`).
 
     `found` must be a fit of a machine to records, with any objective. A fit to a sweep has the
     notice `lack-of-fit` instead. `progress` as in `fit`.
@@ -97,7 +97,7 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evaluation:
     """The sensitivities at a point, and derivatives by ripple periods. `waves`: bodies whose ripple
-    is in the model; `by_wave`: derivatives by the number of ripple periods over their travel.
+    is in the model; `by_wave`: derivatives by the number of ripple periods in a body's travel.
     """
 
     at: Sensitivities
@@ -106,7 +106,7 @@ class Evaluation:
 
 
 class Trials:
-    """The fitted machine with all candidates, of which some are `accepted` and stay in the model.
+    """The fitted machine with all candidate terms. The `accepted` candidates stay in the model.
 
     - `tried`: the candidates; `first`: index of the first coefficient of each candidate.
     - `point`: the values of parameters and coefficients; `travel` of each body [m or rad].
@@ -153,21 +153,20 @@ class Trials:
         return list(range(self.first[which], self.first[which] + self.tried[which].size))
 
     def tries(self, which: int) -> float:
-        """Return the number of alternatives in a candidate: the periods of a ripple, or 1."""
+        """Return the number of alternatives in a candidate: the tried periods of a ripple, or 1."""
         one = self.tried[which]
         return 1.0 if one.kind != "wave" else _PERIODS * (2.0 + self.turns(one.of))
 
     def with_accepted(self, seen: Evaluation) -> Sensitivities:
-        """Return the sensitivities with accepted candidates among the fitted columns."""
+        """Return sensitivities whose fitted columns include those of the accepted candidates."""
         own = [j for i in self.accepted for j in self.places(i)]
         fitted = np.column_stack([seen.at.fitted, seen.at.tried[:, own], seen.by_wave])
         return dataclasses.replace(seen.at, fitted=fitted)
 
     def choose_periods(self) -> None:
-        """Choose for each ripple the period that explains most, and the two next best for refits.
-        The grid has 90 frequencies of at least three periods over the travel. For a body that turns
-        several times, the grid also has 1 to 45 periods per turn. A finer grid around the best
-        period follows.
+        """Choose for each ripple the period that explains most of the residuals, and the next best
+        two for refits. The grid has 90 frequencies of at least three periods over the travel. For a
+        body that turns several times, it also has 1 to 45 periods per turn. A finer grid follows.
         """
         for i, one in enumerate(self.tried):
             if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
@@ -226,12 +225,12 @@ class Trials:
         return best
 
     def settle(self) -> None:
-        """Fit the starts of windows, so that they do not improve a refit with any candidate."""
+        """Fit the initial states of windows, so that they do not improve later refits."""
         if self.has_windows:
             _, self.point, _ = self.refit_from(None, self.point)
 
     def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
-        """Refit like `refit` from the point `at`. With None for `which`, add no candidate."""
+        """Refit like `refit` from the point `at`. Without `which` (None), no candidate is added."""
         inside = [*self.accepted, *([] if which is None else [which])]
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)
@@ -278,7 +277,7 @@ class Trials:
         return np.clip(x + step, low, high)
 
     def cost(self, seen: Sensitivities) -> float:
-        """Return the sum of squares after the starts of windows are fitted (linearised)."""
+        """Return the sum of squares after a linearised fit of the initial states of windows."""
         r = seen.residuals[self.test.counted]
         if self.has_windows:
             starts, window = seen.starts[self.test.counted], seen.window[self.test.counted]
@@ -288,7 +287,7 @@ class Trials:
     def step(
         self, seen: Sensitivities, j: np.ndarray, damping: float
     ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-        """Return the Levenberg-Marquardt step, and the changes of the starts of windows."""
+        """Return the Levenberg-Marquardt step, and the changes of the windows' initial states."""
         on = self.test.counted
         r, j = seen.residuals[on], j[on]
         both = np.column_stack([r, j])
@@ -307,7 +306,7 @@ class Trials:
             for w in range(len(moved)):
                 mine = window == first + w
                 u, d, v = np.linalg.svd(starts[mine] / scale, full_matrices=False)
-                # Changes of a start with less than 0.1 % of the largest effect are left out.
+                # Changes of an initial state with an effect below 0.1 % of the largest are omitted.
                 large = d > 1e-3
                 parts = np.divide(u.T @ rest[mine], d, out=np.zeros_like(d), where=large)
                 out[w] = -(v.T @ parts) / scale
@@ -322,10 +321,10 @@ class _Round:
 
     - `cost`: sum of squares without a new candidate, of `count` residuals.
     - `rows`: the test of each candidate; `order`: the leader of each class of candidates that the
-      record can distinguish, best first; `alike`: names of the other candidates in each class;
+      record cannot distinguish, best first; `alike`: names of the other candidates in each class;
       `p_values` of the leaders.
     - `refits`: root mean square, point and term of each refitted candidate; `leaves_white`: whether
-      the residuals of a refit are white noise.
+      the residuals of any refit are white noise.
     """
 
     cost: float
@@ -475,7 +474,7 @@ class _Search(Trials):
 
     def simplest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
         """Return the simplest of the candidates that are nearly as good as the best by Schwarz's
-        criterion, and the remaining ones. `refits`: root mean square residual by candidate.
+        criterion, and the others of them. `refits`: candidate -> root mean square residual.
         """
         score = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
         least = min(score.values())
@@ -497,8 +496,8 @@ class _Search(Trials):
             after * np.log(n * rms**2 / best.cost) + self.tried[i].numbers * each
             for i, (rms, _, _) in one.refits.items()
         ]
-        # A hardly damped spring can imitate residuals with a narrow spectrum. So one test counts
-        # the fewer independent residuals, and the other test allows for an autoregression.
+        # A hardly damped spring can imitate residuals with a narrow spectrum. Therefore one test
+        # uses the smaller number of independent residuals, the other one an autoregression.
         gain, dof = one.cost / best.cost - 1.0, min(before, after) - len(best.found.x)
         by_gain = f_test_p(gain * dof / k, k, dof)
         p_value = 2 * count * min(by_gain, self.test.p_of_innovations(best.found, k))
@@ -509,8 +508,10 @@ class _Search(Trials):
         return MissingTerm(name, value, best.error, unit, None, rms, 1.0, p_value, True, True, ())
 
     def stiffness_on_windows(self, one: _Round) -> Missing | None:
-        """Refit a fit on windows by free runs, if a candidate is significant or a compliance has a
-        chance below 5 %. Return the new table if it names a stiffness in series, otherwise None.
+        """Refit a fit on windows by free runs if a compliance is likely: it was refitted, and any
+        term is significant or its own `chance` is below 5 %. If the candidates do not include a
+        compliance, a significant term is enough. Return the new table if its first term is a
+        stiffness in series, otherwise None.
         """
         soft = {i for i, tried in enumerate(self.tried) if tried.kind == "compliance"}
         is_sure = any(term.is_significant for _, _, term in one.refits.values())
@@ -524,15 +525,15 @@ class _Search(Trials):
     def classes(
         self, rows: list[TestResult], plain: Projected
     ) -> tuple[list[int], dict[int, list[str]]]:
-        """Sort the candidates into classes that the record can distinguish. Return the leader of
-        each class, the simplest of its best candidates, and the names of the others in each class.
+        """Sort the candidates into classes. The record cannot distinguish candidates of one class.
+        Return each class's leader (the simplest of the best), and the names of the others in it.
         """
         score = {i: self.schwarz(i, 1.0 - r.explained) for i, r in enumerate(rows) if r.own > 0}
         order = sorted(score, key=score.__getitem__)
         unit = {i: np.linalg.qr(plain.tried[:, self.places(i)])[0] for i in order}
         groups: list[list[int]] = []
         for i in order:
-            # Two candidates form a class if the largest angle between their columns is small.
+            # Two candidates are in one class if their columns span nearly the same space.
             for group in groups:
                 other = unit[group[0]]
                 cosines = np.linalg.svd(unit[i].T @ other, compute_uv=False)
@@ -560,8 +561,8 @@ class _Search(Trials):
         """Return candidate i as a row of the table; `at`: the point of its refit, or None."""
         one = self.tried[i]
         c = row.c if at is None else at.c[self.places(i)]
-        # The value is the amplitude of a ripple, the extra friction at rest of a dip, or the
-        # coefficient of the drive's force of a compliance.
+        # The value is the amplitude of a ripple, or the extra friction at rest of a Stribeck dip.
+        # For a compliance, it is the coefficient of the drive's force.
         if len(c) != one.size or np.shape(row.covariance) != (one.size, one.size):
             value, error = float(c[0]), np.inf
         elif one.kind == "wave":
@@ -591,7 +592,7 @@ class _Search(Trials):
 
     @property
     def unit(self) -> str:
-        """The unit of the misfit: that of a single channel, otherwise empty."""
+        """The unit of the misfit: the unit of the channel, or empty if there are several."""
         names = {n for p in self.problem.prepared for n in p.names}
         if len(names) > 1:
             return ""

@@ -22,17 +22,17 @@ from .sensitivities import Sensitivities
 # An autoregression: its coefficients, and the standard deviation of its innovations.
 Autoregressive = tuple[Float[np.ndarray, " q"], float]
 
-# [1] Smallest share of a column's square that the fitted parameters must leave unexplained.
+# A column is not tested if fitted parameters explain its square except for less than this share.
 UNEXPLAINED = 1e-5
 SURE = 0.01  # significance level of the tests by likelihood and by blocks
 # A refit reaches the noise if two conditions are true. Before the refit, the mean square of the
 # residuals is above 1.1 times that of the noise. The refit removes more than 70 % of this excess.
 _ABOVE_NOISE, _MOST = 1.1, 0.7
-# Limits of the p values, for white noise and by the score, below which the test by blocks is
-# skipped if the residuals with the term are white noise.
+# If the residuals with the term are white noise, the test by blocks is skipped below these limits
+# of the p value for white noise and the p value by the score.
 _BEYOND_DOUBT, _BEYOND_DOUBT_BY_SCORE = 1e-10, 1e-6
 # In fits of windows, the score is not tested if the p value is below the first limit and the
-# explained share is above the second limit. Noise does not explain this share in all windows.
+# explained share is above the second limit. Noise cannot explain such a share in every window.
 _WINDOWS_BEYOND_DOUBT, _WINDOWS_EXPLAINED = 1e-40, 0.5
 # In fits of whole runs, blocks are not compared beyond these limits of the explained share and of
 # both p values, because the term may act in a few blocks only, as in a decaying motion.
@@ -47,8 +47,8 @@ class TestResult:
 
     - `explained`: fraction of the sum of squares that the candidate explains; `rms`: root mean
       square of the weighted residuals with the candidate.
-    - `c` (k,), `covariance` (k, k): its coefficients, fitted together with the fitted parameters.
-    - `own`: fraction of its columns that the fitted parameters do not explain.
+    - `c` (k,), `covariance` (k, k): coefficients of the candidate, fitted with the parameters.
+    - `own`: fraction of the candidate's columns that the fitted parameters do not explain.
     - `p_values`: probability that noise explains as much as the candidate, by three tests: for
       autoregressive residuals, by the spread of the score, and by the differences between blocks of
       time. If the candidate explains much and the residuals are then white (`is_white`), the first
@@ -71,7 +71,7 @@ UNTESTABLE = TestResult(0.0, np.nan, np.zeros(1), np.full((1, 1), np.inf), 0.0, 
 class RefitGain:
     """The gain of a refit with a candidate.
 
-    - `p_value` of the gain for autoregressive residuals, which replaces a smaller prediction.
+    - `p_value` of the gain for autoregressive residuals. It replaces a smaller predicted p value.
     - `reaches_noise`: whether the refit removes most of the misfit above the noise of the sensors.
     - `covariance` (k, k) of the candidate's coefficients, computed from the residuals of the refit.
     """
@@ -223,7 +223,7 @@ class ScoreTest:
 
     @functools.cached_property
     def doubt(self) -> float:
-        """Factor on p values by blocks: 10 if input noise may have moved the machine, or 1."""
+        """Factor of p values by blocks: 10 if input noise may have moved the machine, else 1."""
         is_noisy = self.has_noisy_inputs or input_noise_exceeds_sensors(self._found)
         return 10.0 if is_noisy else 1.0
 
@@ -258,7 +258,9 @@ class ScoreTest:
         return RefitGain(f_test_p(gain * dof / k, k, dof), bool(reaches), covariance)
 
     def p_of_innovations(self, after: FitResult, k: int) -> float:
-        """Return the p value of `k` more parameters in `after`, by the innovations of both fits."""
+        """Return the p value of the `k` additional parameters of the fit `after`. The test compares
+        the innovations of the autoregressions of both fits.
+        """
         n, gain, fits = 0, 0.0, (self._found.full_residuals, after.full_residuals)
         for channel in self.stretches:
             was, now = ([left[rows] for rows in channel] for left in fits)
@@ -309,7 +311,7 @@ class CandidateTests:
 
     def leaves_white_noise(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
         """Return whether the residuals of `seen` are white noise after a fit of the columns `at`:
-        uncorrelated, and even over frequencies and blocks of time. `rows`: their numbers.
+        uncorrelated, and even over frequencies and blocks of time. `rows`: indices of residuals.
         """
         left = np.zeros(len(self.left))
         left[seen.rows] = seen.without(at)
@@ -371,8 +373,8 @@ class CandidateTests:
         is_noise = is_white or gain.reaches_noise
         if is_noise or self.leaves_white_noise(at, self.white, self.rows):
             by = self.plain if is_white else self.white
-            # Residuals are not white noise if the zero of a sensor drifts. On windows the starts
-            # absorb slow parts, so residuals must be white without whitening.
+            # Residuals are not white noise if the zero of a sensor drifts. On windows the fitted
+            # initial states absorb slow parts, so residuals must be white without whitening.
             drifts = lambda: test.has_noisy_inputs or self.likelihood.has_walk  # noqa: E731
             may_be_white = is_white if test.has_windows else not drifts()
             even = first
@@ -401,8 +403,8 @@ class CandidateTests:
 
 
 def score_statistics(plain: Projected, white: Projected, at: list[int], before: bool) -> TestResult:
-    """Return the score test of the columns `at`. `before`: whether the residuals without the
-    candidate, not those with it, give the spread of the score.
+    """Return the score test of the columns `at`. The spread of the score follows from the residuals
+    without the candidate if `before` is True, otherwise from the residuals with the candidate.
     """
     own = float(np.min(plain.own[at]))
     if not (own > UNEXPLAINED and np.all(np.isfinite(plain.tried[:, at]))):

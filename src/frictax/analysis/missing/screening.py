@@ -38,8 +38,8 @@ from .missing import missing
 from .score_test import SURE, ScoreTest, p_of_slow_changes
 from .sensitivities import Sensitivities, directional_sensitivity, operating_range
 
-_STEP = 1e-4  # [drive, or standard deviation of a state] step of the finite difference
-_LONG = 1 / 60  # [duration of the run] errors of sensors rarely have a longer correlation time
+_STEP = 1e-4  # step of finite differences, as a share of the drive or a state's standard deviation
+_LONG = 1 / 60  # share of the run; sensor errors rarely have a longer correlation time
 
 # Function: (changed problem, size of the change) -> derivatives of the residuals by the change.
 Derivative = Callable[[Problem, float], Float[np.ndarray, " n"]]
@@ -59,13 +59,13 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     return a notice if the residuals of a run are autocorrelated over a long time.
 
     Screening applies the tests of `Missing`, without a refit, to forces that a drive could add. If
-    a force passes the tests, `missing` is called, which tries more terms, and refits. If `missing`
-    names no term, the notice is `residuals-unexplained`.
+    a force passes the tests, `missing` is called, which tests more terms and refits some of them.
+    If `missing` names no term, the notice is `residuals-unexplained`.
 
-    To first order in its size, a force that depends on the motion acts like a given force over time
-    with its values along the fitted motion. Therefore each force is added to the input of the
-    record. The compiled program of the fit then takes about 15 simulations. For a
-    machine without a driving force, each term is added to the model and simulated.
+    A small force that depends on the motion acts like a given force over time that has the same
+    values along the fitted motion. Therefore each force is added to the input of the record. About
+    15 simulations by the compiled program of the fit are enough. For a machine without a driving
+    force, each term is added to the model and simulated.
     """
     problem, has_windows = found.problem, isinstance(found.problem.objective, Windows)
     if (
@@ -248,7 +248,7 @@ def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
 
 
 def check_table_range(found: FitResult) -> tuple[Notice, ...]:
-    """Return a notice for each table whose range the motion exceeds by more than a tenth."""
+    """Return a notice for each friction table whose range the motion exceeds by over a tenth."""
     machine, problem, out = found.model, found.problem, []
     for path, turns in laws_of(machine).items():
         here, there = contact_bodies(machine, path)

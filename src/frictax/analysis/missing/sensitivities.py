@@ -36,8 +36,8 @@ class Sensitivities:
     """Weighted residuals (n,), predicted minus measured, and their derivatives.
 
     `fitted` (n, p): derivatives by the fitted parameters; `tried` (n, k): derivatives by the
-    coefficients of candidates; `starts` (n, s): derivatives of each residual by the start of its
-    window; `window` (n,): the number of this window, or -1 without windows.
+    coefficients of candidates; `starts` (n, s): derivatives of each residual by the initial state
+    of its window; `window` (n,): the index of this window, or -1 without windows.
     """
 
     residuals: Float[np.ndarray, " n"]
@@ -51,8 +51,8 @@ class Sensitivities:
 class Point:
     """Values at which residuals are evaluated.
 
-    `x`: fitted parameters; `c`: coefficients of the candidates; `moved`: shift (w, s) of the window
-    starts of each record; `periods`: period of the ripple on each body [m or rad].
+    `x`: fitted parameters; `c`: coefficients of the candidates; `moved`: changes (w, s) of the
+    initial states of each record's windows; `periods`: ripple period of each body [m or rad].
     """
 
     x: Float[np.ndarray, " p"]
@@ -119,8 +119,8 @@ def _residuals(
     i: int,
     wave: tuple[str, Array, Array] | None = None,
 ) -> Float[Array, " r"]:
-    """Return the weighted residuals of record i, with `begin` (s,) added to the start of each
-    window. `wave`: body, coefficients (2,) and period of a further ripple.
+    """Return the weighted residuals of record i, with `begin` (s,) added to the initial state of
+    each window. `wave`: body, coefficients (2,) and period of one more ripple.
     """
     prepared, objective = problem.prepared[i], problem.objective
     delays = {x.of.removesuffix(".delay") for x in tried if (x.kind, x.term) == ("held", "delay")}
@@ -197,7 +197,7 @@ def directional_sensitivity(
     ranges: OperatingRange,
 ) -> Float[np.ndarray, " n"]:
     """Return the derivative of the weighted residuals along `way`, a direction of the coefficients
-    of candidates without ripples, by one simulation. All coefficients are 0.
+    of candidates without ripples, by one simulation. The coefficients themselves are 0.
     """
     at = Point(x, np.zeros(len(way)), {}, dict.fromkeys(ranges.centre, 1.0))
     each = (
@@ -236,7 +236,9 @@ def ripple_columns(
     body: str,
     periods: Float[Array, " m"],
 ) -> tuple[Array]:
-    """Return the derivatives (m, n, 2) of record i by the 2 coefficients of a ripple per period."""
+    """Return the derivatives (m, n, 2) of the residuals of record i by the two coefficients of a
+    ripple, for each of m periods.
+    """
     begin = jnp.zeros(_start_states(problem, i))
 
     def columns(period: Array) -> Array:

@@ -49,17 +49,17 @@ from .likelihood import autoregression
 from .sensitivities import operating_range
 from .table import Missing, MissingTerm
 
-_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # [highest speed] nodes of a table
+_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # speeds of a table, as shares of the highest speed
 
 
 def structures(table: Missing) -> dict[str, Structure]:
     """Return structures for `compare`: the machine ``"as fitted"``, and one machine for each term
     of the table that was refitted or found.
 
-    - A dip turns a Coulomb law into a `Stribeck`.
-    - Drag of a body in its housing is a `QuadraticSpeedDependentForce` or
+    - A Stribeck dip turns a Coulomb law into a `Stribeck` law.
+    - Drag between a body and the housing becomes a `QuadraticSpeedDependentForce` or
       `QuadraticSpeedDependentTorque`.
-    - Drag between bodies or under a normal force, or a bend, makes a law a `Table` of 7 speeds.
+    - Other drag (between bodies, under a normal force) or a bend turns a law into a `Table`.
     - Friction that differs by direction becomes a separate law for backward motion. A constant
       force is a `Force` or `Torque`, and a spring is a `LinearPositionDependentForce`.
     - A ripple is a `PeriodicPositionDependentForce`, whose period is fitted too.
@@ -169,7 +169,7 @@ def _with_drag(
 def _with_force(
     machine: Mechanism, name: str, part: Any, free: list[str], *fields: str
 ) -> tuple[Mechanism, list[str]]:
-    """Return the machine with one more part, whose `fields` are free, under a new name."""
+    """Add `part` to the machine. Return the machine, and `free` plus the `fields` of the part."""
     while name in machine.names:
         name += "_"
     return with_part(machine, name, part), [*free, *(f"{name}.{field}" for field in fields)]
@@ -225,18 +225,19 @@ def _with_law(
 SERIES = "stiffness in series with "
 # Names of the second half of a body and of the spring between the halves.
 _FAR, _JOINT = "beyond_{}", "series_{}"
-# Starts: period [samples] of the oscillation of the two halves on their spring, and damping [share
-# of the critical damping]. A fast, hardly damped oscillation has many minima of the misfit.
+# Start values: period [samples] of the oscillation of the two halves on their spring, and damping
+# [share of the critical damping]. For a fast, hardly damped oscillation the misfit has many minima.
 _STARTS = [(period, 0.3) for period in (4.2, 8.0, 14.0, 24.0)]
 _STARTS += [(period, 0.05) for period in (2.6, 2.9, 3.2, 3.6, 4.0, 5.0)]
-# Steps from each start, steps from the best two and from neighbours, and limit of all searches
+# Largest number of iterations: first from each start, then from the best two results and from
+# neighbours of the best one. Largest number of fits.
 _FIRST_STEPS, _MORE_STEPS, _MOST_FITS = 8, 20, 18
 
 
 class SplitBody(NamedTuple):
     """A fit with `body` split into two halves: the `stiffness` of the spring between them and its
-    `error`, the sum of squares `cost`, and the fit `found`. The error is infinite unless the search
-    converged to white residuals, because it may have ended in another minimum.
+    standard `error`, the sum of squares `cost`, and the fit `found`. The error is infinite unless
+    the search converged to white residuals: it may have ended in a wrong minimum.
     """
 
     body: str
@@ -248,7 +249,7 @@ class SplitBody(NamedTuple):
 
 def split_bodies(found: FitResult) -> Iterator[SplitBody]:
     """Yield a fit for each body that is driven and measured, with a stiffness between the drive and
-    all other parts. The fit `found` must be one of free runs of a mechanism.
+    all other parts. Unless `found` is a fit of free runs of a mechanism, nothing is yielded.
     """
     if not isinstance(found.problem.objective, FreeRun) or not _is_plain(found):
         return
@@ -282,7 +283,7 @@ def _search_split(found: FitResult, body: str) -> FitResult | None:
     if not fits:
         return None
     best = min(fits, key=_cost)
-    # Neighbouring minima differ by about one oscillation more or less until it has decayed.
+    # Between neighbouring minima, the number of oscillations until decay differs by about one.
     for factor in (0.88, 1 / 0.88):
         while len(fits) < _MOST_FITS and not _is_white(best):
             start = replace(_end_of(best), {c: factor * float(best.values[c])})
@@ -316,8 +317,8 @@ def _end_of(found: FitResult) -> Any:
 
 
 def refit_by_free_runs(found: FitResult) -> FitResult | None:
-    """Refit a fit on windows by free runs; return None if this is not possible. Windows would need
-    the measured motion of each body as their start, which a split body does not have.
+    """Refit a fit on windows by free runs; return None if this is not possible. A window begins at
+    the measured motion of each body, but the motion of the second half of a body is not measured.
 
     The free runs begin at the start values of the machine. For a single record, the measured start
     is tried too, and the better fit is returned.
@@ -375,7 +376,7 @@ def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
 
 def split_body(machine: Mechanism, body: str, c: float, damping: float = 0.3) -> Mechanism:
     """Return `machine` with `body` split into two halves, with a spring of stiffness `c` between.
-    Its damper has the share `damping` of the critical damping. The first half keeps the drives.
+    A parallel damper has the share `damping` of the critical damping. Drives act on the first half.
     """
     inertia = "J" if bodies_of(machine)[body] else "m"
     old, far = machine[body], _FAR.format(body)

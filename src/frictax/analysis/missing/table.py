@@ -23,8 +23,8 @@ class MissingTerm:
     - `misfit`: the root mean square of the weighted residuals with the term, by a refit if
       `is_refitted`, otherwise predicted; `own`: the fraction of the effect of the term that the
       fitted parameters do not explain.
-    - `chance`: the probability that coloured noise alone explains as much by any candidate of the
-      table; `alike`: the names of the candidates that this record cannot distinguish from the term.
+    - `chance`: the probability that any candidate of the table explains as much if the residuals
+      are coloured noise; `alike`: names of candidates that the record cannot distinguish from it.
     - `is_significant`: whether `chance` is below 1 % and a refit confirms the term. The refitted
       value must differ from 0 and be possible, and the refit must reduce the misfit by at least
       half of the predicted reduction.
@@ -48,28 +48,27 @@ class MissingTerm:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Missing(Summarised, MissingVerbs):
-    """The terms that a fitted machine may lack, each with its effect, best first. Print it.
+    """A table of the terms that a fitted machine may lack, the best first. `print` shows it.
 
-    - `terms`: the classes of candidates that the record can distinguish, the best first;
-      ``table["drag"]``: the first term whose name contains this text, or that has an `alike`
-      candidate with such a name.
+    - `terms`: one term for each class of candidates that the record cannot distinguish, the best
+      first; ``table["drag"]``: the first term with "drag" in its name or in a name of `alike`.
     - `found`: the missing terms, in the order in which they were found, each fitted together with
-      the previous ones. `misfit`: misfit of the fit; `left`: misfit with all these terms in the
-      model. Both misfits are in the given standard deviations, or in `unit` if none was given.
-    - `untold`: candidates that were not tested: the fitted parameters explain their effect on this
-      record, or their value is not possible, such as friction that drives; `of`: the fit.
+      the previous ones. `misfit`: misfit of the fit; `left`: misfit with all terms of `found` in
+      the model. Misfits are in `unit`, or with several channels in standard deviations of channels.
+    - `untold`: candidates that were not tested, because the fitted parameters explain their effect
+      on the record, or their value is not possible (friction that accelerates); `of`: the fit.
     - `above`: the misfit divided by the noise, for the output with the largest ratio; nan if the
       misfit is not far above the noise, or if the noise is unknown.
     - `structures()`: the machine as fitted and with each refitted term, for ``fx.compare(record,
       table.structures())``.
 
     The simulated outputs are differentiated by the coefficient of each candidate at 0. The part
-    that fitted parameters and starts of windows explain is projected out. A term is missing if it
-    reduces the misfit by more than noise with the autocorrelation of the residuals would. Three
-    tests must show this reduction:
+    that fitted parameters and initial states of windows explain is projected out. A term is missing
+    if it reduces the misfit by more than noise with the autocorrelation of the residuals does.
+    Three tests must show this reduction:
 
     - an F test after an autoregression whitens the residuals (1 %);
-    - a t test with the spread of the score (0.1 %; on windows 1 %, without the candidate);
+    - a t test of the score, the derivative of the log likelihood (0.1 %, on windows 1 %);
     - a test by the differences between 16 blocks of time. This test is left out if the residuals
       with the term are white and the p values of the first two tests are very small.
 
@@ -78,10 +77,9 @@ class Missing(Summarised, MissingVerbs):
     refitted. The best of the confirmed terms (`MissingTerm.is_significant`), or a simpler one that
     is nearly as good, is added to the model. Then the other candidates are tested again.
 
-    If the residuals are not white with any term, free runs are also fitted with a body in two
-    halves and a spring between. For a fit on windows, this is done if a compliance is among the
-    best candidates, because the motion beyond a spring is not measured. `misfit` and `left` are
-    then those of the free runs.
+    If the residuals are not white with any term, free runs are fitted too. In these runs a body is
+    split into two halves with a spring between them. For a fit on windows, this is done only if a
+    compliance is among the best candidates. `misfit` and `left` are then those of the free runs.
 
     **Source:** score test: C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948;
     the test as an index of parameters to free: D. Sörbom, Psychometrika 54, 1989.

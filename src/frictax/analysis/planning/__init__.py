@@ -1,1 +1,1 @@
-"""Accuracy that a record allows, predicted before the fit, and motions that improve it."""
+"""Predict the accuracy of a fit before it is made, and propose motions that improve it."""

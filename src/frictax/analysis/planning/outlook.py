@@ -63,7 +63,7 @@ from ..errors.guarded import Guarded
 from ..errors.linearization import NoiseModel, Samples
 from ..errors.resampling import run_search
 
-# [size of the value, or distance from its bound] Standard error above which a parameter is weak.
+# A parameter is weak if its relative standard error (`Outlook.relative`) exceeds this value.
 _WEAK = 0.5
 
 
@@ -75,7 +75,7 @@ _FAST, _SLOW, _SPAN = 3.0, 4.0, 100.0
 @dataclasses.dataclass(frozen=True)
 class Remedy:
     """An experiment in words, `says`, and the factor `gain` [1] by which the experiment reduces the
-    error of a parameter, for equal errors of the force.
+    standard error of a parameter. The errors of the measured force are assumed to stay equal.
     """
 
     says: str
@@ -89,12 +89,12 @@ class Remedy:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Outlook(Summarised):
-    """Expected accuracy of the free parameters of a fit. Print it.
+    """Expected accuracy of the free parameters of a fit. `print` shows a table.
 
-    - `names`, `units`, `values` (p,): the free parameters and their start values [SI].
-    - `errors` (p,): expected standard errors at these values, from the residuals of a first fit.
-    - `relative` (p,): errors divided by the distances of the values from their lower bounds, or by
-      the absolute values without such a bound.
+    - `names`, `units`, `values` (p,): free parameters, with start values (sweep: best fit) [SI].
+    - `errors` (p,): expected standard errors at `values`, from the residuals of a first fit.
+    - `relative` (p,): `errors` divided by the distance of each value from its lower bound. For a
+      parameter without lower bound, the error is divided by the absolute value.
     - `identifiability`: knowledge of each parameter, singular values, null directions, and the
       `notices` and `sentences` of the outlook, which name the remedies.
     - `declared`: the units of the data with their sizes in SI, as in an `Estimate`.
@@ -188,18 +188,18 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     The expected errors are computed at the start values, from the residuals of a first fit. A
     parameter is weak if its error exceeds half of its size or half of its distance from its bound.
 
-    For a weak parameter, other motions of the same machine and duration are tried: faster, slower,
-    both, with reversal, and with a slow sweep of speed. The remedy is a motion whose forces
-    identify the parameter better, for equal errors of the force. A notice gives the factor by which
-    the error of the parameter decreases. For a sweep, faster and slower speeds, the other direction
-    and breakaway rows are tried.
+    For a weak parameter, other motions of the same machine and duration are tried: a faster one, a
+    slower one, one with reversal, a slow sweep of the speed, and fast followed by slow motion. The
+    remedy is a motion whose forces identify the parameter better, for equal errors of the force. A
+    notice gives the factor by which the error of the parameter decreases. For a sweep, faster and
+    slower speeds, the other direction and breakaway rows are tried.
 
     **Arguments:** `model`, `data` and the options of `fit`. A sweep takes all options of `fit`.
     Records take `free`, `own`, `tied`, `objective`, `priors`, `instruments`, `engine`, `progress`,
     and `by`: the noise model of the errors, by default `Guarded()`. The errors of a sweep are
     computed at the best fit instead of the start values.
 
-    A sine of 2 N hardly moves a mass. Viscous friction is not identifiable at such speeds.
+    A force of 2 N hardly moves this mass, so its low speeds do not identify the viscous friction:
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 4.0, 801)
@@ -283,13 +283,12 @@ def _outlook_at_start(
     """Return the outlook at the start values of the fit `first`, with the residuals of this fit."""
     problem, records, method = first.problem, first.records, first.method
     method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
-    # One iteration of a search evaluates the residuals at the start values by the program that is
-    # compiled for the fit.
+    # A search of one iteration evaluates the residuals at the start values by the fit's program.
     begun = run_search(problem, method, np.zeros(problem.x0.size), 1, dof=first.dof)
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
     rows = first.n
-    # Residuals of priors have a standard deviation of 1, those of the data that of the noise.
+    # Residuals of priors have a standard deviation of 1. They are scaled to the noise of the data.
     jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])
     if not np.isfinite(float(begun.cost)) and not np.any(jacobian):
         raise ValueError(
@@ -353,8 +352,8 @@ def _assess_parameters(
     """Decide which parameters of `found` are identifiable at values `x` (p,), and find remedies.
 
     - `jacobian` (n, p) of the weighted residuals, `covariance` (p, p) of the expected errors.
-    - `cures`: function from weak parameters to experiments; `said`: earlier notices, which come
-      first; `unknown`: parameters without information.
+    - `cures`: function that returns experiments for weak parameters; `said`: earlier notices, which
+      come first; `unknown`: parameters that the data do not identify.
     """
     names, lower = list(found.names), bounds(found.problem.unknowns)[found.shown]
     norms = np.linalg.norm(jacobian, axis=0)
@@ -397,8 +396,8 @@ def _weak_notices(
     asked: Sequence[str],
 ) -> list[Notice]:
     """Return notices on at most two combinations of parameters with relative errors above one half,
-    and on the best experiment for each parameter in `asked`. `weakest`: estimates, their
-    covariance, and the sizes of their values.
+    and on the best experiment for each parameter in `asked`. `weakest`: estimates, the covariance
+    of the estimates, and the sizes to which errors are related.
     """
     out = list[Notice]()
     if weakest is not None:
@@ -446,8 +445,8 @@ def better_motions(
     tied: Any = None,
     work: Work = SILENT,
 ) -> dict[str, tuple[Remedy, ...]]:
-    """Return a remedy for each weak parameter and tried motion, a variation of the first record.
-    For a parameter `peak`, which sliding does not identify, the remedy is a breakaway.
+    """Try variations of the motion in the first record. Return a remedy for each weak parameter and
+    tried motion. For a parameter `peak`, which sliding does not identify, breakaway is the remedy.
     """
     hold = (
         "let it come to rest and hold it there, then raise the force slowly until it breaks away,"
@@ -560,7 +559,9 @@ def _errors(
 
 
 def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Remedy, ...]]:
-    """Return a remedy for each weak parameter and tried sweep (speeds, direction, breakaway)."""
+    """Return a remedy for each weak parameter and each tried change of the sweep: other speeds, the
+    other direction, or breakaway rows.
+    """
     sweep, problem, x = found.sweep, found.problem, jnp.asarray(found.x)
     v, way, breakaway = (jnp.asarray(a) for a in (sweep.velocity, sweep.direction, sweep.breakaway))
     unit = "rad/s" if sweep.rotational else "m/s"

@@ -43,10 +43,9 @@ from ..errors.uncertainty import Uncertainty, uncertainty
 class Motion:
     """A free run of a machine at the samples of a record.
 
-    - `t` (n,) [s]; `states`: name -> (n,) [SI]; `modes`: contact -> (n,), 1 forward, -1 backward, 0
-      stuck, 2 free.
-    - `friction`: contact -> (n,) [N or N.m], the force of friction on its body; `result`: result
-      code of the run.
+    - `t` (n,) [s]; `states`: name -> (n,) [SI]; `result`: result code of the run.
+    - `modes`: contact -> (n,), 1 forward, -1 backward, 0 stuck, 2 free (not in contact).
+    - `friction`: contact -> (n,) [N or N.m], the force of friction on the body of the contact.
     """
 
     t: Float[np.ndarray, " n"]
@@ -222,14 +221,13 @@ def preview(
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FreeRunScore:
-    """A free run of a fitted machine, compared with a record, and its sensitivity. Print it.
+    """A free run of a fitted machine, compared with a record, and its sensitivity to changes.
 
-    - `label` of the record; `rms`: output -> root mean square of measured - simulated [SI]; `units`
-      of the outputs.
+    - `label` of the record; `units` of the outputs; `rms`: output -> root mean square of measured -
+      simulated [SI].
     - `sensitivities`: a small change, in words -> output -> rms of the effect on the output [SI].
-    - `ranges`: output -> 10, 50 and 90 % quantiles of the rms of machines that differ from the
-      fitted one as `says` describes.
-    - `draws` (k, c): rms of each drawn machine; `failed`: number of machines whose run failed.
+    - `ranges`: output -> 10, 50 and 90 % quantiles of `draws`; `draws` (k, c): rms of k machines
+      that differ from the fitted one as `says` describes; `failed`: number of failed runs.
     """
 
     label: str
@@ -271,14 +269,14 @@ def free_run(
     seed: int = 0,
 ) -> FreeRunScore:
     """Simulate the fitted machine with the inputs of a whole record, without feedback. Repeat the
-    run with parameters drawn from their errors.
+    run for machines whose parameters are drawn at random from normal distributions.
 
-    The parameters of the drawn machines have normal errors. With `Jackknife` errors, the machines
-    differ as much as the repeats of the motion. With other errors, the machines differ by the
-    standard errors of the parameters. A parameter drawn beyond its bound is set to the bound.
+    The means are the estimates. With `Jackknife` errors, the machines differ as much as the repeats
+    of the motion. With other errors, the machines differ by the standard errors of the parameters.
+    A parameter drawn beyond its bound is set to the bound.
 
     **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an
-    `Uncertainty` of this fit, by default that of the fit's own errors; `objective`: by default
+    `Uncertainty` of this fit, by default `found.uncertainty()`; `objective`: by default
     `FreeRun(measured_start=True)`; `draws`: number of drawn machines; `seed`.
 
     **Returns:** a `FreeRunScore`.
@@ -324,8 +322,8 @@ def free_run(
     unknowns, covariance = found.problem.unknowns, errors.full
     says = f"parameters drawn with their errors ({type(errors.by).__name__})"
     if isinstance(errors.by, Jackknife):
-        # A parameter is the mean of `each` or `shared` repeats. The variance of one repeat is this
-        # number times the variance of the parameter.
+        # A parameter is the mean of `each` repeats (with a value per record) or `shared` repeats.
+        # The variance of one repeat is this number times the variance of the parameter.
         says = "machines that differ as one repeat from the next"
         each, shared = 1, len(found.records)
         if errors.by.repeats is not None:
@@ -376,7 +374,7 @@ def free_run(
 
 def _changes(data: Record, machine: Any) -> tuple[list[tuple[str, float, float]], tuple[str, ...]]:
     """Return the changes and the drives. Each change has a text, an additional force [N or N.m],
-    and a factor on friction. Drives are the force inputs, or the torque inputs without such inputs.
+    and a factor of friction. Drives are the inputs in N, or in N.m if no input is in N.
     """
     out, units = [], {n: data.units[n].si_name for n in data.inputs}
     pushes = "N" if "N" in units.values() else "N.m"

@@ -1,4 +1,4 @@
-"""Predictions of records by a fitted machine: scores, new records, records left out, transfer."""
+"""Predictions of records by a fitted machine: new records, records left out, other conditions."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -28,11 +28,10 @@ from .free_run import find_record
 def score(
     found: FitResult, record: Record | str, objective: AbstractObjective
 ) -> Mapping[str, float]:
-    """Score the fitted machine on a record by another objective. A free run of a validation record
-    is ``found.score(validation, fx.FreeRun(measured_start=True))``.
+    """Predict a record by the fitted machine and any objective, and return the errors. A free run
+    of a validation record is ``found.score(validation, fx.FreeRun(measured_start=True))``.
 
-    `record`: a label of this fit (with the parameter values of this record), or a `Record` that was
-    not fitted.
+    `record`: a label of this fit (with the parameters of this record), or a new `Record`.
 
     **Returns:** output -> root mean square of measured - predicted [SI].
     """
@@ -66,15 +65,15 @@ def _predict(objective: AbstractObjective, setup: Setup, prepared: Any, engine: 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Validation:
-    """A record predicted by a fitted machine with fixed parameters. Print it.
+    """A record predicted by a fitted machine with fixed parameters. `print` shows the errors.
 
-    - `label`; `rms`: output -> root mean square of measured - predicted [SI], for a start that was
+    - `label`; `rms`: output -> root mean square of measured - predicted [SI], for an initial state
       fitted to the record; `from_measured`, `from_given`: root mean square for the smoothed
-      measured start, and for the start values of the machine; `units` of the outputs.
-    - `start`: the fitted start, an `Estimate` for each position and speed; `measured`: the smoothed
-      measured start by name. If fitted and measured start differ much, the fitted start compensates
-      for errors of the parameters. If no start is both a parameter of the machine and measured,
-      `start` is empty and `rms` is `from_measured`.
+      measured initial state, and for that of the machine; `units` of the outputs.
+    - `start`: the fitted initial state, an `Estimate` for each position and speed; `measured`: the
+      smoothed measured initial state by name. If the two differ much, the fitted one compensates
+      for errors of the parameters. If no initial value is both a parameter of the machine and
+      measured, `start` is empty and `rms` is `from_measured`.
     """
 
     label: str
@@ -115,11 +114,11 @@ class Validation:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LeftOut:
-    """Predictions of each record by a fit to all other records. Print it.
+    """Predictions of each record by a fit to all other records. `print` shows a table.
 
     - `records`: label -> `Validation` by the fit without this record; `fitted`: label ->
-      `Validation` by the fit to all records; `values`: label -> parameter values, by name, of the
-      fit without this record.
+      `Validation` by the fit to all records.
+    - `values`: label -> parameter values, by name, of the fit without this record.
     - `unfinished`: labels of the records without which the search did not converge.
     """
 
@@ -153,7 +152,7 @@ class LeftOut:
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Transfer:
     """A machine fitted under one condition ("here"), compared with the same machine fitted under
-    another condition ("there"). Print it.
+    another condition ("there"). `print` shows a table.
 
     - `differences`: for each parameter that both fits share, the value there minus the value here,
       with standard error, interval and degrees of freedom of Student's t.
@@ -193,16 +192,15 @@ def validate(
     states: Iterable[str] | None = None,
     objective: AbstractObjective | None = None,
 ) -> Validation:
-    """Predict a record by a fitted machine with fixed parameters, from a start fitted to the
-    record.
+    """Predict a record by a fitted machine with fixed parameters. Only the initial state is fitted.
 
-    A free run from a wrong start is wrong even with the right parameters. If a record does not
-    begin at the start values of the machine, most of the misfit does not come from errors of the
-    parameters. Therefore the start, and nothing else, is fitted to the record.
+    A free run from a wrong initial state is wrong even with the right parameters. If a record does
+    not begin at the initial state of the machine, most of the misfit does not come from errors of
+    the parameters. Therefore the initial state is fitted to the record.
 
     **Arguments:** `record`: a `Record` that was not fitted, or a label of the fit (then with the
-    parameter values of this record); `states`: positions and speeds of the start, by default all
-    that are parameters of the machine and recorded; `objective`: `FreeRun()`, or `ClosedLoop(...)`.
+    parameter values of this record); `states`: the initial positions and speeds to fit, by default
+    all that are parameters and recorded; `objective`: `FreeRun()`, or `ClosedLoop(...)`.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -267,11 +265,10 @@ def leave_records_out(found: FitResult) -> LeftOut:
     """Leave out each record in turn: fit the other records, and predict the one left out.
 
     The searches begin at the result of the fit to all records. A parameter that the other records
-    do not identify has the value of the fit to all records. The prediction uses a start that is
+    do not identify has the value of the fit to all records. The prediction uses an initial state
     fitted to the record. Other parameters that differ by record cannot be predicted.
 
-    **Raises:** `ValueError` for fewer than two records, or for parameters that differ by record and
-    are not starts.
+    **Raises:** `ValueError` for fewer than two records, or for such other parameters.
     """
     problem = found.problem
     labels = [n for n, data in found.records.items() if isinstance(data, Record)]
@@ -306,8 +303,8 @@ def leave_records_out(found: FitResult) -> LeftOut:
 
 
 def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
-    """Predict the records of the fit `there`, made under another condition, by the parameters of
-    `found`. Also compare the parameters of both fits.
+    """Predict the records of the fit `there`, which was made under another condition, by the
+    parameters of `found`. Also compare the parameters of both fits.
 
     The two fits are independent. Therefore the variance of a difference is the sum of the two
     variances, each by the noise model of its fit. The degrees of freedom are those of Welch's

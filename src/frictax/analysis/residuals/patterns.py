@@ -34,7 +34,7 @@ _SAMPLES, _ROWS = 20, 2
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of each pattern, one row for each sample. `ways`: directions of motion."""
+    """Regression columns of each pattern, with a row per sample. `ways`: directions of motion."""
 
     ways: tuple[int, ...]
     level: Float[np.ndarray, "n a"]
@@ -118,8 +118,8 @@ def finding_of(
 
 
 def direction_means(x: Series, c: Columns) -> Finding:
-    """Find the mean residuals by direction. Equal means indicate an offset of the force, or
-    friction that differs by direction. Opposite means indicate wrong friction in the model.
+    """Find the mean residual for each direction of motion. Equal means indicate an offset of the
+    force, or friction that differs by direction. Opposite means indicate a wrong friction value.
     """
     label = ("direction of motion", "")
     if x.v is None:
@@ -208,7 +208,7 @@ def time_drift(x: Series, c: Columns) -> Finding:
 
 
 def speed_curve(x: Series, c: Columns) -> Finding:
-    """Find a curve over speed that the law lacks, with six corners for each direction."""
+    """Find a piecewise linear function of speed that the law lacks (six corners per direction)."""
     label = ("velocity", f"{x.place}/s")
     if x.v is None:
         return without_information("speed", x, "the record does not contain the speed", label)
@@ -249,7 +249,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
 
 
 def position_curve(x: Series, c: Columns) -> Finding:
-    """Find a slope, or a piecewise linear curve with nine corners, over position."""
+    """Find a dependence on position: a slope, or a piecewise linear curve with nine corners."""
     label = ("position" if x.place == "m" else "angle", x.place)
     if x.s is None:
         return without_information("position", x, "the record does not contain the position", label)
@@ -302,11 +302,11 @@ def autocorrelation(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 def whiteness(
     record: str, of: str, t: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"]
 ) -> Finding:
-    """Find the correlation time of the residuals of the fit's objective: n/(1 + 2*sum of
-    autocorrelations) of the n samples are independent.
+    """Test whether the residuals of the objective are white, and find their correlation time. Of n
+    samples, n/(1 + 2*sum of autocorrelations) are independent.
 
-    The sum ends at the first lag that exceeds five times (1 + 2*sum up to this lag), Sokal's
-    window. Ljung and Box's Q over 20 lags is compared with chi-square.
+    The sum ends at the first lag that exceeds five times (1 + 2*sum up to this lag), by Sokal. The
+    test compares Ljung and Box's Q over at most 20 lags with the chi-square distribution.
 
     **Source:** G. M. Ljung, G. E. P. Box, Biometrika 65 (1978); A. D. Sokal, Monte Carlo methods in
     statistical mechanics (1997), sec. 3.
@@ -366,8 +366,8 @@ def whiteness(
 
 def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     """Find the strongest sine over position, with an amplitude and a phase for each direction.
-    Return the finding, and the columns `c`. If the ripple is strong, `c` then includes its waves,
-    so that the ripple does not affect the other patterns.
+    Return the finding, and the columns `c`. If the ripple is strong, the returned columns include
+    its waves, so that the ripple does not affect the other patterns.
 
     The longest period of the scan is half of the travel. The shortest is the larger of two
     distances: the travel in four samples (`step` [s] apart), and in one period of the filter's

@@ -11,8 +11,8 @@ from frictax.text import format_estimate, prefix_unit
 
 from ..errors.linearization import long_run_covariance, orthonormal_basis
 
-# A finding is strong if it explains more than the share SHARE of the mean square, and its p value
-# is below CHANCE.
+# A finding is strong if it explains more than the share SHARE of the residual's mean square, and
+# its p value is below CHANCE.
 SHARE, CHANCE = 0.005, 0.005
 
 
@@ -32,15 +32,16 @@ class Curve:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Finding:
-    """One pattern in the residuals. Print it.
+    """One pattern in the residuals. `print` shows `sentence`.
 
     - `name`: "whiteness", "speed", "position", "direction", "time" or "ripple"; `record`, `of`: the
       body or channel of the residual.
     - `sentence`; `strong`: see `ResidualStudy`.
-    - `effect`: size of the pattern: largest difference of the residual over speed, position or
-      time; mean for "direction", amplitude for "ripple", first autocorrelation [1] for
-      "whiteness"; `error`: its standard error; both in `unit`. `share`: fraction of the residual's
-      mean square that the pattern explains; `p`: probability that coloured noise explains as much.
+    - `effect`: size of the pattern, with the standard error `error`, in `unit`. For "speed",
+      "position" and "time": largest difference of the residual. For "direction": the mean. For
+      "ripple": the amplitude. For "whiteness": the first autocorrelation.
+    - `share`: fraction of the residual's mean square that the pattern explains; `p`: probability
+      that coloured noise explains as much.
     - `numbers`: further results by name [SI], for example ``period``, ``period error``, ``forward``
       and ``backward`` of a ripple.
     - `curves` of the plot; `x_label`, `y_label`: name and unit of its axes.
@@ -113,7 +114,7 @@ def percent(share: float) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Regressed:
-    """The regression of a residual on columns, in addition to other columns.
+    """The result of a regression of a residual on `columns` and `others` (see `regress`).
 
     - `values` (k,), `errors` (k,): coefficients of the columns and their standard errors; nan for a
       column that the other columns explain.
@@ -155,9 +156,9 @@ def regress(
 
     The part that `others` explain is projected out of `e` and `columns` (Frisch and Waugh). The
     covariance is that of sums of autocorrelated terms (`long_run_covariance`). The Wald statistic
-    W/k is compared with Fisher's F with k and m - k degrees of freedom. m is the effective number
-    of samples for this covariance. With the number of all samples, a few periods of a slow error
-    would seem significant. Without `in_time`, as for sweeps, samples are independent.
+    W/k is compared with Fisher's F with k and m - k - j degrees of freedom (k `columns`, j
+    `others`). m is the effective number of samples. With the number of all samples, a few periods
+    of a slow error seem significant. If `in_time` is False, as for sweeps, samples are independent.
     """
     from scipy.stats import f as fisher
 
@@ -217,8 +218,7 @@ def corners_of(x: Float[np.ndarray, " n"], most: int) -> Float[np.ndarray, " k"]
 def bin_means(
     x: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"], edges: Float[np.ndarray, " b"]
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Return the means of x and e in the bins between neighbouring `edges`, and the standard errors
-    of the means of e.
+    """Return the means of x and e in the bins between `edges`, and standard errors of those of e.
 
     The samples of one visit to a bin are correlated. Therefore a standard error follows from the
     differences between visits, or from the long-run variance of e if there are fewer than 3 visits.

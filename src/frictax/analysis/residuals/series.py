@@ -100,7 +100,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
 
 
 def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """Return measured - predicted of the objective in each channel, with the measured motion."""
+    """Return the objective's residual, measured - predicted, of each channel, with its motion."""
     record, out = found.records[label], []
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for name, at, e in left(found, label):
@@ -122,7 +122,7 @@ def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
 
 
 def sweep_series(found: FitResult, label: str) -> Series:
-    """Return measured - predicted and speed of a sweep's rows in order; `t` counts the rows."""
+    """Return the residuals (measured - predicted) and speeds of a sweep; `t` is the row index."""
     sweep = found.records[label]
     e = found.residuals[Samples(found.problem).record == found.number(label)]
     force, place = ("N.m", "rad") if sweep.rotational else ("N", "m")
@@ -132,7 +132,7 @@ def sweep_series(found: FitResult, label: str) -> Series:
 
 
 def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Return for each channel its name, the numbers of its samples, and measured - predicted."""
+    """Return each channel's name, the indices of its samples, and measured - predicted."""
     i = found.number(label)
     prepared, samples = found.problem.prepared[i], Samples(found.problem)
     assert isinstance(prepared, PreparedRecord)

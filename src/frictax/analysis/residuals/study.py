@@ -30,21 +30,21 @@ NAMES: tuple[Kind, ...] = get_args(Kind)
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ResidualStudy(Summarised, ResidualStudyVerbs):
-    """Patterns in the residuals of a fit, one sentence for each finding, the strongest first. Print
-    it, or draw it by `plot()`.
+    """Patterns in the residuals of a fit, one sentence for each finding, the strongest first.
+    `print` shows the sentences, and `plot()` a figure.
 
     Whiteness is a property of the objective's own residuals. All other patterns are patterns of the
     residual force, m*a - (sum of forces), at the fitted values. Positions and forces pass the same
     filter (as in `InverseDynamics`), and standstill is left out. If machine or record do not
     determine forces, the study uses the objective's residuals, and `notices` contains the reason.
 
-    A **strong** finding has a p value below 0.5 %. In addition to the other patterns, the finding
-    explains more than 0.5 % of the residual's mean square. For this test the residual is regressed
-    on the columns of the pattern, and the columns of the other patterns are projected out. The
-    covariance allows for autocorrelation [1], and the degrees of freedom follow from the effective
-    number of samples. The power of a ripple is also compared with the powers at neighbouring
-    periods. The p value of a ripple allows for the choice of the largest of many powers [2]. The
-    test of whiteness is that of Ljung and Box [3].
+    A **strong** finding has a p value below 0.5 %, and explains more than 0.5 % of the residual's
+    mean square beyond the other patterns. For this test the residual is regressed on the columns of
+    the pattern, and the columns of the other patterns are projected out. The covariance allows for
+    autocorrelation [1], and the degrees of freedom follow from the effective number of samples. The
+    power of a ripple is also compared with the powers at neighbouring periods. The p value of a
+    ripple allows for the choice of the largest of many powers [2]. The test of whiteness is that of
+    Ljung and Box [3].
 
     **Source:** [1] D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992); [2] J. D. Scargle,
     Astrophysical Journal 263 (1982); [3] Biometrika 65 (1978).
@@ -53,7 +53,7 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     are not white and no other finding is strong, the notice `no-pattern-found` refers to `missing`,
     which also tests delays, compliance and small forces.
 
-    - `findings`: all findings, strongest first; ``study["speed"]``: the strongest of that name.
+    - `findings`: all findings, strongest first; ``study["speed"]``: the strongest for speed.
     - `series`: the residuals that were studied; `notices`, and their sentences `notes`.
 
     The model of this sledge lacks a ripple of its screw, 0.2 N every 0.1 m:

@@ -30,10 +30,9 @@ class ComparedLaw:
     """One law of a comparison.
 
     - `left_out`: root mean square error [N or N.m] of the predictions of rows. Each row is
-      predicted by a fit to the other rows, without neighbours with correlated errors.
-    - `aicc`, `bic`: criteria for white noise, or for autocorrelated errors if the comparison found
-      an autocorrelation.
-    - `remark`: why the law was not chosen although its criterion is good; otherwise empty.
+      predicted by a fit without this row, and without neighbours whose errors are correlated.
+    - `aicc`, `bic`: criteria for white noise, or for autocorrelated errors if the rows show them.
+    - `remark`: why the law is not chosen (not identifiable, or not converged); otherwise empty.
 
     **Example:** at `compare`.
     """
@@ -54,9 +53,9 @@ class ComparedLaw:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Summarised):
-    """Laws fitted to one sweep, in the given order, with the chosen one. Print it.
+    """Laws fitted to one sweep, in the given order, and the chosen law. `print` shows a table.
 
-    `best`: the law with the smallest small-sample AIC among those with identifiable terms only.
+    `best`: the law with the smallest AICc among the laws whose parameters are all identifiable.
     `reason`: a text on the choice, which also names a law that predicts rows left out better.
     `autocorrelation` of the errors of neighbouring rows, 0 for white noise.
 
@@ -260,8 +259,8 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
 
 
 def _left_out(found: FitResult, rho: float) -> float:
-    """Return the leave-one-out error by n refits, from the values and with the compiled program of
-    the full fit. In each refit one row and its correlated neighbours have weight 0.
+    """Return the leave-one-out error by n refits. The refits begin at the estimates of the full
+    fit, and use its compiled program. One row and its correlated neighbours have weight 0.
     """
     if found.dof < 2:
         return float("inf")

@@ -227,7 +227,7 @@ class Refits:
     def _errors(
         self, problem: Any, pieces: Any, number: np.ndarray, ends: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the root mean square of each fold, and the contribution of each piece to it."""
+        """Return the root mean square of each fold, and each piece's part of the mean square."""
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
             return each, total

@@ -96,19 +96,20 @@ def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, 
 
 
 OFFSET, EACH = "offset", "each direction"
-# `_DIFFERENT`: p value below which the directions differ. `_MORE`: p value below which they differ
-# by more than an offset.
+# p values below which the directions differ, and below which they differ by more than an offset
 _DIFFERENT, _MORE = 0.002, 0.02
 # A test must be significant at each of `_CORRELATIONS` for which twice the log restricted
-# likelihood is within `_NEARLY` of its largest value. With these numbers, 0 of 384 symmetric sweeps
-# with white errors are found to differ, and 17 of 384 with an autocorrelation of 0.8.
+# likelihood is within `_NEARLY` of its largest value. With these limits, the test wrongly finds a
+# difference in 0 of 384 symmetric sweeps with white errors, and in 17 of 384 symmetric sweeps with
+# an autocorrelation of 0.8.
 _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Difference:
-    """A difference of the kind `kind` between the two directions: a better fit, the call that makes
-    this fit, and the size of the difference in words and in SI units.
+    """A difference between the two directions. `kind`: `OFFSET` or `EACH`; `found`, `call`: a fit
+    that allows for the difference, and the call that makes this fit; `words`: the size in words;
+    `size`, `lower`, `upper`: the size and its interval, in the SI `unit`.
     """
 
     kind: str
@@ -125,7 +126,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
     """Fit the model of this kind, and return the difference between the directions. Return None if
     the model cannot be fitted, or if it does not contain a difference. The returned difference is
     that of the parameter that differs most clearly. If no parameter differs clearly, friction at
-    one speed is compared.
+    common speeds is compared too.
     """
     try:
         call, better = _fit_kind(found, kind)

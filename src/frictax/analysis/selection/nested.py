@@ -18,11 +18,11 @@ from .cross_validation import coordinates
 
 
 def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
-    """Search each model a second time, starting from the best fit of a model that it contains.
-    Return the better fits.
+    """Search each model again from the best fit of a model that it contains; return better fits.
 
-    A model contains another one if both have the same misfit at trial values: estimates of the
-    other model, with further parameters at a bound, at 0, or equal to those of the other direction.
+    A model contains a smaller one if both have the same misfit at trial values. In trial values,
+    common parameters have the estimates of the smaller model. Other parameters are at a bound, at
+    0, or equal to those of the other direction.
     """
     out: dict[str, FitResult] = {}
     for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):

@@ -39,9 +39,8 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
        parameters is chosen; with equal numbers the one with the smaller rating, then the first.
 
     **Source:** L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone, *Classification and
-    Regression Trees* (1984), section 3.4.3 (one standard error); the largest ratio after L. J.
-    Savage, "The theory of statistical decision", Journal of the American Statistical Association 46
-    (1951).
+    Regression Trees* (1984), section 3.4.3 (one standard error); largest ratio: L. J. Savage, "The
+    theory of statistical decision", Journal of the American Statistical Association 46 (1951).
     """
     candidates = [row for row in rows if not row.implausible] or list(rows)
     ratio = dict(zip([row.name for row in candidates], _worst_ratios(candidates), strict=True))
@@ -169,13 +168,13 @@ UNENDED = "its search did not converge"
 def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     """Return the reasons why a fit cannot describe the machine.
 
-    - Friction that drives: the law falls to 0 at a speed of the record.
+    - Friction that accelerates the motion: the law falls to 0 at a speed of the record.
     - A law that rises too steeply, such as a table that follows errors at one speed of the record.
       The slope exceeds 5 times that of the straight line through the law, and also the mean force
       divided by the highest speed.
     - Parameters that the records do not identify, or a search that did not converge.
 
-    Only contacts with a measured motion are checked. Stribeck friction falls steeply.
+    Only contacts with a measured motion are checked. A law may fall steeply (Stribeck friction).
     """
     out: list[str] = []
     for contact, way, v, f, units in visited_laws(found, cutoff):

@@ -35,7 +35,7 @@ from .cross_validation import HeldOut, body_speeds, sliding_speed
 
 @dataclasses.dataclass(frozen=True)
 class Structure:
-    """A machine as a hypothesis: its laws and parts, and which of its parameters are fitted.
+    """A hypothesis on a machine: its friction laws, its parts, and the parameters to fit.
 
     All fields except `model` are options of `fit`.
 
@@ -100,8 +100,8 @@ class ComparedStructure:
 
     - `found`: the fit to all records; `numbers`: number of fitted parameters.
     - `trajectory`: root mean square residual of runs over whole records from the measured start.
-      The runs are free or in closed loop, like the objective. The unit is that of the output, or
-      standard deviations for several outputs.
+      The runs are free or in closed loop, like the objective. The unit is that of the output. With
+      several outputs or given standard deviations, it is the standard deviation.
     - `force`: root mean square residual of inverse dynamics at the fitted values [N or N.m]; NaN if
       the records do not determine the force. `mean_square`: that of the weighted residuals.
     - `aic`, `bic`: criteria for `StructureComparison.n_eff` independent residuals.
@@ -148,8 +148,8 @@ def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StructureComparison(Summarised, StructureComparisonVerbs):
-    """Structures fitted to the same records, in the given order, with the chosen one. Print it, or
-    draw it by `plot()`.
+    """Structures fitted to the same records, in the given order, and the chosen structure. `print`
+    shows a table, and `plot()` a figure.
 
     `best`: the structure chosen by `frictax.analysis.selection.selection_rule.choose_structure`.
     `reason`: why this structure is chosen, and not one with smaller residuals. `n_eff`: effective
@@ -252,7 +252,7 @@ def default_structures(
     2. Coulomb friction by direction and one further force, if the machine has such a part:
        `LinearPositionDependentForce`, `PeriodicPositionDependentForce`,
        `QuadraticSpeedDependentForce` or `QuadraticSpeedDependentTorque`.
-    3. By direction: Stribeck with exponents 1 and 2, and a table without and with smoothness prior.
+    3. By direction: Stribeck friction with exponent 1 or 2, or a table, also with `Smooth` prior.
 
     **Arguments:**
 

@@ -1,4 +1,4 @@
-"""Bookkeeping of a run on samples: step times, event log, and writing of array rows in a loop."""
+"""Step times and event log of a run on samples, and functions that write array rows in a loop."""
 
 import functools
 from collections.abc import Callable
@@ -60,7 +60,7 @@ class Retrace(eqx.Module):
     - `found`: the located time of the event, before the Newton step. `end`: the time at which the
       piece ends if no event ends it earlier.
     - `y1`: the state after the event.
-    - `step`: number of the step; `u`: start position of the part of this step, see control.py.
+    - `step`: number of the step; `u`: start of the part, in 1/`PARTS` of this step.
     """
 
     t0: Values
@@ -73,7 +73,7 @@ class Retrace(eqx.Module):
 
 
 class Log(eqx.Module):
-    """Time and cause of each event, modes before and after; `retrace` is for reverse mode."""
+    """Time, cause, and modes before and after each event; `retrace`: data for reverse mode."""
 
     t1: Values
     fired: Int[Array, "..."]
@@ -92,14 +92,14 @@ def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
 
 
 def write_row(rows: Array, j, row: Array) -> Array:
-    """Return `rows` with row j replaced by `row`, inside a loop in place."""
+    """Return `rows` with row j replaced by `row`; a loop does this in place."""
     return write_rows(rows, row[None], (j,))
 
 
 @jax.custom_jvp
 def write_rows(rows: Array, part: Array, starts: tuple[Any, ...]) -> Array:
-    """Return `rows` with a block replaced by `part`, inside a loop in place. `starts`: first index
-    of the block along each of the first axes.
+    """Return `rows` with a block replaced by `part`; a loop does this in place. `starts`: first
+    index of the block along each of the first axes.
     """
     return _row_writer(0)(rows, part, *starts)
 

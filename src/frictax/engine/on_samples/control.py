@@ -51,7 +51,7 @@ class Control(eqx.Module):
         return cls(whole, nothing, nothing, nothing, count, count, whole)
 
     def accuracy(self, y: list[Array]) -> tuple[Number, Bool[Array, ""], Integer]:
-        """Return relative error, whether the run is inaccurate, and the most parts of a step."""
+        """Return the relative error, a flag for inaccurate runs, and the most parts of a step."""
         # A part of the smallest width is accepted even if its error exceeds the tolerance. A run is
         # inaccurate if the sum of the errors of such parts exceeds 1e-3 of the range of a state.
         unmet = relative_error(self.unmet, self.ranges, y)
@@ -60,9 +60,7 @@ class Control(eqx.Module):
 
 
 class Judgement(eqx.Module):
-    """The estimated error of a part: `error` relative to the scales, `errors` in units of the
-    states.
-    """
+    """The estimated error of a part: `error` divided by scales, `errors` in units of the states."""
 
     error: Number
     errors: list[Array]
@@ -76,7 +74,7 @@ class Judgement(eqx.Module):
 
 
 def is_controlled(options: OnSamples) -> bool:
-    """Return whether `options` have error control, which divides steps with a too large error."""
+    """Return whether `options` have error control, which divides steps whose error is too large."""
     return options.tolerance is not None and options.solver is None
 
 
@@ -97,8 +95,8 @@ def step_with_differences(
     """Return the state (n,) after one step and the two differences that `judge_part` reads.
 
     The first difference is the result of order p minus the result of order p - 1. The second
-    difference, ``h (k2 - k1)``, is up to a factor the result of order 2 minus the result of order
-    1. Neither has derivatives.
+    difference is, up to a factor, the result of order p - 1 minus that of order p - 2. It is ``h
+    (k2 - k1)``, or ``h k1`` for a stiff system. Neither difference has derivatives.
     """
     if not system.is_stiff():
         y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
@@ -122,8 +120,8 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     `inverse`: 1 over the error scale of each state.
 
     E and D are the first and the second difference, each divided by the scales and summed over the
-    states. The error estimate is ``E min(1, 3/4 E/D)``, which for ``y' = a y`` is exact to leading
-    order. If a difference is NaN, the estimate is NaN.
+    states. The error estimate is ``E min(1, 3/4 E/D)``. For ``y' = a y`` and `Bosh3` it is exact to
+    leading order. If a difference is NaN, the estimate is NaN.
     """
     if not inverse:
         return Judgement(jnp.zeros(()), [])
@@ -145,8 +143,8 @@ def judge_by_halves(
     `y1`, two half steps give `halves`.
 
     For a method of order p, ``2**p / (2**p - 1)`` times the difference estimates the error of the
-    single step. Unlike `judge_part`, the difference is also right when a motion begins as a power
-    of time.
+    single step. Unlike `judge_part`, this estimate is also valid if a motion begins as a power of
+    time.
     """
     ratio = 4 / 3 if system.is_stiff() else 8 / 7
     errors = [ratio * jnp.abs(a - b) for a, b in zip(y1, halves, strict=True)]
@@ -163,7 +161,7 @@ def inverse_scales_of_part(
 ) -> Any:
     """Return 1 over the error scale of each state for a part from `y` to `y1`.
 
-    A state that was at rest so far is scaled by the distance that it moves in a whole step at its
+    A state that was at rest so far has another scale: the distance of a whole step at the state's
     mean rate in this part.
     """
     parts = (PARTS // control.width).astype(jnp.result_type(float))

@@ -75,7 +75,7 @@ def _run_samples_jvp(primals, tangents) -> Any:
 
 
 def _count_known_times(times, count, result) -> Any:
-    """Return how many event times have a derivative: all, or `count` after an early end."""
+    """Return how many event times have a derivative: all, or `count` if the run ended early."""
     return jnp.where(result == Result.successful, times.shape[0], count)
 
 
@@ -104,8 +104,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
     by_start = jax.jvp(lambda t0: fine_grid(t0, ts, options)[0], (grid[0],), along)[1]
 
     def amid(mode, moved) -> tuple[Any, Any]:
-        """Return the model for use while `mode` lasts, split in two: the entries of drives' tables
-        that are used in `mode`, and everything else.
+        """Return the model that is valid while `mode` lasts in two parts: the entries of drive
+        tables that are used in `mode`, and all other data.
         """
         model = eqx.combine(moved, rest)
         own = {id(leaf) for leaf in jax.tree.leaves(model)}
@@ -116,13 +116,13 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return Reused(eqx.combine(moved, rest)).tick(t, mode)
 
     def complete(mode, moved, read, t, y, end) -> Any:
-        """Return the state at the end of a part, from the last event before this end."""
+        """Return the state at the end of a part, computed from the last event before this end."""
         system = Reused(eqx.combine(read, amid(mode, moved)[1]))
         return take_step(system, options, mode, t, end, y)
 
     def over(e, slack, moved, t, y) -> Any:
-        """Return time and state after event e, which ends a piece. For an event at a sample, also
-        return the state at the time of this sample, which is constant.
+        """Return time and state after event e, which ends a piece. Also return the state for a
+        fixed time of the event, which serves a sample at this time.
         """
         system, mode, end = Reused(eqx.combine(moved, rest)), log.before[e], trace.end[e]
         holds = keeps_bounds(system, options, mode, t, end, y)
@@ -143,7 +143,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return times_of_part((grid[j], grid[j + 1], slacks[j]), u, width)
 
     def piece_from(e, j, u, width, y, mode) -> tuple[Any, Any, Any]:
-        """Return time, state and mode after event e if it is in the part, or at the start."""
+        """Return time, state, mode after event e; if e is not in the part, those at its start."""
         begin, _, slack = times_of(j, u, width)
         here, last = is_in(e, j, u), jnp.maximum(e, 0)
         t = jnp.where(here, log.t1[last], begin)
@@ -183,8 +183,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         c_all = jnp.zeros_like(ys).at[at_samples(options, c_ys.shape[0])].set(c_ys)
         nothing = jax.tree.map(jnp.zeros_like, moved)
         # A step reads only a few entries of the tables of drives. The loop collects the cotangents
-        # of the table entries that each step reads. They are added to the cotangents of the tables
-        # after the loop.
+        # of the table entries that each step reads. After the loop these are added to the
+        # cotangents of the tables.
         read = jax.eval_shape(lambda: amid(modes[0], moved)[0])
         c_read = jax.tree.map(lambda x: jnp.zeros((steps, *x.shape), x.dtype), read)
         add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731

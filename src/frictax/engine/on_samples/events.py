@@ -48,8 +48,8 @@ class Attempt(eqx.Module):
     """A piece (interval between events) computed by one step, before the search for events in it.
 
     - `end`, `y`: time and state at the end. `rate`: dy/dt at the start. `holds`: see `Piece`.
-    - `lowest`: the smallest event function at the start, and the smallest one at the end. `is_up`:
-      whether `stays_up` finds that all event functions stay above 0. `may_be_up`: whether all event
+    - `lowest`: smallest value of all event functions at the start, and at the end. `is_up`: whether
+      `stays_up` finds that all event functions stay above 0. `may_be_up`: whether all event
       functions are above 0 at the three points that `stays_up` uses.
     - `is_due`: whether `end` is the deadline of the mode.
     - `error`: the estimated error of the step, a `Judgement`; None without error control.
@@ -85,9 +85,10 @@ def stays_up(start, middle, end) -> Bool[Array, ""]:
 class _Look(eqx.Module):
     """The state of the search for an event between two times, the start and the end.
 
-    - `place`: index of the next point to evaluate. `values`: the smallest event function at each
-      evaluated point. The first entry belongs to the start, the last entry to the end.
-    - `fell`: whether an event function was found at or below 0; then `bracket` encloses its fall.
+    - `place`: index of the next point to evaluate. `values`: smallest value of all event functions
+      at each evaluated point. The first entry belongs to the start, the last entry to the end.
+    - `fell`: whether an event function was found at or below 0; then `bracket` encloses the point
+      where it reaches 0.
     - `at_once`: whether an event function is already negative at the start.
     """
 
@@ -108,8 +109,8 @@ def search_end(
     The state at the end of the `attempt` is known. An event function may fall to 0 and rise again
     before the end. Therefore the event functions are also evaluated at points in between, unless a
     test shows that all of them stay above 0. The last point is the minimum of the parabola through
-    the lowest three values. An event function that is NaN counts as fallen. The search has no
-    derivatives.
+    the lowest value and its two neighbours. An event function that is NaN counts as fallen. The
+    result does not have derivatives.
     """
     now, attempt = constant((now, attempt))
     system, t, stop = constant(system), now.t, now.end
@@ -183,8 +184,7 @@ def search_end(
     )
 
     def ending() -> tuple[Any, Any]:
-        # Use the results of the loop: rounding may change the sign of event functions computed
-        # again.
+        # Use the results of the loop. Rounding may change the sign in a new evaluation.
         at_once, fell = last.at_once, last.fell
         found = jnp.where(at_once, t, jnp.where(fell, last.bracket.end(), stop))
         return found, jnp.where(
@@ -195,7 +195,7 @@ def search_end(
 
 
 def state_at(system: Reused, options: OnSamples, now: Piece, s, rate: Any = None) -> Any:
-    """Return the state at time `s` in the piece `now`. `rate`: dy/dt at its start, if known."""
+    """Return the state at time `s` in the piece `now`. `rate`: dy/dt at the start, if known."""
     return take_step(system, options, now.mode, now.t, s, now.y, rate, holds=now.holds)
 
 
@@ -203,7 +203,7 @@ def compute_if(needed, compute: Callable[[], Any], like) -> Any:
     """Return the result of `compute` if `needed`, else zeros with the shapes and types of `like`.
 
     XLA may duplicate a computation for every number that depends on the results, but does not
-    duplicate a branch. The branch halves the program of an event and its compile time.
+    duplicate a branch. The branch halves the size and the compile time of the program of an event.
     """
     return jax.lax.cond(
         needed, compute, lambda: jax.tree.map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like)
@@ -214,15 +214,15 @@ def cross_inside(
     system: Reused, options: OnSamples, now: Piece, found, cause, fired, needed: Any = True
 ) -> tuple[Any, ...]:
     """Compute time, state and mode after the event at the end of a piece, with derivatives. One
-    Newton step gives the exact time; then follow the state at this time and the jump.
+    Newton step gives the exact time. Then `jump` is applied to the state at this time.
 
     The end state is the solver's result as a function of the step length. Therefore the derivatives
     are exact for the computed samples, for any step size. The located time `found` is so accurate
     that one Newton step along the tangent is sufficient.
 
-    One of `cause` (from `search_end`) and `fired` has the value None. `fired` is the index of the
-    event function, `DEADLINE` or `END`. Return time, state, mode, `fired`, and a status:
-    0, 1 if no mode is consistent, or `NONFINITE`.
+    Give either `cause` (from `search_end`) or `fired`, and None for the other. `fired`: index of
+    the event function, `DEADLINE` or `END`. Return time, state, mode, `fired`, and a status. The
+    status is 0, or 1 if no mode is consistent, or `NONFINITE`.
     """
     t, last, found = now.t, now.end, constant(found)
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)
@@ -256,7 +256,7 @@ def cross_inside(
         )
         falling = rate < 0
         step = -g / jnp.where(falling, rate, 1.0)
-        # The accuracy of the root limits the value of the step, but not the derivative of the step.
+        # The value of the step is limited to the accuracy of the root. Its derivative is not.
         most = 1e3 * LOCATED * (last - t)
         # An event function that jumps, as at a pole, changes its sign without a zero. Then
         # `first_to_fall` selects another event function, whose zero is far away.

@@ -37,8 +37,8 @@ from .march import (
 
 
 class LaneResults(eqx.Module):
-    """The results of a batch of runs. The first axis of each array counts the runs. The last axis
-    of a tangent counts the directions of differentiation ("seeds"). None: not requested.
+    """The results of a batch of runs. The first axis of each array is the run. The last axis of a
+    tangent is the direction of differentiation ("seed"). Arrays that were not requested are None.
     """
 
     ys: Array | None
@@ -73,7 +73,7 @@ class Plan:
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
         # A block collects up to 256 KiB of samples before it writes them to the result.
         most = min(max(2**18 // max(row, 1), 4), 64, steps)
-        # The last tile may extend beyond the run. Choose the tile that wastes the fewest steps.
+        # The last tile may extend beyond the run. Choose the size that wastes the fewest steps.
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
         return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
 
@@ -88,7 +88,7 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        """The number of rows in a run's log. Entries that are not needed go to the last row."""
+        """The number of rows in a run's log. Entries that are not needed are in the last row."""
         return room(self.options) + 1
 
     def room(self, lanes: int) -> LaneResults:
@@ -138,13 +138,13 @@ class Plan:
 
 
 class Since(eqx.Module):
-    """Errors of each run of a block, summed over its undivided steps since its last divided step.
+    """Errors of each run of a block, summed over the undivided steps since its last divided step.
 
     - `error`: the sum of the relative errors; `inverse`: 1 over the error scales.
     - `farthest`: the largest distance of each error-controlled state from its start, in the run.
 
     The sums of a run are not reset at the divided steps of other runs. Therefore a run in a batch
-    gives the same results as alone.
+    gives the same results as a single run.
     """
 
     error: Array
@@ -158,9 +158,9 @@ class Block:
 
     - `moved`, `rest`: the differentiated part and the constant part of the model. Each of the two
       is a pair: the arrays that differ between runs (with the runs as last axis), and the arrays
-      that do not.
-    - `rest_by_lane`: the arrays of `rest` that differ, with the runs as first axis. An event reads
-      the whole table of one run, which is faster if the table is contiguous in memory.
+      that all runs share.
+    - `rest_by_lane`: the arrays of `rest` that differ between runs, with the runs as first axis. An
+      event reads the whole table of one run, which is faster if the table is contiguous in memory.
     - `slacks` [s] (steps,) or (steps, lanes), see `fine_grid`.
     """
 
@@ -171,7 +171,7 @@ class Block:
     slacks: Array
 
     def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: LaneResults) -> LaneResults:
-        """Return `made` with the results of this block. `first`: number of its first run."""
+        """Return `made` with the results of this block. `first`: index of the block's first run."""
         plan, seeds = self.plan, self.plan.seeds
         begun, start = self.begin(y0, mode0)
         judged = self.judged_entries(_entries(y0))
@@ -202,7 +202,7 @@ class Block:
             else:
                 along = d_moved, *along, jnp.zeros(seeds, nought.dtype)
                 along = along if d_grid is None else (*along, cut(d_grid, 1))
-                # The first axis of all tangents counts the directions of differentiation.
+                # The first axis of all tangents is the direction of differentiation.
                 going, still = at[: len(along)], at[len(along) :]
                 push = lambda along: jax.jvp(  # noqa: E731
                     lambda *going: over(*going, *still), going, along, has_aux=True
@@ -286,7 +286,7 @@ class Block:
         return y[:count]
 
     def add(self, now: Progress, since: Since, y: list[Array], start: list[Array]) -> Progress:
-        """Return `now` with the errors in `since` added. `y`, `start`: present and start states."""
+        """Return `now` with the errors in `since` added. `y`, `start`: current and start states."""
         error, inverse = since.error, since.inverse
         error = error if not inverse or inverse[0].ndim == 1 else error[:, None]
         return add_whole_steps(
@@ -439,7 +439,7 @@ def _system(own, same) -> Reused:
 
 
 def _where(these: Array, new: Any, old: Any) -> Any:
-    """Return `new` for runs flagged in `these`, else `old`. The first axis counts the runs."""
+    """Return `new` for runs flagged in `these`, else `old`. The first axis is the run."""
     broad = lambda like: jnp.reshape(these, (-1,) + (1,) * (like.ndim - 1))  # noqa: E731
     return jax.tree.map(lambda a, b: jnp.where(broad(a), a, b), new, old)
 
@@ -470,14 +470,14 @@ def march_lanes(
     - `own`: the differentiated and the constant part of the model, t0, y0, mode0 and ts. An array
       whose flag in the tree `many` is True has the runs as first axis, see `partition_lanes`.
     - `along`: tangents of the differentiated part, of t0 (or None) and of y0. The first axis of
-      each tangent counts the seeds (directions). If `along` is given, the results are floats, their
+      each tangent is the seed (direction). If `along` is given, the results are floats, their
       tangents (seeds last), and whole numbers.
-    - `shows`: whether states are returned, and whether modes; if not, None replaces them.
+    - `shows`: two flags, for states and modes. If a flag is False, None is returned instead.
 
     All runs of a block step from sample to sample together: each number is a vector with an entry
-    for each run. All runs would execute a branch. Therefore a run with an event takes its step
-    alone, while the other runs wait. The samples are collected in a small tile, with the runs as
-    last axis, and then written to the result.
+    for each run. In such a program every run executes every branch. Therefore a run with an event
+    takes its step alone, while the other runs wait. The samples are collected in a small tile, with
+    the runs as last axis, and then written to the result.
     """
     moved, rest, t0, y0, mode0, ts = own
     is_moved, is_rest, is_t0, is_y0, is_mode0, is_ts = many
@@ -513,7 +513,7 @@ def march_lanes(
     plan = Plan.for_run(options, size, grid.shape[-1] - 1, y0, mode0, seeds, keeps, shows)
 
     def split(tree, axis: int) -> Any:
-        """Return `tree` with the runs along `axis` in blocks, the last block filled by copies."""
+        """Divide the runs along `axis` into blocks. Copies of the last run fill the last block."""
 
         def in_blocks(a: Array) -> Array:
             more = blocks * size - a.shape[axis]
@@ -560,7 +560,7 @@ def partition_lanes(tree, many) -> tuple[Any, Any]:
 
 
 def _pad_steps(rows: int, a: Any, axis: int) -> Any:
-    """Return `a` with `rows` additional rows of zeros along `axis`; None for `a` = None."""
+    """Return `a` with `rows` additional rows of zeros along `axis`, or None without `a`."""
     if a is None:
         return None
     return jnp.pad(a, [(0, rows if k == axis else 0) for k in range(a.ndim)])

@@ -71,18 +71,18 @@ def march(
     """Return the results of a whole run: floats with derivatives in forward mode, whole numbers,
     and, if `keeps`, the data for reverse mode.
 
-    `nought` is 0 with some derivative. Adding `nought` to every number that will have a derivative
-    prevents that JAX traces each loop several times to find such numbers.
+    `nought` is a zero that has a derivative. `march` adds it to every number that will have a
+    derivative. Otherwise JAX traces each loop several times to find these numbers.
 
     All runs of a `jax.vmap` step from sample to sample together, in a short loop for steps without
-    event. An event or a large error of one run sends all runs through `divided_step`.
+    event. If one run has an event or a large error, all runs execute `divided_step`.
     """
     system = Reused(model)
     grid, slacks = fine_grid(t0, ts, options)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
-    # Values that are not needed are written to an unused last row of each array and of the log. An
-    # unused row is cheaper than reading a row and writing back its old content.
+    # Values that are not needed are written to an unused last row of each array and of the log.
+    # This is cheaper than reading a row and writing back its old content.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
     begin = begin_run(system, options, y0, mode0, steps, keeps)
@@ -184,7 +184,7 @@ def summarize_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[
 
 
 def clear_unused_rows(log: Log, count) -> Log:
-    """Return the log with defaults from row `count` on, where refused parts may have written."""
+    """Return the log with defaults from row `count` on, because refused parts may write there."""
     is_used = jnp.arange(log.t1.shape[0]) < count
     rows = is_used[:, None]
     t1, fired = jnp.where(is_used, log.t1, jnp.inf), jnp.where(is_used, log.fired, 0)
@@ -220,7 +220,7 @@ def whole_step(
     system: Reused, options: OnSamples, step, y, mode, inverse: list[Any]
 ) -> tuple[Any, Any, Any, Any]:
     """Take the step from a sample to the next sample without division and without a search for
-    events. Return state and mode after the step, whether it has no event, and its relative error.
+    events. Return state and mode after the step, whether no event occurs, and the relative error.
     """
     t, end, slack = step
     mode1 = system.tick(t + slack, mode)
@@ -235,7 +235,7 @@ def whole_step(
 
 
 def is_within_tolerance(options: OnSamples, error) -> Any:
-    """Return whether a relative error is within the tolerance. Without error control: True."""
+    """Return whether a relative error is within the tolerance (True without error control)."""
     if not is_controlled(options):
         return jnp.array(True)
     return error <= part_tolerance(options, error.dtype)
@@ -309,7 +309,7 @@ def divided_step(
     system: Reused, options: OnSamples, step, alive, origin, rows: Rows, now: Progress
 ) -> tuple[tuple[Any, Any], Progress]:
     """Take the step from a sample to the next sample in parts, and each part from event to event.
-    Return (state, mode) at the first sample, after events there, and the run at the step's end.
+    Return state and mode at the first sample after its events, and `Progress` at the step's end.
 
     The remainder of a part is first computed as one step. If the error is above the tolerance, the
     part begins again with half the width. If the remainder may contain an event, the event is
@@ -339,8 +339,9 @@ def divided_step(
         return _Part(u, now.y, now.mode, now.count, shown, no_error, idle)
 
     def end_part(c: _InStep, y, error: Judgement, accepted, refused) -> _InStep:
-        """Return the step after a part. If `accepted`, it is at the end of the part with the state
-        `y`. If `refused`, it is back at the start of the part. Otherwise the step is unchanged.
+        """Return the step after a part. If `accepted`, the step is at the end of the part with the
+        state `y`. If `refused`, the step is back at the start of the part. Otherwise the step is
+        unchanged.
         """
         part, control, parts = c.part, c.now.control, c.now.parts
         begin, stop, _ = times_of(c)

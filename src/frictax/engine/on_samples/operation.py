@@ -1,4 +1,4 @@
-"""A run on samples as one primitive of JAX, with rules for `jax.vmap`, for lowering, and for unused
+"""A run on samples as one JAX primitive, with rules for `jax.vmap`, for compilation, and for unused
 results. A "lane" is one run of a batch; a "seed" is one direction of tangents.
 """
 
@@ -27,14 +27,14 @@ _COUNT_AND_RESULT = slice(8, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """The static part of a run as a primitive of JAX.
+    """The parameters of the JAX primitive `run_p` that are not arrays.
 
-    - `structure`, `rest`, `rest_structure`: the data that turn flat arrays back into arguments.
+    - `structure`, `rest`, `rest_structure`: data to build the arguments from a flat list of arrays.
     - `kinds`: the kind of each array: "own" may differ between runs, "options" may not, "along" is
       a tangent.
     - `pushes`: whether tangents are computed. `keeps`: whether the steps are stored for
       reverse-mode differentiation.
-    - `asked`: for each result whether it is returned; None for all results.
+    - `asked`: for each result, whether it is returned; None if all results are returned.
     """
 
     structure: Any
@@ -115,9 +115,10 @@ def _compute(*flat, run: Run, together: bool, **how: Any) -> list[Any]:
 def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
     """Return all results for the number of `lanes` (None: one run) and `seeds` (None: one tangent).
 
-    The axes of an argument are: seeds if flagged in `seeded`, lanes if flagged in `many`, its own
-    axes. The axes of a result are: lanes, its own axes, and for tangents the seeds. `together`:
-    compute 8 or more lanes by `march_lanes`, and fewer one by one. If False, use `jax.vmap`.
+    The axes of an argument are, in this order: seeds (if flagged in `seeded`), lanes (if flagged in
+    `many`), and the argument's own axes. The axes of a result are: lanes, the result's own axes,
+    and for tangents the seeds. `together`: if True, compute 8 or more lanes by `march_lanes` and
+    fewer lanes one by one; if False, use `jax.vmap`.
     """
     one_by_one = together
     own, options, along = run.arguments(flat)
@@ -190,7 +191,7 @@ def _leaves_with_none(tree) -> list[Any]:
 def _march_apart(
     own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, keeps: bool
 ) -> Any:
-    """Return the results of `march` for one run, or for many one by one or by `jax.vmap`."""
+    """Return the results of `march` for one run, or for many runs one by one or by `jax.vmap`."""
 
     def one(own) -> Any:
         moved, rest, t0, y0, mode0, ts = own
@@ -262,7 +263,7 @@ def _eager(*flat, **how) -> list[Any]:
 
 @run_p.def_batching
 def _add_axis(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
-    """Apply `jax.vmap`: the new axis counts lanes, or seeds if only tangents differ."""
+    """Apply `jax.vmap`. The new axis is an axis of lanes, or of seeds if only tangents differ."""
     hit = [dim is not None for dim in dims]
     size = next(x.shape[dim] for x, dim in zip(flat, dims, strict=True) if dim is not None)
     how: dict[str, Any] = {"run": run, "lanes": lanes, "seeds": seeds}
@@ -329,7 +330,7 @@ def _join_axes(x, dim, place: int, flag: bool, size: int, before: int | None) ->
 
 @run_p.def_dead_code
 def _drop_unused_results(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Return the operation without its unused results, which it then does not write."""
+    """Return the operation without its unused results, which are then not written."""
     if not any(used):
         return [False] * len(eqn.invars), None
     if not all(used):

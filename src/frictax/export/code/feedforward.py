@@ -41,9 +41,9 @@ def to_feedforward(
     **Arguments:**
 
     - `source`: a contact such as `SupportFriction`, or a fit of a machine or of a sweep; the
-      comment in the code then states the intervals of the fit. `name`: the contact, required if the
-      machine has several. A constant force in addition to the friction, such as the offset of a
-      sweep, is left out.
+      comment in the code then states the intervals of the fit. `name`: the name of the contact,
+      required if the machine has several. A constant force in addition to the friction, such as the
+      offset of a sweep, is left out.
     - `language`: "c" for C99, "st" for structured text of IEC 61131-3, "javascript", which computes
       in double precision.
     - `still`: the speed [m/s or rad/s] below which the axis counts as at rest.

@@ -12,10 +12,10 @@ from .lowering import CannotBeWritten, Program
 from .statements import REAL, RESULTS, TRUTH, WHOLE, Array, Entry, Function, Literal, Statement
 
 # The form of an operation begins with its precedence: 9 for a name or a call, 8 for a prefix, 7 for
-# a product, 6 for a sum, 5 for an order, 4 for an equality, 3 for "and", 2 for "or", 1 for choices.
-# "{0:6}" is the first operand, in brackets unless its precedence is above 6. "{0:6-}" is the same,
-# but a negative operand is in brackets too. Compilers warn if `and` inside `or`, or `<` inside
-# `==`, is not in brackets.
+# a product, 6 for a sum, 5 for < and <=, 4 for an equality, 3 for "and", 2 for "or", 1 for a
+# choice. "{0:6}" is the first operand, in brackets unless its precedence is above 6. "{0:6-}" is
+# the same, but a negative operand is in brackets too. Compilers warn if `and` inside `or`, or `<`
+# inside `==`, is not in brackets.
 OPERATORS = {
     "mul": "7 {:6} * {:7-}", "div": "7 {:6} / {:7-}",
     "add": "6 {:5} + {:6-}", "sub": "6 {:5} - {:6-}", "lt": "5 {:5} < {:5-}",
@@ -47,10 +47,10 @@ class Language(abc.ABC):
 
     name: ClassVar[str]
     types: dict[str, str]
-    forms: dict[str, str]  # by operation, or by operation and kind of the first operand
+    forms: dict[str, str]  # operation, or operation and kind of its first operand -> form
     statements: ClassVar[dict[str, str]]
-    words: ClassVar[dict[str, str]]  # by a value as Python writes it
-    place: ClassVar[str]  # of a result, by name of the function, array and index
+    words: ClassVar[dict[str, str]]  # Python constant such as "True" -> its text in this language
+    place: ClassVar[str]  # format of a result, from the names of function and array, and an index
     comma, indent = ", ", "  "
     longest = 110  # [characters] a longer expression is assigned to a named constant
 
@@ -124,13 +124,13 @@ class Language(abc.ABC):
                 self.users[x].append((block, s.name))
             changing += s.writes if s.name in ("set", "late", "store") else ()
         self.changing = list(dict.fromkeys(changing))
-        self.moved = set(changing)  # changing variables and expressions of them
+        self.moved = set(changing)  # changing variables, and expressions that depend on them
         self.constants, self.inlined, self.lines = list[Any](), dict[Any, Text](), list[str]()
         self.block(function.body)
         return self.wrap(function, self.lines)
 
     def is_inlined(self, let: Statement, block: list[Statement], text: str) -> bool:
-        """Return whether the only statement that uses an expression contains it."""
+        """Return whether to write an expression into the only statement that uses its value."""
         (where, user), *others = self.users[let.writes[0]]
         is_moved = not self.moved.isdisjoint(let.reads)
         if others or where is not block or let.detail == "copy" or len(text) > self.longest:
@@ -173,7 +173,7 @@ class Language(abc.ABC):
         self.depth -= 1
 
 
-# A line with a function is written only where the code calls the function.
+# A line of `HEAD` that defines a function is written only if the code calls this function.
 HEAD = """\
 #include <math.h>
 #include <stdint.h>
@@ -270,7 +270,7 @@ class C(Language):
 
 
 class JavaScript(Language):
-    """Printer of JavaScript for a page. Names are short; functions write results into arrays."""
+    """Printer of JavaScript for a web page. Names are short; results are written into arrays."""
 
     name = "JavaScript"
     types = {REAL: "Float64Array", WHOLE: "Int32Array", TRUTH: "Int32Array"}  # of arrays

@@ -17,8 +17,8 @@ from frictax.jax_internals import JaxLiteral, without_dead_code
 
 from .statements import REAL, TRUTH, WHOLE, Array, Builder, Entry, Function, Literal, Variable
 
-MOST_CARRIED = 4000  # most numbers that a loop may update; more make megabytes of code
-UNROLLED = 32  # most iterations of a loop over rows, which is unrolled
+MOST_CARRIED = 4000  # largest count of numbers that a loop may update; more make megabytes of code
+UNROLLED = 32  # largest number of iterations of a loop that is unrolled
 CHOSEN = 3  # most entries for a selection by conditions; a longer array is indexed
 ZERO, ONE, TRUE = Literal(0, WHOLE), Literal(1.0, REAL), Literal(True, TRUTH)
 
@@ -73,8 +73,8 @@ class Program:
 
     - `outlined`: names of jitted functions that stay functions. A call with other literals or
       arrays makes another function.
-    - `shared`: names of jitted functions with literals as arguments, so that all such calls use one
-      function.
+    - `shared`: names of jitted functions whose literals become arguments. Therefore all calls use
+      one function.
     - `copied`: names of array arguments whose entries are copied to variables at the start.
     """
 
@@ -92,7 +92,7 @@ class Program:
         return self.tables.setdefault(values, new)
 
     def trace(self, name: str, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        """Add a function by tracing it. Calls in it are copied into it."""
+        """Add a function by tracing it. The code of functions that it calls is copied into it."""
         closed = jax.make_jaxpr(function)(*arguments.values())
         made, lowering = Function(name), Lowering(self, inlines=True)
         values = list[np.ndarray]()
@@ -146,8 +146,8 @@ class Program:
 
 
 class Lowering(Builder):
-    """The statements of one function. `inlines`: whether the bodies of called functions are copied
-    into it, except those of shared functions.
+    """The statements of one function. `inlines`: True if the code of called functions is copied
+    into these statements, unless a called function is in `Program.shared`.
     """
 
     def __init__(self, program: Program, inlines: bool = False) -> None:
@@ -202,7 +202,7 @@ class Lowering(Builder):
     def assign(self, to: Sequence[np.ndarray], values: Sequence[np.ndarray], how="set") -> None:
         pairs = [(x, y) for x, y in zip(flat(to), flat(values), strict=True) if x is not y]
         changed = {place for place, _ in pairs}
-        # Late changes happen at once: a variable that is another one's new value is copied first.
+        # "late" changes all variables at once. Copy a variable whose old value is still needed.
         copies = {
             x: self.new("copy", (x,), x.kind) for _, x in pairs if how == "late" and x in changed
         }
@@ -305,14 +305,15 @@ class Lowering(Builder):
         return out
 
     def places(self, shape: Sequence[int], part: Any, starts: Any, axes: Any, drops: bool) -> Any:
-        """Iterate over the entries of a part of an array with this `shape`: the place in the part,
-        the index in the array, and whether the array has this index. A part outside the array is
-        moved inside unless `drops`.
+        """Iterate over the entries of a part of an array with this `shape`. Yield the place in the
+        part, the index in the array, and whether the array has this index. A part outside the array
+        is moved inside unless `drops`.
 
-        The part consists of windows, and each row of the array in `starts` is the start of one.
-        `axes` lists the axes of the part along a window, the axes of the array across windows, the
-        axis for each entry of a row, and the axes of batches in the array and in `starts`. Without
-        `axes` there is one window. Then `starts` contains its start for each axis.
+        The part consists of windows, and each row of the array in `starts` is the start of one
+        window. `axes` lists the axes of the part along a window, the axes of the array across
+        windows, the axis for each entry of a row, and the axes of batches in the array and in
+        `starts`. Without `axes` there is one window. Then `starts` contains its start for each
+        axis.
         """
         if axes is None:
             axes = tuple(range(len(shape))), (), range(len(shape)), (), ()
@@ -362,7 +363,7 @@ class Lowering(Builder):
         return array_of(items, source.shape)
 
     def move(self, eqn, *values, **params) -> list[np.ndarray]:
-        """Apply any other operation that only moves entries: JAX moves the indices of them."""
+        """Apply another operation that only moves entries. JAX moves the indices of the entries."""
         atoms = flat(values)
         numbers = [x.astype(int) for x in split(range(len(atoms)), values)]
         moved = jax.tree.leaves(eqn.primitive.bind(*numbers, **params))

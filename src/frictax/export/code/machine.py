@@ -40,9 +40,9 @@ from ..fitted_machine import FittedMachine
 from .lowering import Program
 
 METHODS = "flow guard jump deadline tick longest_step implicit_step sound safe_step".split()
-MOST_STEPS = 64  # most steps between two samples; a machine that needs more needs closer samples
-SHARPER = 100.0  # allowed error / tolerance; also tolerance / tolerance of the reference
-WORST = 1e-3  # [range of a state] largest error with which a machine is exported
+MOST_STEPS = 64  # largest number of steps between samples; more steps need a shorter interval
+SHARPER = 100.0  # allowed error / tolerance, and tolerance / tolerance of the reference
+WORST = 1e-3  # largest error of an exported machine, relative to the range of a state
 HOLDS = ("held", "linear")
 INSTRUMENT = "gain offset drift delay".split()  # order of the numbers of an instrument in `p`
 LISTED = 32  # [entries] largest array whose entries have names
@@ -107,7 +107,7 @@ class NumberTree:
 class MachineCode:
     """A machine for export, with all its real numbers in one vector `p`.
 
-    - `numbers`: the entries of `p`: parameters, and numbers of drives and instruments.
+    - `numbers`: the entries of `p`: parameters, and numbers of signals and instruments.
     - `outputs`: names and units of the variables that the code returns, after their sensors.
     - `inputs`: for each input that the caller gives: "held" or "linear", and the indices in `p` of
       its first time and of its first value.
@@ -156,7 +156,7 @@ class MachineCode:
         known = [number.name for number in self.tree.numbers]
 
         def first_time(name: str) -> int | None:
-            """Return the index of the first time of the drive of an input."""
+            """Return the index in `p` of the first time in the signal of an input."""
             times = (i for i, x in enumerate(known) if x.endswith(".times[0]"))
             return next((i for i in times if known[i].startswith(f"{name}.")), None)
 
@@ -325,7 +325,7 @@ def _numbers_of(channel: str, instrument: Instrument, unit: str) -> list[Number]
 
 
 def _times(machine: Any, ts: Any) -> np.ndarray:
-    """Return the times of the samples: `ts`, or the times of the longest measured drive."""
+    """Return the times of the samples: `ts`, or those of the longest `Sampled` signal."""
     if ts is None:
         is_signal = lambda x: isinstance(x, AbstractSignal)  # noqa: E731
         signals = jax.tree.leaves(machine, is_leaf=is_signal)

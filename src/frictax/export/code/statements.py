@@ -97,7 +97,7 @@ class Function:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The sizes of the arrays of results that are not empty."""
+        """Letter of a result array -> its size, for arrays that are not empty."""
         return collections.Counter(letter for _, letter, _ in self.places)
 
     def statements(self, block: Any = None) -> Iterator[tuple[list[Statement], Statement]]:
@@ -156,7 +156,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.statements: list[Statement] = []  # the statements of the current block
-        self.known = collections.ChainMap[Any, Any]()  # values to share, by operation and operands
+        self.known = collections.ChainMap[Any, Any]()  # (operation, operands) -> known result
         self._made: dict[Atom, Statement] = {}  # statement that defines each variable
         self._count = 0
 

@@ -209,15 +209,15 @@ def to_c(
     - `machine`: a `Mechanism`, an `AbstractHybridSystem`, or a fit. A fitted machine has the inputs
       of its first record, and its outputs are the values that its sensors show.
     - `ts`, shape (n,): times of the samples [s]; by default the times of the record, or of the
-      longest measured drive.
+      longest `Sampled` signal.
     - `engine`: the method and its tolerance. The code takes equal steps without error control. The
-      number of steps per sample is the smallest with an allowed error, at most 64. The error is the
-      difference of the states at `ts` from a reference simulation, relative to the range of each
-      state. The allowed error is 100 times the tolerance, or 1e-3 with 64 steps. A comment in the
-      code states the error.
-    - `inputs`: drives whose values the caller gives, such as ``{"drive.f": "held"}``: ``"held"``
-      from one sample to the next, or ``"linear"`` between samples. All other drives are part of the
-      code.
+      number of steps between samples is the smallest number, up to 64, whose error is allowed. The
+      error is the difference of the states at `ts` from a reference simulation, relative to the
+      range of each state. The allowed error is 100 times the tolerance, or 1e-3 with 64 steps. A
+      comment in the code states the error.
+    - `inputs`: signals whose values the caller gives, such as ``{"drive.f": "held"}``: ``"held"``
+      from one sample to the next, or ``"linear"`` between samples. All other signals are part of
+      the code.
     - `outputs`: names of variables; by default all positions, speeds and friction forces.
 
     **Raises:** `ValueError` if the simulation ends before the last sample, has an error above 1e-3,
@@ -414,7 +414,7 @@ def structured_text(code: MachineCode) -> str:
 
 
 def _late(code: MachineCode, channel: str, value: str, to: str, t: str = "t") -> str:
-    """Return the call that keeps a value of a channel at time `t`, and reads the delayed value."""
+    """Return the call that stores a value of a channel at time `t`, and reads the delayed one."""
     word = channel.partition(".")[2].replace(".", "_")
     is_first = "NOT started" if t == "t" else "FALSE"
     return (
@@ -464,7 +464,7 @@ def _inputs_of_text(
 def _outputs_of_text(
     code: MachineCode, columns: Sequence[str], delays: Mapping[str, float], since: str
 ) -> list[str]:
-    """Return the lines that delay outputs, and add the drift of their clocks."""
+    """Return the lines that delay outputs, and add the drift of their sensors."""
     lines = list[str]()
     for name, word in zip(code.outputs, columns, strict=True):
         if (channel := f"outputs.{name}") in delays:

@@ -19,10 +19,10 @@ from frictax.parameters import parameters
 from ..code.machine import MachineCode, output_unit
 from ..modelica_text import identifier
 
-NOMINAL = 0.1  # [range of a state] nominal value; importers multiply it by their tolerance
+NOMINAL = 0.1  # nominal value / range of a state; importers multiply it by their tolerance
 BASE = "kg m s A K mol cd rad".split()  # base units of FMI
 DERIVED = {"N": "kg m s-2", "J": "kg m2 s-2", "W": "kg m2 s-3", "V": "kg m2 s-3 A-1", "Hz": "s-1"}
-TYPES = {"2.0": ("Real", "Integer"), "3.0": ("Float64", "Int32")}  # of real and other variables
+TYPES = {"2.0": ("Real", "Integer"), "3.0": ("Float64", "Int32")}  # reals, other variables
 ABILITIES = {
     ("ModelExchange", "2.0"): "completedIntegratorStepNotNeeded canGetAndSetFMUstate"
     " providesDirectionalDerivative",
@@ -33,8 +33,8 @@ ABILITIES = {
     " providesDirectionalDerivatives",
 }
 KINDS = "NUMBER INPUT SLOPE STATE RATE OUTPUT MARGIN TIME MODE".split()
-RATES = {"SLOPE": "INPUT", "RATE": "STATE"}  # kinds of rates, and the kinds of their variables
-INSIDE = "unit start min max nominal derivative".split()  # attributes inside the type in FMI 2.0
+RATES = {"SLOPE": "INPUT", "RATE": "STATE"}  # kind of a rate -> kind of the integrated variable
+INSIDE = "unit start min max nominal derivative".split()  # FMI 2.0: attributes of the inner element
 
 
 def structured_name(name: str) -> str:
@@ -67,7 +67,7 @@ class Description:
 
     `at`: the first value reference of each kind of real variable, as in the C code; `outputs`:
     indices of the outputs that are not states; `nominals`: nominal values of the states; `step`:
-    the longest step [s].
+    the longest step in co-simulation [s].
     """
 
     def __init__(self, code: MachineCode) -> None:
@@ -125,8 +125,8 @@ class Description:
             self._add("NUMBER", i, name, "parameter", about, unit=number.unit, **rest)
 
     def _add(self, kind: str, i: int, name: str, causality: str, about: str, **rest: Any) -> None:
-        """Add variable `i` of a kind; a rate has the name of its variable. `rest`: other
-        attributes. By default the unit is that of the name.
+        """Add variable `i` of a kind; for a rate, `name` is that of the variable that changes.
+        `rest`: other attributes. By default the unit is that of the variable `name`.
         """
         plain = name if kind == "TIME" else structured_name(name)
         unit = rest.pop("unit", None)

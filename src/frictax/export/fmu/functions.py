@@ -21,7 +21,7 @@ from ..code.statements import REAL
 from .description import Description
 
 FAR = -LONG_AGO  # [s] end of the straight line of a linear input; never reached by a simulation
-EARLY = 1e-9  # [time] FMPy and other importers may stop this fraction before a time event
+EARLY = 1e-9  # [fraction of the time] importers such as FMPy may stop so early before a time event
 
 
 def fmu_source(code: MachineCode, description: Description) -> str:

@@ -24,7 +24,7 @@ from .description import Description
 from .functions import fmu_source
 
 PLATFORMS = "x86_64-linux aarch64-linux x86_64-windows x86_64-darwin aarch64-darwin".split()
-# For each system: its folder in FMI 2.0 (x86_64), the suffix of a library, its name in zig.
+# System -> its folder in FMI 2.0 (x86_64), suffix of a library, name of the system in zig.
 SYSTEMS = {
     "linux": ("linux64", ".so", "linux-gnu.2.17"),
     "windows": ("win64", ".dll", "windows-gnu"),
@@ -66,10 +66,11 @@ def to_fmu(
 ) -> Path:
     """Write a machine as a functional mock-up unit (FMU) for co-simulation and model exchange.
 
-    In co-simulation the FMU steps as `OnSamples` does. A communication step is divided into equal
-    steps, at most as long as the steps between the samples `ts`. Events are located within the
-    steps. In model exchange the importer integrates. For this the FMU provides state derivatives,
-    event indicators, times of time events, and exact directional derivatives within a mode.
+    In co-simulation the FMU takes the steps of `OnSamples`. A communication step is divided into
+    equal steps, at most as long as the steps of the code between the samples `ts`. Events are
+    located within the steps. In model exchange the importer integrates. For this the FMU provides
+    state derivatives, event indicators, times of time events, and exact directional derivatives
+    within a mode.
 
     The variables have the names of the Modelica library. Parameters are tunable. Start values, such
     as ``mass.s.start``, are fixed. The modes of contacts are discrete variables.
@@ -81,9 +82,9 @@ def to_fmu(
       "linear" input the importer also gives its slope, the variable ``der(drive.f)``.
     - `version`: version of FMI, "2.0", which most tools import, or "3.0". `name`: the model's name.
     - `platforms`: platforms to compile for: x86_64-linux, aarch64-linux, x86_64-windows,
-      x86_64-darwin, aarch64-darwin. By default all for which a compiler is found: cc, gcc or clang
-      for this computer, MinGW, or ziglang (``pip install frictax[fmu]``) for all. With (), the file
-      has the sources only.
+      x86_64-darwin, aarch64-darwin. By default, all platforms for which a compiler is found: cc,
+      gcc or clang for this computer, MinGW for Windows, or ziglang (``pip install frictax[fmu]``)
+      for all. With (), the file has the sources only.
     - `overwrite`: whether an existing file may be replaced.
 
     **Raises:** `ValueError` for the errors of `to_c`, an unknown version or a platform without
@@ -152,7 +153,7 @@ def pack_fmu(
 
 
 def find_compilers(asked: Sequence[str] | None) -> dict[str, list[str]]:
-    """Return the command of a compiler for each platform for which one is found."""
+    """Return platform -> command of a compiler, for the platforms that have a compiler."""
     cpu = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     here, has_zig = f"{cpu}-{platform.system().lower()}", importlib.util.find_spec("ziglang")
     programs = {"x86_64-windows": ["x86_64-w64-mingw32-gcc"]} | {here: ["cc", "gcc", "clang"]}

@@ -34,7 +34,7 @@ def named_paths(given: Any) -> list[Any]:
 
 def own_parameters(model: Any, own: Any) -> dict[str, Any]:
     """Return path -> start values for those paths of `own` that a first fit can estimate for the
-    next fit: parameters of the machine, without initial states and sensors.
+    next fit. These are the parameters of the machine, without initial states and sensors.
     """
     states = state_names(model)
     kept = [
@@ -48,9 +48,9 @@ def own_parameters(model: Any, own: Any) -> dict[str, Any]:
 
 
 def begun_at(model: Any, before: Any, problem: Problem) -> Any:
-    """Return the `model` of a first fit as the start of the next fit. Values at a bound, and values
-    whose distance from the bound grew a thousandfold, are taken from the model `before` the first
-    fit. No search moves such values back.
+    """Return the `model` of a first fit as the start of the next fit. A value is taken from the
+    model `before` the first fit if its distance from a bound changed by a factor of more than 1000.
+    No search moves such a value back.
     """
     for u in problem.unknowns:
         low, high = u.declaration.domain.bound(), u.declaration.domain.upper()
@@ -73,7 +73,7 @@ def shared_start(
 
     A simulation from rest may begin stuck. Then a small initial speed has no effect, and the search
     does not find the true speed. Likewise, an upright pendulum at rest does not move for any mass.
-    The record is used if its first value exceeds its error, or 5 % of the motion.
+    The record is used if its first value exceeds the error of this value, or 5 % of the motion.
     """
     value = np.asarray(p.value, dtype=float)
     record = next(iter(records.values())) if len(records) == 1 else None
@@ -107,8 +107,8 @@ def beginning(
 
     A parabola is fitted to the first samples. The error is the sum of five standard errors, the
     difference from a cubic, and the largest effect of the sensor's resolution. The resolution does
-    not count as noise, because all first samples of a slow motion may have one value. The positions
-    of ticks are exact, so their resolution is 0.
+    not count as noise, because all first samples of a slow motion may have the same value. The
+    positions of ticks are exact, so their resolution is 0.
     """
     t, k = record.t, first_samples(record.n)
     resolution = 0.0 if name in record.ticks else quantum(x)

@@ -30,8 +30,8 @@ class AbstractLoss(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def consistency(self) -> float:
-        """Return the mean of score**2 for standard normal noise: the divisor of mean squared scores
-        that makes the noise scale correct.
+        """Return the mean of score**2 for standard normal noise. The noise scale is correct if mean
+        squared scores are divided by this number.
         """
 
     @abc.abstractmethod
@@ -123,7 +123,8 @@ class Huber(AbstractLoss):
 
     def root(self, x: Residuals) -> Residuals:
         outside = jnp.abs(x) > self.delta
-        # For |x| <= delta, `delta` replaces |x|, because an infinite derivative would become nan.
+        # For |x| <= delta, `delta` replaces |x|. Otherwise an infinite derivative of the unused
+        # root would give nan.
         size = jnp.where(outside, jnp.abs(x), self.delta)
         return jnp.where(
             outside, jnp.sign(x) * jnp.sqrt(2.0 * self.delta * size - self.delta**2), x

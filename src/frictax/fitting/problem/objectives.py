@@ -25,7 +25,7 @@ Predicted = Float[Array, "*w k c"]
 
 @pytree_dataclass
 class PreparedRecord:
-    """A record as arrays, as an objective needs them.
+    """The arrays of a record that an objective needs.
 
     - `t` (n,), `inputs`; `rows` (w, k): indices of the samples of each window, or None if the whole
       record is simulated.
@@ -36,12 +36,12 @@ class PreparedRecord:
     - `start`: initial states read from the record: name -> smoothed value at the start of the
       simulation or of each window.
     - `goes_on` (w,): True for a window that begins at the end of the previous window.
-    - `finer`: numbers of time steps into which gaps of the record are divided, if the whole record
-      is simulated.
+    - `finer`: (index of the sample before a gap, number of time steps in the gap) for each gap of
+      the record, if the whole record is simulated.
     - `cutoffs`: cutoff frequency of the filter of each output [Hz].
-    - `tick_noise`: standard deviation of the sample times [s], for outputs with errors in time,
-      such as ticks. The weights of these outputs are 1/speed, so that their weighted residuals are
-      times.
+    - `tick_noise`: standard deviation of the sample times [s], for outputs with errors in time
+      (ticks: one sample for each step of a position). The weights of these outputs are 1/speed, so
+      that their weighted residuals are times.
     - `floating`: outputs of ticks for which each prediction fits a constant offset, because the
       time of the first tick has an error too.
     - `weak`: the splines of the weak form, or None. With a weak form, `measured` and `weight` have
@@ -103,22 +103,18 @@ class AbstractObjective(abc.ABC):
     def result(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> PyTree:
-        """Return the `Result` of the simulation in `predict`, of the first failed one if there are
-        several.
-        """
+        """Return the `Result` of the first failed simulation in `predict`, otherwise success."""
         return Result.successful
 
     def whitens(self) -> bool:
-        """Return True if residuals are whitened: their variance is 1, or larger if a term is
-        missing.
-        """
+        """Return True if residuals are whitened: variance 1, or more if the model lacks a term."""
         return False
 
     def with_noise_found(
         self, setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
     ) -> PreparedRecord:
         """Return `prepared` with the noise estimated at the parameters of `setup`, or `prepared`
-        itself if the noise is the same.
+        itself if the noise has hardly changed.
         """
         del setup, delayed
         return prepared

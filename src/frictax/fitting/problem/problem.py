@@ -1,4 +1,4 @@
-"""`Problem`: records, machine, objective and priors, combined to one vector of residuals."""
+"""`Problem`: records, machine, objective and priors, combined into one vector of residuals."""
 
 import dataclasses
 import math
@@ -84,7 +84,7 @@ def transform_parameters(
     unknowns: Sequence[Unknown], x: Float[Numbers, " p"], way: str
 ) -> Float[Numbers, " p"]:
     """Transform each entry of `x` by the method `way` of its domain, ``"to_unconstrained"`` or
-    ``"from_unconstrained"``. Neighbours with the same domain are transformed together.
+    ``"from_unconstrained"``. Neighbouring entries with the same domain are transformed in one call.
     """
     xp, runs = x.__array_namespace__(), []
     for u in unknowns:
@@ -103,9 +103,7 @@ def transform_parameters(
 
 @pytree_dataclass
 class PreparedSweep:
-    """A sweep as arrays. `contact`: the contact of the machine that was measured; None if the model
-    is a friction law.
-    """
+    """A sweep as arrays. `contact`: the measured contact; None if the model is a friction law."""
 
     velocity: Float[Numbers, " n"]
     measured: Float[Numbers, "n 1"]
@@ -133,11 +131,12 @@ class PreparedSweep:
 class Problem:
     """The least-squares problem of a fit.
 
-    The search uses unconstrained coordinates `z`, which are 0 at the start `x0`. Before this
-    transformation, if a value has only a lower bound (`origin`), its distance from the bound is
-    divided by that of its start (`size`). `base`: the unconstrained coordinates of `x0` before they
-    are shifted to 0. `noise_known`: True if the weights are 1/(standard deviation), False if they
-    are only relative. `ties`: rules for parameters that follow from other parameters.
+    The search uses unconstrained coordinates `z`, which are 0 at the start values `x0`. If a value
+    has only a lower bound (`origin`), its distance from the bound is first divided by the distance
+    at the start (`size`). Then the domain of the value transforms it. `base`: the transformed `x0`,
+    which is subtracted to make `z` 0 at the start. `noise_known`: True if the weights are
+    1/(standard deviation), False if they are only relative. `ties`: rules for parameters that
+    follow from other parameters.
     """
 
     setup: Setup
@@ -186,12 +185,12 @@ class Problem:
         return np.isfinite(bounds(self.unknowns)) & ~np.isfinite(upper_bounds(self.unknowns))
 
     def spans(self, hidden: float = 0.0) -> Numbers:
-        """Return for each entry a length in coordinates: the spread of random starts, and the
+        """Return for each entry a length in coordinates. It is the spread of random starts, and the
         longest first step of a search.
 
-        The length is 1 for a bounded value; with a lower bound only, this is the distance of the
-        start from the bound. For an unbounded value it is the size of the start value, and for an
-        initial state of a window it is `hidden`.
+        The length is 1 for a value with two bounds. With a lower bound only, 1 is about the
+        distance of the start value from the bound. For an unbounded value the length is the size of
+        the start value, and for an initial state of a window it is `hidden`.
         """
         kinds = [
             hidden if u.hidden else np.nan if isinstance(u.declaration.domain, Real) else 1.0
@@ -202,7 +201,7 @@ class Problem:
         return xp.where(np.isnan(kinds), xp.abs(self.x0), np.asarray(kinds))
 
     def physical(self, z: Float[Numbers, " p"]) -> Float[Array, " p"]:
-        """Return the values at the coordinates `z`."""
+        """Return the parameter values at the coordinates `z`."""
         scaled = transform_parameters(self.unknowns, self.base + z, "from_unconstrained")
         return (jnp.asarray(scaled) - self.origin) * self.size + self.origin
 
@@ -230,7 +229,7 @@ class Problem:
         )
 
     def with_starts(self, x: Float[Array, " p"], i: int) -> Any:
-        """Return the prepared record i with fitted initial states of windows from `x`."""
+        """Return the prepared record i. Fitted initial states of windows are taken from `x`."""
         prepared, starts = self.prepared[i], self.fitted_starts(x, i)
         if starts and isinstance(prepared, PreparedRecord):
             prepared = eqx.tree_at(lambda p: p.start, prepared, {**prepared.start, **starts})
@@ -287,7 +286,8 @@ class Problem:
         """Return the residuals transformed by the loss at the noise scale `noise`, and their
         Jacobian with respect to the coordinates.
 
-        `fixed`: a mask (p,) of fixed values, and an array (p,) of values that replace those at `z`.
+        `fixed`: a mask (p,) of fixed entries, and an array (p,) of their values, which replace
+        those at `z`.
         """
         return self.evaluate_with_kind(z, noise, fixed)[:2]
 
@@ -337,7 +337,7 @@ class Problem:
                 r, full = root * noise, full * bend[:, None]
             parts.append((r, full))
         if self.priors:
-            # Residuals of priors have the standard deviation 1. They are scaled to the noise of the
+            # Residuals of priors have the standard deviation 1; they are scaled to the noise of
             # data.
             parts.append((noise * self._prior(x), noise * jax.jacfwd(self._prior)(x)))
         r, jacobian = (jnp.concatenate(a) for a in zip(*parts, strict=True))
@@ -350,9 +350,7 @@ class Problem:
     def misfit_and_courses(
         self, z: Float[Array, " p"], noise: Any
     ) -> tuple[Float[Array, " n"], list[Course]]:
-        """Return the residuals like `misfit`, and the `Course` (result and events) of each
-        simulated record.
-        """
+        """Return the residuals like `misfit`, and the `Course` of each simulated record."""
         x = self.physical(z)
         parts = [self._residuals_and_course(x, i) for i in range(len(self.prepared))]
         r = jnp.concatenate([r for r, _ in parts])

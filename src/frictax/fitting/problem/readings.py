@@ -26,21 +26,22 @@ from .objectives import PreparedRecord
 from .setup import Setup, perfect, state_names
 
 Prepared = TypeVar("Prepared")
-# [sampling rate] Highest cutoff of a filter, just below the Nyquist limit of 0.5.
+# Highest cutoff of a filter over the sampling rate, just below the Nyquist limit of 0.5.
 LARGEST_CUTOFF = 0.45
 _BENT = re.compile(r"\.(f|tau)_z(\[\d+\])?$")
 
 
 def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
-    """Return `engine` such that it divides gaps of the record into steps of the usual length."""
+    """Return `engine` with time steps of the usual length in the gaps of the record."""
     if not prepared.finer or not isinstance(engine, OnSamples):
         return engine
     return dataclasses.replace(engine, finer=prepared.finer)
 
 
 def divide_gaps(prepared: Prepared, engine: Engine | None) -> Prepared:
-    """Return `prepared` with its gaps divided into steps of the usual length, for engines that do
-    not control the step length. Records with different gaps need separate compiled programs.
+    """Return `prepared` with the number of usual time steps in each gap of the record (`finer`),
+    for an engine that does not control the length of its steps. Records with different gaps need
+    separate compiled programs.
     """
     if (
         not isinstance(prepared, PreparedRecord)
@@ -92,9 +93,7 @@ def apply_sensors(
 def measured_starts(
     setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
 ) -> dict[str, Array]:
-    """Return state -> value at the start of the simulation or of each window, without the effects
-    of sensors.
-    """
+    """Return state -> value at the start of each simulation, without the effects of sensors."""
     rows = 0 if prepared.rows is None else prepared.rows[:, 0]
     return {
         name: invert_sensor(setup, prepared, name, *seen_in(name, prepared.names), rows, delayed)
@@ -111,9 +110,9 @@ def invert_sensor(
     rows: Any,
     delayed: frozenset[str],
 ) -> Array:
-    """Return `prepared.known[name]` at the samples `rows` without the effects of its sensor. `of`:
-    the channel from which this state is read; `order`: order of its time derivative. Order -1 is
-    the integral from the machine's initial value.
+    """Return `prepared.known[name]` at the samples `rows` without the effects of the sensor. `of`:
+    the channel from which this state is read. The state is the time derivative of order `order` of
+    the channel; -1 means the integral from the machine's initial value.
     """
     t, read = jnp.asarray(prepared.t), jnp.asarray(prepared.known[name])
     sensor, at = setup.outputs.at(of) if setup.outputs.has(of) else perfect(), t[rows]
@@ -204,7 +203,7 @@ def check_no_ticks(record: Record, objective: str) -> None:
 
 
 def channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
-    """Return the measured values and their weights, one column for each channel."""
+    """Return the measured values and their weights (1/sd), one column for each output."""
     measured = np.stack(list(record.outputs.values()), axis=1)
     sd: list[Any] = [
         record.ticks[name].speed if name in tick_noise(record) else record.sd.get(name)

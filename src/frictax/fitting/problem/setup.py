@@ -81,17 +81,15 @@ class Instrument(CheckedModule):
     def __call__(
         self, t: Float[Array, " n"], x: Float[Array, " n"], t0: ScalarLike, delayed: bool = True
     ) -> Float[Array, " n"]:
-        """Return the output of the instrument. With `delayed=False` the delay is taken as 0, and x
-        is not interpolated.
-        """
+        """Return the output of the instrument. With `delayed=False` the delay counts as 0."""
         late = jnp.interp(t - self.delay, t, x) if delayed else x
         return self.gain * late + self.offset + self.drift * (t - t0)
 
     def invert(
         self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: ScalarLike, order: int = 0
     ) -> Float[Numbers, "*n"]:
-        """Return x for the output `y` at the time `t`, without the delay. `order` 1 or 2: x and `y`
-        are first or second time derivatives; -1: integrals from t0.
+        """Return the x that gives the output `y` at the time `t`, if the delay is 0. With `order` 1
+        or 2, x and `y` are first or second time derivatives; with -1, they are integrals from t0.
         """
         since = t - t0
         added = {
@@ -103,7 +101,7 @@ class Instrument(CheckedModule):
         return (y - added) / self.gain
 
 
-# The unit of a rotation for each SI unit of a translation.
+# SI unit of a translation -> SI unit of the corresponding rotation.
 _OF_ROTATION = {"m": "rad", "m/s": "rad/s", "m/s2": "rad/s2", "N": "N.m"}
 _OF_TRANSLATION = {turning: sliding for sliding, turning in _OF_ROTATION.items()}
 
@@ -151,7 +149,7 @@ class Named(eqx.Module):
 class Setup:
     """A machine with an `Instrument` for each input and each output.
 
-    A parameter of the machine has the same path in the setup.
+    A parameter has the same path in the setup as in the machine.
     """
 
     described_as: ClassVar[str] = "machine or of its record's channels"
@@ -180,8 +178,8 @@ class Setup:
 
 
 class Course(NamedTuple):
-    """Summary of a simulation: its `result`, and the times of its events with the modes before and
-    after them. The first `count` entries are used.
+    """Summary of a simulation: its `result` (success or failure), and the time of each event with
+    the modes `before` and `after` this event. Only the first `count` entries are valid.
     """
 
     result: PyTree
@@ -266,8 +264,8 @@ def simulate_variables(
     engine: Engine,
     start: Mapping[str, Numbers],
 ) -> tuple[Float[Array, "n c"], Course, Array]:
-    """Simulate from the machine's initial state, after replacing the states in `start`. Return the
-    variables `names` at the times `ts`, the summary of the simulation, and its last state.
+    """Simulate from the machine's initial state, with the values in `start`. Return the variables
+    `names` at the times `ts`, the summary of the simulation, and its last state.
     """
     system = moved_to(system, start)
     if (
@@ -275,8 +273,9 @@ def simulate_variables(
         and isinstance(engine, OnSamples)
         and is_motion_given(system.mechanism, system.layout)
     ):
-        # Without a free body, only the bristles are integrated. The state at the last sample is
-        # computed in the middle of the last step, so that the last segment of the signal applies.
+        # If every motion is prescribed, only the bristles are integrated. The state at the last
+        # sample is computed in the middle of the last step, so that the last segment of the signal
+        # applies.
         t = jnp.asarray(ts)
         ys, modes = jax.vmap(system.start)(t.at[-1].set(0.5 * (t[-2] + t[-1])))
         at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(t, ys, modes)
@@ -327,8 +326,8 @@ def contact_names(machine: Any) -> list[str]:
 
 
 def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.") -> None:
-    """Raise `ValueError` if a contact has a bristle. The objective `asks` would need the deflection
-    of the bristle in the middle of a record.
+    """Raise `ValueError` if a contact has a bristle. The objective `asks` needs the deflection of
+    the bristle in the middle of a record, which no sensor measures.
     """
     if isinstance(machine, Mechanism):
         for contact in MechanicalSystem(machine).layout.bristles:

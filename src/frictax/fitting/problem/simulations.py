@@ -135,16 +135,16 @@ class FreeRun(AbstractSimulation):
 @pytree_dataclass
 class ClosedLoop(AbstractSimulation):
     """An objective like `FreeRun`, in which known controllers replace drives. The record's input
-    with the name of such a drive is the reference of its controller.
+    with the name of a replaced drive is the reference of its controller.
 
     The controller keeps the machine near the measured motion, so that errors do not accumulate. The
     simulated controller acts without delay. The delay of a real digital controller makes the
     estimated mass too small (see `PositionController`). Use `Windows` if this error is relevant.
 
-    **Arguments:** `controllers`: drive -> `PositionController`; `measured_start` and `cutoff` are
-    as for `FreeRun`.
+    **Arguments:** `controllers`: drive -> `PositionController`; `measured_start` (True by default)
+    and `cutoff` are as for `FreeRun`.
 
-    A servo follows a slow sine, and its lag depends on its friction:
+    A servo follows a slow sine. The lag of the servo depends on its friction:
 
     >>> import frictax as fx, jax.numpy as jnp, numpy as np
     >>> def servo(F, reference):
@@ -231,15 +231,16 @@ class Windows(AbstractSimulation):
     Windows are better conditioned than a free run, because errors accumulate only within a window.
     The filter rounds kinks of the motion, so the initial states have an error. The error is
     computed for the motion that the first search predicts, and a second search uses corrected
-    initial states. Weight 0 applies to the first sample of each window, samples after a gap, and
-    samples of a delayed sensor from before the window. An error of an initial state affects its
-    whole window. Therefore the intervals (`Guarded`) use the scatter between windows.
+    initial states. Three kinds of samples do not count. These are the first sample of a window,
+    samples after a gap, and samples of a delayed sensor that show the motion before the window. An
+    error of an initial state affects the whole window. Therefore the intervals (noise model
+    `Guarded`) use the scatter between windows.
 
     **Arguments:** `length`: length of a window [s]; `cutoff` [Hz]: cutoff of the zero-phase filter
     for the initial states. The default for each output is the frequency above which there is more
-    noise than motion, which minimises the error of the initial states. `free_starts`: True to
-    estimate the initial states with the parameters, each from its own window. Then the first
-    samples have weight too.
+    noise than motion. This default minimises the error of the initial states. `free_starts`: True
+    to estimate the initial states with the parameters, each from its own window. Then the first
+    samples count too.
 
     **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.",
     1983 (multiple shooting).
@@ -367,7 +368,7 @@ def in_turn() -> bool:
 
 
 # Largest factor by which corrected initial states of windows may increase the sum of squares. With
-# a larger increase, the first search is used.
+# a larger increase, the result of the first search is used.
 LARGEST_RISE = 1.05
 
 
@@ -376,9 +377,10 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
     no initial state is read from a record, or if the simulation of a window fails.
 
     The filter rounds kinks at reversals, breakaways and steps of drives, and finite differences
-    reduce fast motion. The resulting error of the initial states is systematic, so a comparison of
-    windows does not show it. The error is computed for the motion that `problem` predicts at the
-    values `x`. It is subtracted from the initial states that were read from the record.
+    reduce the amplitude of fast motion. The resulting error of the initial states is systematic, so
+    a comparison of windows does not show it. The error is computed for the motion that `problem`
+    predicts at the values `x`. It is subtracted from the initial states that were read from the
+    record.
     """
     objective = problem.objective
     if not isinstance(objective, Windows) or objective.free_starts:

@@ -20,7 +20,7 @@ class SteadyFriction(CheckedModule):
 
     - `f_pos`: a law or an M x 2 table, for v > 0.
     - `f_neg`: a law or table for v < 0; None uses `f_pos` in both directions.
-    - `peak` >= 1 [1]: breakaway force over sliding friction at v = 0.
+    - `peak` >= 1 [1]: ratio of the breakaway force to sliding friction at v = 0.
     - `offset` [N]: a constant force such as a payload's weight, or None.
 
     >>> import frictax as fx

@@ -212,7 +212,7 @@ def tied_domain(
     if not domain.entry_by_entry:
         return domain
     low, high, factors = domain.bound(), domain.upper(), {path: 1.0}
-    for _ in ties:  # each pass follows the chains of ties by one more link
+    for _ in ties:  # each pass adds the parameters that are tied to those of the last pass
         factors |= {t.path: t.factor * factors[t.source] for t in ties if t.source in factors}
     ends, is_open = [], isinstance(domain, Positive)
     for other, factor in factors.items():

@@ -1,16 +1,16 @@
 """The weak form of inverse dynamics: Newton's law times splines, whitened by the covariance that
 follows from the noise of the measured positions.
 
-Newton's law m*a = F is multiplied by splines w of degree 5. At both ends, w and four derivatives
-are 0. Integration by parts gives int w F dt - m int w'' y dt = 0 with the position y. No
-measurement is differentiated twice. Each spline lies in a section of the record in which every
-contact slides in one direction.
+Newton's law m*a = F is multiplied by splines w of degree 5. At both ends of a spline, w and its
+first four derivatives are 0. Integration by parts gives int w F dt - m int w'' y dt = 0 with the
+position y. No measurement is differentiated twice. Each spline lies in a section of the record in
+which every contact slides in one direction.
 
-F is evaluated at a smoothed motion. Two first-order terms replace the smoothed motion by the
-measured motion. For forces that are linear in position and velocity, the effect of the smoothing
-then cancels. The residual R is then linear in the noise of the positions. This gives the covariance
-C of R, which depends on the parameters. The cost is R'C^-1 R without the term log det C, because
-with this term the estimated inertia is too low.
+F is evaluated at a smoothed motion. Two terms of first order, in position and in velocity, then
+replace the smoothed motion by the measured motion. For forces that are linear in position and
+velocity, the effect of smoothing then cancels. The residual R is then linear in the noise of the
+positions. This gives the covariance C of R, which depends on the parameters. The cost is R'C^-1 R
+without the term log det C, because with this term the estimated inertia is too low.
 
 **Source:** D. A. Messenger, D. M. Bortz, "Weak SINDy for partial differential equations", Journal
 of Computational Physics 443 (2021), for the weak form. Generalised total least squares also has a
@@ -38,11 +38,11 @@ from frictax.signals import Constant
 from .setup import Setup, driven, moved_to, perfect
 
 _DEGREE = 5  # degree of the splines; their fourth derivative is continuous
-# [standard deviation of the inputs] Force noise that the first fit assumes.
+# Force noise that the first fit assumes, as a fraction of the standard deviation of the inputs.
 _FIRST = 0.02
-# Autocorrelations of the position noise; the likelihood selects one of them.
+# Autocorrelations of the position noise at a lag of one sample; the likelihood selects one.
 _CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-# [size of the forces] Standard deviations of the force noise; the likelihood selects one.
+# Standard deviations of the force noise over the size of the forces; the likelihood selects one.
 _SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])
 
 
@@ -60,7 +60,7 @@ class WeakForm:
       between samples.
     - `slope_at` (K, c): for each body, the sample of the section at which the body has its median
       speed.
-    - `before`, `after` (n,): the previous and the next sample of each sample in its section.
+    - `before`, `after` (n,): indices of the previous and the next sample in the same section.
     - `measured` (n, c): the measured positions; `noise` (c,): standard deviations of the white part
       of their noise; `rounded` (c,): True if the resolution of the sensor causes most of the noise.
     - `correlation` (c,): autocorrelation of the position noise at a lag of one sample; None for
@@ -97,7 +97,7 @@ class Terms(NamedTuple):
     """The terms of the weak form for one set of parameters.
 
     - `residual` (K, c) [N.s]; `response` (K, c, c, L): derivatives of the residual with respect to
-      each body's position at each sample, times the standard deviation of its noise.
+      each body's position at each sample, times the standard deviation of the position noise.
     - `inertial`, `drive` (K, c) [N.s]: the terms of the inertia and of the inputs.
     """
 
@@ -142,10 +142,10 @@ def weak_form(
     """
     from scipy.interpolate import make_lsq_spline
 
-    apart = 0.25  # [1/cutoff] distance between knots; splines then pass all motion below the cutoff
+    apart = 0.25  # [1/cutoff] distance between knots; splines then keep all motion below the cutoff
     most = 700  # largest number of splines of a record; more do not improve the accuracy
     fewest = 12  # least number of splines of a record; fewer do not identify a machine
-    rounded = 0.5  # [noise] a larger rounding by the sensor counts as most of the noise
+    rounded = 0.5  # [noise] above this rounding error, rounding counts as the main cause of noise
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     motion = [smooth(t, x, cutoff) for x in positions.T]
     x, v, a = (np.stack([getattr(m, of) for m in motion], axis=1) for of in ("x", "v", "a"))
@@ -217,10 +217,10 @@ def _stretches(
     """Return the sections in which every contact slides in one direction. A section is a pair: its
     first sample, and the sample after its last one.
     """
-    # [standard deviations of the speed noise] Above this speed the direction of sliding is certain.
+    # Speed above which the direction of sliding is certain, in standard deviations of its noise.
     sure = 5.0
-    turn = 0.03  # [acceleration/cutoff] below this speed the filter mixes both directions
-    # [1/cutoff] Time that is removed at both ends of a section, except at the ends of the record.
+    turn = 0.03  # [acceleration/cutoff] speed below which the filter mixes both directions
+    # Time [1/cutoff] that is removed at both ends of a section, except at the ends of the record.
     cut = 0.06
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     one = np.zeros(n)
@@ -346,12 +346,12 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
 def _by_white_noise(
     response: Float[Array, "K c s L"], correlation: Float[Array, " s"]
 ) -> Float[Array, "K c s L"]:
-    """Convert the derivative `response` from position noise to the white noise that drives this
-    noise. The position noise is a first-order autoregression; `response` is scaled by the standard
-    deviation of its white part.
+    """Convert `response` to the derivative with respect to white noise. `response` is the
+    derivative with respect to the position noise, a first-order autoregression of this white noise.
+    `response` is scaled by the standard deviation of the white part of the position noise.
 
-    Noise before the first sample of a spline is neglected: its effect is small, because the kernels
-    of a spline begin with zeros of high order, and their sums are zero.
+    Noise before the first sample of a spline is neglected. Its effect is small, because w, w' and
+    w'' begin with zeros of high order, and the sums of w' and w'' are zero.
     """
 
     def earlier(later: Array, here: Array) -> tuple[Array, Array]:
@@ -365,7 +365,7 @@ def _by_white_noise(
 
 
 def _size(weak: WeakForm, values: Float[Array, "K c"]) -> Float[Array, " c"]:
-    """Return the root mean square of `values` over the splines, as mean forces [N]."""
+    """Return the root mean square over the splines of `values` [N.s] as mean forces [N]."""
     used = (jnp.asarray(weak.stretch) >= 0)[:, None]
     forces = values / (weak.step * jnp.asarray(weak.knots))[:, None]
     return jnp.sqrt(jnp.sum(jnp.where(used, forces**2, 0.0), axis=0) / jnp.sum(used))
@@ -411,7 +411,7 @@ def whiten(
         size * c, width
     )
     unused = jnp.repeat(jnp.asarray(weak.stretch) < 0, c)
-    # For a record without noise, a relative variance of 1e-9 makes the covariance positive
+    # For a record without noise, an added relative variance of 1e-9 makes the covariance positive
     # definite.
     rows = rows.at[:, 0].set(rows[:, 0] * (1.0 + 1e-9) + unused)
 
@@ -455,8 +455,8 @@ def noise_sizes(
     of_force, sizes = force_band(weak), jnp.asarray(_SIZES)
 
     def best(correlation: Array) -> tuple[Array, ...]:
-        """Return the least negative log likelihood, the noise autocorrelation of each position, the
-        force noise as a fraction of `size`, and the residual variances.
+        """Return the minimum of -log(likelihood), the noise autocorrelation of each position, the
+        force noise as a fraction of `size`, and the variances of the residuals.
         """
         each = jnp.where(jnp.asarray(weak.rounded), 0.0, correlation)
         response = _by_white_noise(at.response, each)
@@ -474,6 +474,6 @@ def noise_sizes(
 
     costs, each, shares, variances = jax.lax.map(best, jnp.asarray(_CORRELATIONS))
     k = jnp.nanargmin(costs)
-    # Noise is autocorrelated if the autocorrelation increases the log likelihood by more than 5.
+    # Noise counts as autocorrelated if this increases the log likelihood by more than 5.
     k = jnp.where(costs[0] - costs[k] > 5.0, k, 0)
     return each[k], shares[k] * size, _size(weak, jnp.sqrt(variances[k]))

@@ -47,7 +47,7 @@ class Estimate:
 
     @property
     def shown(self) -> Shown:
-        """Value, error and interval to two significant digits of the error, in a suitable unit."""
+        """Value, error and interval in a suitable unit, to two significant digits of the error."""
         of = self.value, self.standard_error, self.unit
         return format_estimate(*of, (self.lower, self.upper), self.declared)
 
@@ -76,7 +76,7 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True)
 class Band:
-    """A curve with its confidence band in SI units. A new measurement scatters more than the curve.
+    """A curve with its confidence band (SI). The band excludes the scatter of new measurements.
 
     **Example:** the band of a friction curve, at `FitResult`.
     """

@@ -64,8 +64,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     - `estimates`: one `Estimate` in SI units for each fitted parameter, also by name:
       ``found["mass.m"]``. ``mass.v@run2`` belongs to record run2. `tied`: the estimates of tied
       parameters; `fixed`: the parameters that were not fitted.
-    - Errors, intervals (at `level`, by Student's t) and degrees of freedom are from `uncertainty()`
-      by `Guarded`. `covariance` (p, p) is in the order of the estimates.
+    - Standard errors, intervals and degrees of freedom are from `uncertainty()` with the noise
+      model `Guarded`. Intervals have the confidence level `level`, by Student's t. `covariance` (p,
+      p) is in the order of the estimates.
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: residuals divided by
       the standard deviations. `jacobian` (m, p): derivatives of (predicted - measured) / sd with
       respect to the estimates, one row for each value, and a row for each prior. `dof`: number of
@@ -78,9 +79,10 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     - `x`: all fitted values, with the fitted initial states of windows, which are not estimates.
       `z`: the unconstrained coordinates of `x`.
     - `at_noise`: True if the residuals of a free run are white noise.
-    - `converged`, `iterations`, `seconds`; `costs`: the final cost from each start;
-      `identifiability`; `notices`: doubts and remarks; `notes`: the notices of the search;
-      `warnings`: the notices as sentences.
+    - `converged`: True if the search met its tolerance; `iterations`: its number of steps;
+      `seconds`: its duration; `costs`: the final cost from each start; `identifiability`;
+      `notices`: doubts and remarks; `notes`: the notices of the search; `warnings`: the notices as
+      sentences.
 
     Only for a sweep: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and
     `bic`.
@@ -140,8 +142,8 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     @property
     def at_noise(self) -> bool | None:
         """True if the residuals of a free run are white noise as large as that of the record. Then
-        no other values explain the record better. None if the noise cannot be estimated, and for
-        objectives other than `FreeRun` and `ClosedLoop`.
+        no other parameter values explain the record better. None if the noise cannot be estimated,
+        and for objectives other than `FreeRun` and `ClosedLoop`.
         """
         return None if self.certificate is None else self.certificate.at_noise
 
@@ -314,7 +316,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     @property
     def law(self) -> AbstractLaw:
         """The fitted law of a sweep for v > 0."""
-        assert self.sweep  # fails if the fit is that of a machine
+        assert self.sweep  # fails if a machine was fitted
         return as_steady(self.model).f_pos
 
     @property
@@ -350,12 +352,12 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def aicc(self) -> float:
-        """Small-sample Akaike criterion of a sweep. Of two fits, the smaller one is better."""
+        """Small-sample Akaike criterion of a sweep. A fit with a smaller value is better."""
         return self._criteria[0]
 
     @property
     def bic(self) -> float:
-        """Bayes criterion of a sweep. Of two fits, the smaller one is better."""
+        """Bayes criterion of a sweep. A fit with a smaller value is better."""
         return self._criteria[1]
 
     @functools.cached_property

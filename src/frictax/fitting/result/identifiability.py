@@ -31,9 +31,9 @@ class Identifiability:
       notices as text.
     - `singular_values` of the Jacobian with its columns scaled to length 1; `condition`: largest
       singular value divided by the smallest.
-    - `null_directions`: combinations of parameters that do not change the measured variables. Each
-      is a dict from name to coefficient. Coefficients are scaled: two parameters with equal
-      coefficients have equally large effects on the measured variables.
+    - `null_directions`: combined changes of parameters that do not change the prediction. Each is a
+      dict from name to coefficient. Coefficients are scaled: two parameters with equal coefficients
+      change the prediction equally.
 
     A sweep without slow speeds contains no information on the Stribeck effect:
 
@@ -108,9 +108,9 @@ def is_at_bound(
     columns; `least`: smallest relevant effect.
 
     A parameter counts as at its bound if it has an effect at its start value. This excludes
-    parameters that are not identifiable, such as fexp if F_Stribeck = 0. A parameter next to its
-    bound counts too. The exception is a parameter beside another one of the same part at its bound,
-    which can be the reason for the missing effect.
+    parameters that are not identifiable, such as fexp if F_Stribeck = 0. A parameter exactly at its
+    bound counts even without an effect. The exception: another parameter of the same part is at its
+    bound, which can explain the missing effect.
     """
     bounded = np.isfinite(left)
     near = ~active & bounded & (left < 0.5 * before)

@@ -70,9 +70,7 @@ def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> lis
 
 
 def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notice:
-    """Return the notice that the residuals exceed the noise after all rounds. `found`: comparison
-    of the residuals with the noise.
-    """
+    """Return the notice that the residuals exceed the noise after all rounds."""
     numbers = {"ratio": found.ratio, "record": labels[found.record], "rounds": rounds}
     # 12 rounds usually suffice if a start is wrong by a factor of 3.
     more = {"runs": RUNS, "more": max(12, 3 * rounds)}
@@ -82,8 +80,8 @@ def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notic
 def replace_by_rounds(
     notes: Sequence[Notice], explained: Sequence[Notice], others: Sequence[Notice]
 ) -> tuple[list[Notice], list[Notice]]:
-    """Return the notices `notes` of the search and `explained` of the misfit, so that only one
-    notice reports residuals above the noise. If rounds did not find a lower misfit and no other
+    """Return the notices `notes` of the search and `explained` of the misfit, without those that
+    repeat that the residuals exceed the noise. If rounds did not find a lower misfit and no other
     notice reports a large misfit, `search-not-certified` replaces `search-above-noise`.
     """
     given = next((n for n in notes if n.code == "search-above-noise"), None)
@@ -141,9 +139,9 @@ def far_from_start(
 def held_breakaways(
     notices: Sequence[Notice], still: Sequence[str], records: Mapping[str, Any]
 ) -> list[Notice]:
-    """Replace the notices `no-effect` of breakaway peaks by `acts-in-jumps` if inputs are held,
-    because the simulation then depends on a peak in steps. `still`: parameters with a derivative of
-    zero.
+    """If inputs are held, replace the notices `no-effect` of breakaway peaks by `acts-in-jumps`.
+    The prediction is then a step function of a peak, with a derivative of zero. `still`: parameters
+    with a derivative of zero.
     """
     jumps = [n for n in still if n.partition("@")[0].endswith(".peak")]
     if not any(isinstance(r, Record) and r.hold for r in records.values()):
@@ -175,9 +173,7 @@ def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
 
 
 def idle_filters(objective: AbstractObjective, records: Sequence[Record]) -> list[Notice]:
-    """Return notices of records whose sampling rate is so low that the filter of `InverseDynamics`
-    has hardly any effect.
-    """
+    """Return notices of records with too few samples per second for the filter of the motion."""
     if not isinstance(objective, InverseDynamics) or (
         objective.cutoff is None and not objective.at_samples
     ):
@@ -301,9 +297,7 @@ def has_bristles(machine: Any) -> bool:
 def presliding(
     problem: Problem, machine: Any, records: Mapping[str, Any], x: Float[np.ndarray, " q"]
 ) -> list[Notice]:
-    """Return notices of bristles whose parameters or law were fitted; `machine`: the fitted
-    machine.
-    """
+    """Return notices of the bristles whose parameters or law were fitted in `machine`."""
     free = {u.path for u in problem.unknowns}
     out: list[Notice] = []
     system, t = MechanicalSystem(machine), jnp.zeros(())
@@ -346,8 +340,8 @@ def _check_stiffness(
     contact: Rubbing, path: str, machine: Mechanism, record: Record, label: str
 ) -> list[Notice]:
     """Return notices of a bristle stiffness that the sensor does not resolve, or that includes
-    another spring in series. The record must measure the motion. For a spring in series, it must
-    also measure the friction.
+    another spring in series. The record must measure the motion. For the second notice, the record
+    must also measure the friction.
     """
     channels: dict[str, Any] = {
         name: x
@@ -370,7 +364,7 @@ def _check_stiffness(
     if contact.friction in record.outputs:
         found = rises(x, record.outputs[contact.friction], (0.5, 0.9))
         half, far = np.median(found[:, :2], axis=0) if len(found) >= 4 else (0.0, np.inf)
-        # Ratio of the deflection at 90 % of the force to that at 50 %: 1.8 (spring), 3.3 (`Dahl`).
+        # The deflection at 90 % of the force over that at 50 % is 1.8 for a spring, 3.3 for `Dahl`.
         if far < 2.2 * half:
             numbers = {"half": half, "far": far, "unit": unit, "record": label}
             out.append(Notice("stiffness-in-series", path, numbers))

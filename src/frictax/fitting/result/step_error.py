@@ -20,11 +20,11 @@ from .estimates import Estimate
 from .fit_result import FitResult
 from .spread import inverse_gram
 
-_LARGE = 0.3  # [standard errors] smallest change by shorter steps that is reported
+_LARGE = 0.3  # [standard errors] smallest reported change by shorter time steps
 _FINER = 1 / 16  # factor on the tolerance that reduces the error of steps to an eighth
 SHORTER = 3  # largest number of further searches with shorter steps
-_SMALL = 2e-4  # [value] largest change that is negligible even for an exact record
-_CURVED = 0.5  # [standard errors] smallest change by another interpolation that is reported
+_SMALL = 2e-4  # [fraction of the value] largest change that is negligible for an exact record
+_CURVED = 0.5  # [standard errors] smallest reported change by smooth interpolation of inputs
 
 
 def step_error(found: FitResult) -> dict[str, float]:
@@ -176,7 +176,7 @@ class Bends:
 
     @property
     def spread(self) -> float:
-        """Root mean square of `share` under its posterior, with a uniform prior from 0 to 1."""
+        """Root mean square of `share` by its likelihood, with a uniform prior from 0 to 1."""
         far = np.linspace(0.0, 1.0, 201)
         off = ((far - self.share) / self.error) ** 2 if self.error < np.inf else 0.0 * far
         likely = np.exp(-0.5 * (off - np.min(off)))

@@ -81,7 +81,7 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
     If the term is absent, fexp does not have an effect, so the usual intervals and criteria are
     invalid. The law without the term is linear: F_Coulomb + F_prop*v with F_Coulomb >= 0 and F_prop
     >= 0. With normal noise, the distribution of the largest improvement over all fexp depends only
-    on the speeds. The probability follows from 999 draws of this distribution.
+    on the speeds. The probability follows from 999 random samples of this distribution.
 
     **Source:** R. B. Davies, Biometrika 64 (1977) for the problem; M. Dwass, Ann. Math. Stat. 28
     (1957) for the test by draws.
@@ -172,9 +172,9 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
     """Return the notices of a fitted sweep about outliers and lack of fit. `active`: mask of the
     parameters that are not at a bound.
 
-    Outliers are found by the generalised extreme studentised deviate. The row with the largest
-    studentised residual is left out repeatedly, so that outliers do not mask each other. The
-    p-value of each outlier has Bonferroni's correction.
+    Outliers are found by the test of the generalised extreme studentised deviate. The row with the
+    largest studentised residual is left out repeatedly, so that outliers do not mask each other.
+    The p-value of each outlier has Bonferroni's correction.
 
     Four tests of lack of fit use the residuals in order of speed, in each direction:
 

@@ -21,7 +21,7 @@ from frictax.signals import AbstractSignal
 from ..problem.readings import tick_noise
 from ..problem.setup import channel_unit
 
-# Units of signals by the name of their field, because a signal does not declare a unit.
+# Name of a signal's field -> unit of the signal, because a signal does not declare a unit.
 _DRIVEN = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
 
 
@@ -31,9 +31,9 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
     A field of a user's own machine or part has its declared unit. The offset and drift of a channel
     have the channel's unit. Laws, bristles and contacts declare units of translation. For a
     rotating part these units are converted to units of rotation. If a normal force multiplies a
-    force, that force has the unit of a friction coefficient. An amplitude or offset of a signal has
-    the unit of the force, torque or position that the signal drives. Times, frequencies and phases
-    keep their declared units.
+    law, a force of the law has the unit of a friction coefficient. An amplitude or offset of a
+    signal has the unit of the force, torque or position that the signal drives. Times, frequencies
+    and phases keep their declared units.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     channels = {
@@ -97,7 +97,7 @@ def _is_of_user(machine: Any, path: str) -> bool:
 
 def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | None:
     """Return True if the friction at `path` of a user's own machine acts on an angle. Return None
-    if this does not follow from the records, and not from the name of the state.
+    if the records and the name of the state do not show this.
     """
     first, *more = path.split(".")
     states = machine.states() if callable(getattr(machine, "states", None)) else ()
@@ -122,8 +122,9 @@ def in_records(
     """Return the unit that the records use for the SI unit `unit`, and the SI value of that unit.
     Return None if the records do not use exactly one unit, or if its prefix does not suit `value`.
 
-    A parameter of a channel has the unit of the channel. If `unit` begins with a force, the
-    records' unit of force replaces it: N.m.s/rad becomes N.cm.s/rad with torques in N.cm.
+    A parameter of a channel has the unit of the channel. If `unit` begins with a force or torque,
+    the unit of the records replaces this force or torque: N.m.s/rad becomes N.cm.s/rad with torques
+    in N.cm.
     """
     given = [
         (name, declared)

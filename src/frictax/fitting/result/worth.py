@@ -33,11 +33,13 @@ _SURE = 4.0  # F statistic above which a gain is significant
 
 @dataclasses.dataclass(frozen=True)
 class Channel:
-    """The misfit of one channel and the baselines for it (root mean squares). `judged`: True if the
-    noise was estimated from the record. `by_starts`: factor by which noise in the initial states of
-    windows increases the misfit. `is_force`: True if the misfit is a residual of the balance of
-    forces on a body; the baseline `line` is then infinite. `range`: range of the channel in the
-    whole record.
+    """The misfit of one channel and the baselines for it, as root mean squares. `spread`: about the
+    mean; `line`: about a straight line; `still`: for a machine at rest; `noise`: of the record.
+    `share`: gain (see `worth`); `sure`: True if the gain is significant; `beside`: baseline of the
+    gain in words; `judged`: True if the noise was estimated from the record. `by_starts`: see
+    `noise_by_starts`. `is_force`: True if the misfit is a residual of the balance of forces on a
+    body. Then `line` is infinite, and `spread` is the largest known force. `range`: range of the
+    channel in the whole record.
     """
 
     name: str
@@ -81,7 +83,7 @@ def worth(
     largest misfit. `found`: weighted residuals, predicted minus measured.
 
     The gain is the share of a baseline's sum of squares that the fit explains. The gain is
-    significant if F = (gain / parameters) / (rest / effective samples) exceeds 4. A misfit is
+    significant if F = (gain / parameters) / ((1 - gain) / effective samples) exceeds 4. A misfit is
     reported if it exceeds three times the noise: the given `sd`, or the noise estimated from the
     record (`noise_of_output`). The initial states of windows contain noise of the record. Therefore
     each window's straight line (for a speed: its mean) is subtracted from record and residuals, if

@@ -12,8 +12,8 @@ from ..problem.problem import Problem
 from ..problem.simulations import ClosedLoop, FreeRun
 
 # The limits `_LEVEL` and `_LOW` reject 2 of 320 fits that start at the true values. If the sum of
-# squares exceeds its minimum by 40 noise variances, one fit in four passes `_LEVEL`, and few pass
-# both.
+# squares exceeds its minimum by 40 noise variances, `_LEVEL` accepts one fit in four, and both
+# limits accept few.
 _LEVEL = 0.1  # [noise] largest excess of the root mean square of the residuals over the noise
 # [noise] If `_OF_FEW` / sqrt(samples) exceeds `_LEVEL`, it replaces `_LEVEL`, because the noise
 # estimated from few samples is uncertain.
@@ -24,7 +24,7 @@ _LOW = 3.8
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """A comparison of residuals with white noise, for the output whose residuals resemble it least.
+    """A comparison of residuals with white noise, for the output that resembles white noise least.
 
     - `subject`: the output; `record`: the index of its record.
     - `ratio`: root mean square of the residuals divided by the noise; `most`: the largest ratio
@@ -68,9 +68,9 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
                 continue
             measured = (weight[:, c] * np.asarray(prepared.measured)[:, c])[counted]
             noise = prepared.tick_noise.get(name)
-            # [standard deviation of the record] Largest misfit by rounding and time steps in a
-            # record without noise. The misfit of ticks is smaller, because their positions are
-            # exact.
+            # Largest misfit that rounding and time steps cause in a record without noise, divided
+            # by the standard deviation of the record. The misfit of ticks is smaller, because their
+            # positions are exact.
             exact = 1e-5 if noise is None else 1e-7
             noise = white_noise_of(measured) if noise is None else float(noise)
             spread = float(np.std(measured))
@@ -94,10 +94,10 @@ def _excess(one: Certificate) -> float:
 def _compare_with_noise(
     left: Float[np.ndarray, " n"], of_record: float, spread: float, exact: float
 ) -> tuple[float, float, float] | None:
-    """Return three numbers for the residuals `left` of one output: their root mean square divided
-    by the noise, their excess of low frequencies, and their root mean square divided by `spread`.
-    Return None if the noise cannot be estimated. `of_record`, `spread`: noise and standard
-    deviation of the record; `exact`: largest misfit by rounding and time steps, divided by
+    """Return three numbers for the residuals `left` of one output. They are the root mean square
+    divided by the noise, the excess of low frequencies, and the root mean square divided by
+    `spread`. Return None if the noise cannot be estimated. `of_record`, `spread`: noise and
+    standard deviation of the record; `exact`: largest misfit by rounding and time steps, divided by
     `spread`.
     """
     n = left.size

@@ -33,12 +33,12 @@ ROUNDS = 4  # largest number of rounds of probes
 # number of further steps if this search found a lower cost.
 _SHORT, _LONG = 15, 60
 
-# Function of the state, the number of the last step, and the noise scale, that continues a search.
+# A function that continues a search: (state, number of the last step, noise scale) -> state.
 Advance = Callable[[Descent, int, Any], Descent]
 
 
 class Event(NamedTuple):
-    """A change of a contact's mode: indices of record and contact, both modes, and time."""
+    """A change of a contact's mode. `record`, `contact`: indices; `before`, `after`: modes."""
 
     record: int
     contact: int
@@ -141,8 +141,8 @@ def over_edges(
             raise
         return Hopped(state, steps, True, ())
     # The search has converged at a jump of the cost (`notices`), or at a kink of the cost, where an
-    # event passes a sample. At a kink no probe has a lower cost, and the step is below 0.3 standard
-    # errors.
+    # event coincides with a sample. At a kink no probe has a lower cost, and the step is below 0.3
+    # standard errors.
     if notices or (bool(state.done) and float(state.distance) <= 0.3):
         state = dataclasses.replace(state, done=np.array(True), settled=np.array(True))
     return Hopped(state, steps, False, notices)
@@ -151,9 +151,9 @@ def over_edges(
 def _find_edge(
     problem: Problem, state: Descent, noise: float, dof: float, count: int, looked: int
 ) -> tuple[Notice, ...]:
-    """Return a notice of the first jump of the cost along the undamped step from `state`.
-    Without a jump, look along the gradient, towards which damping turns steps. Return () if neither
-    direction meets a jump.
+    """Return a notice of the first jump of the cost along the undamped step from `state`. If this
+    step does not meet a jump, search along the gradient, because damping turns steps towards the
+    gradient. Return () if neither direction meets a jump.
     """
     nearest = 1e-8  # [standard errors] shortest distance at which a jump of the cost is sought
     spans = 10.0  # [`Descent.span`] longest distance at which a jump of the cost is sought
@@ -207,9 +207,9 @@ def _edge_notice(
     found: Certificate | None,
 ) -> Notice:
     """Return a notice of the first event that differs between the event sequences `here` and
-    `there` on the two sides of a discontinuity. The notice reports from the certificate `found`
-    whether the search may end there. `numbers`: distance of the discontinuity, jump of the cost,
-    and number of event sequences that were searched.
+    `there` on the two sides of a discontinuity. The certificate `found` shows whether the end of
+    the search at the discontinuity is valid. `numbers`: distance of the discontinuity, jump of the
+    cost, and number of event sequences that were searched.
     """
     if found is None:
         verdict = "No noise can be read from the residuals, so a lower misfit may exist."

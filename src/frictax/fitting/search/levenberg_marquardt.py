@@ -117,16 +117,15 @@ def descend(
       which a column of the Jacobian is divided.
     - `patience`: largest number of successive steps without gain.
 
-    The residuals are not evaluated after a final step of at most 0.02 standard errors. The
-    condition is fast convergence: the predicted distance to the minimum, with the effect of the
-    damping, is within the tolerance. A step that changes the cost by less than its rounding error
-    is not evaluated either.
+    The residuals are not evaluated after a final step of at most 0.02 standard errors if the search
+    converges fast. Then the predicted next distance to the minimum is within the tolerance. They
+    are not evaluated either if a step changes the cost by less than a rounding error.
 
-    Each step minimises the linear model within a radius, at first 1, in coordinates in which 1 is
-    about the size of a value. Without the radius, the first step could move a force far to an end
-    of its domain, where the cost is flat. After every second rejected step, a fraction of the
-    undamped step is tried. At a jump of the cost, where an event appears, a damped step turns
-    parallel to the jump and does not cross the jump.
+    Each step minimises the linear model within a radius. The radius is 1 at first, in coordinates
+    in which 1 is about the size of a value. Without the radius, the first step could move a force
+    far to an end of its domain, where the cost is flat. After every second rejected step, a
+    fraction of the undamped step is tried. At a jump of the cost, where an event appears, a damped
+    step turns parallel to the jump and does not cross the jump.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
     """
@@ -177,12 +176,10 @@ def _take_step(
     patience: int = 12,
     least: Any = 0.0,
 ) -> Descent:
-    """Return the state of the search after its trial step. `evaluated`: residuals and Jacobian at
-    the trial point.
-    """
+    """Return the state after the trial step; `evaluated`: residuals and Jacobian at its end."""
     # [standard errors] Longest final step that is accepted without evaluating its residuals.
     longest = 0.02
-    # Below this ratio of two successive distances to the minimum, steps converge as Newton's do.
+    # Below this ratio of two successive distances to the minimum, steps converge like Newton's.
     fast = 0.05
     # [standard errors per root of the degrees of freedom] A shorter step changes the cost by less
     # than the rounding error of the cost.
@@ -283,11 +280,13 @@ def _take_step(
         ~first & (distance <= longest) & (fall <= fast) & (distance * fall + kept <= tolerance)
     )
     last = better & (distance > tolerance) & (foreseen | (distance <= shortest * jnp.sqrt(dof)))
-    # At a kink a step reduces the cost by less than predicted. At the rounding error of the cost a
-    # step does not reduce the cost. `idle` counts both kinds of steps.
+    # At a kink a step reduces the cost by less than predicted. If the predicted reduction is below
+    # the rounding error of the cost, a step does not reduce the cost. `idle` counts both kinds of
+    # steps.
     idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
     stuck = (idle >= patience) | (radius < 1e-13)
-    # If the noise is far smaller than the measured values, rounding errors hide longer steps too.
+    # If the noise is far smaller than the measured values, rounding errors hide the effect of
+    # longer steps too.
     rounding = rounding_of_floor * jnp.sqrt(floor * 2 * cost) / jnp.maximum(2 * cost, floor)
     hidden = jnp.sqrt(dof * (shortest**2 + rounding))
     near = (distance <= tolerance) | last | (stuck & (distance <= hidden))
@@ -326,8 +325,8 @@ def _diagonal(a: Float[Array, "p p"]) -> Float[Array, " p"]:
 
 def _solve_stacked(a: Float[Array, "k p p"], b: Float[Array, "k p"]) -> Float[Array, "k p"]:
     """Solve a x = b for each pair by Gauss-Jordan elimination, with positive definite `a`.
-    `jnp.linalg.solve` imports scipy.linalg, which takes a tenth of the time of a small fit from the
-    shell.
+    `jnp.linalg.solve` imports scipy.linalg; this import takes a tenth of the time of a small fit
+    from the shell.
     """
     at = functools.partial(jax.lax.dynamic_index_in_dim, allow_negative_indices=False)
 

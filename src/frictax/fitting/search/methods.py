@@ -26,8 +26,8 @@ class LevenbergMarquardt(AbstractMethod):
     `frictax.fitting.search.levenberg_marquardt`.
 
     At an optimum, rounding errors hide every decrease of the cost. A method that only compares
-    costs then rejects all steps (optimistix: 500 on the shipped sweep). This method checks the
-    gradient.
+    costs then rejects all steps (optimistix rejects 500 steps on a sweep of `frictax.data`). This
+    method also checks the gradient.
 
     **Arguments:** `tolerance`: longest final step of a parameter in standard errors; `max_steps`:
     largest number of steps. For records the defaults are 1e-3 and 200.
@@ -36,7 +36,7 @@ class LevenbergMarquardt(AbstractMethod):
     (`frictax.fitting.search.rounds`). The cost is discontinuous where an event appears or vanishes.
     If a search ends at a discontinuity, or met another event sequence near its end, the search
     continues beyond the discontinuity (`frictax.fitting.search.edges`). The continuation has at
-    most 4 rounds, with 6 probes for each parameter and 120 steps.
+    most 4 rounds, each with 6 probes for each parameter and 120 steps.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
 

@@ -104,8 +104,8 @@ def search(
 
 def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]:
     """Repeat the search with the noise scale estimated at its final point, until this scale
-    converges. Only a robust loss or priors depend on the noise scale. Return the last state and the
-    scale.
+    converges. Only fits with a robust loss or with priors depend on the noise scale. Return the
+    last state and the scale.
     """
     problem, method = run.problem, run.method
     if (problem.loss.rounds == 1 and not problem.priors) or problem.noise_known:

@@ -1,7 +1,7 @@
 """Rounds of a search with many simulations, for free runs whose first search ended above the noise.
 
-If a simulated machine sticks a moment too late, all later motion of the record is late too.
-Therefore the cost has many local minima, and a gradient-based search ends in one of them.
+If a simulated machine sticks slightly too late, its whole later motion is late too. Therefore the
+cost has many local minima, and a gradient-based search ends in one of them.
 """
 
 import dataclasses
@@ -28,8 +28,8 @@ from .run import Run, begun
 _LANES = 64  # number of simulations in one call
 _GENERATIONS = 20  # number of generations in a round
 RUNS = _LANES * _GENERATIONS  # number of simulations in a round
-# [logarithms of the distance from the bound] Width of the first generation in each round. Rounds
-# are centred by turns at the start and at the best point found.
+# Width of the first generation of points in each round, in logarithms of the distance from the
+# bound. Rounds are centred alternately at the start and at the best point found.
 _WIDTHS = (0.15, 0.05, 0.5, 0.15, 1.0, 0.05, 0.3, 0.3)
 _FARTHEST = 4.0  # [logarithms] largest distance of a point from the start
 
@@ -38,12 +38,13 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
     """Search in at most `most` rounds. Return the best final state and the number of rounds.
 
     In a round, CMA-ES moves a cloud of random points towards better scores. A score needs one
-    simulation, without derivatives. Short fits start from the best distinct points. The rounds stop
+    simulation, without derivatives. Short fits start from the best distinct points. The rounds end
     at the first fit whose residuals are white noise.
 
-    64 points are simulated in parallel. If one simulation divides a time step because of its error,
-    all 64 simulations divide the step. A round then takes up to 20 times as long. Therefore scores
-    are computed without error control, unless this doubles the cost at the end of the first search.
+    64 points are simulated in parallel. If one simulation divides a time step because the step
+    error is too large, all 64 simulations divide the step. A round then takes up to 20 times as
+    long. Therefore scores are computed without error control, unless this doubles the cost at the
+    end of the first search.
 
     **Source:** N. Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, 2016.
     """
@@ -87,7 +88,7 @@ def _ends_of_round(
     """Yield the final states of the short fits of round `number` (from 0). The fits start from the
     best points after every tenth generation. `plain`: the problem with which scores are computed.
     """
-    # Largest number of steps of each fit, and of a fit whose cost is below twice the lowest cost.
+    # Largest number of steps: `short` for each fit, `long` if its cost is below twice the lowest.
     short, long = 12, 60
     problem, by, least = run.problem, number % 3, np.inf
     logarithms, scale = _Logarithms(problem, best), _inverse_noise(problem)
@@ -242,9 +243,10 @@ def _scores(
 ) -> tuple[Array, ...]:
     """Return three scores of each point, from one simulation; a lower score is better.
 
-    The first score measures how long the simulation stays near the record. It is minus the mean
-    of 1 / (1 + m / 25) over the samples. Here m is the mean square of the residuals up to a sample.
-    The second score is the mean of log(1 + square / 25), the third is the sum of squares.
+    The first score measures how long the simulation stays near the record. It is minus the mean of
+    1 / (1 + m / 25) over the samples. Here m is the mean square of the residuals, in units of the
+    noise, up to a sample. The second score is the mean of log(1 + square / 25), the third is the
+    sum of squares.
     """
     near = 5.0  # [noise] residuals up to this size count as near the record
     failed = 1e12  # squared residual that is assumed for a run that fails

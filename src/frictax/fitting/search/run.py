@@ -53,7 +53,7 @@ def in_turned_coordinates(
     length of 1 in these coordinates is about one standard error. Each round takes its coordinates
     from the Jacobian at the end of the previous round.
 
-    This search is used for optax's transformations, and for laws. The residuals of a law can be so
+    This search is used for the method `Optax`, and for laws. The residuals of a law can be so
     nonlinear that scaling the columns of the Jacobian to equal length does not suffice.
     """
 
@@ -280,9 +280,10 @@ class _Pace:
         )
 
 
-# After each of these numbers of steps, the best quarter of many searches continues.
+# Numbers of steps after which only the best quarter of many searches continues.
 _RUNGS = (3, 7, 15)
-# With at least `_MANY` starts and `_WORTH` residuals, compiling another program saves time.
+# With at least `_MANY` starts and `_WORTH` residuals, compiling the program of `together` saves
+# time.
 _MANY, _WORTH = 2 * LANES, 100_000
 
 
@@ -290,10 +291,11 @@ def successive_halving(run: Run, states: list[Descent], noise: float) -> tuple[D
     """Search from all `states`. Return the best end, and the final costs of all searches.
 
     After each number of steps in `_RUNGS`, the best quarter of the searches continues. The search
-    from the first start always continues, so that the result is never worse than from one start. As
-    many searches run at once as there are processors. If there are many starts, one compiled call
-    advances `LANES` searches, in a third of the time. The last part of each search runs separately,
-    because the number of steps to the end ranges from 6 to 100.
+    from the first start always continues, so that the result is never worse than that of a single
+    search from this start. As many searches run at once as there are processors. If there are many
+    starts, one compiled call advances `LANES` searches, in a third of the time of separate calls.
+    The last part of each search runs separately, because the number of steps to the end ranges from
+    6 to 100.
 
     **Source:** K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and
     hyperparameter optimization", 2016 (successive halving).

@@ -20,7 +20,7 @@ class FleetEstimates:
     """The estimates of p parameters in n records, in the order of the table.
 
     - `values`, `errors` (n, p): estimates and standard errors [SI], both NaN if a record does not
-      identify a parameter; `freedom` (n, p): degrees of freedom of the intervals.
+      identify a parameter; `freedom` (n, p): degrees of freedom of the estimates' intervals.
     - `correlation` (n, p, p): correlation matrix of the estimates of each record.
     - `record` (n,): names of the records; `machine` (n,): indices into `machines`; `row` (n,):
       indices of the rows in the table.
@@ -51,7 +51,7 @@ class FleetEstimates:
 
 
 def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple[str, ...]:
-    """Return the names of the fitted parameters of a table, or check the given `names`."""
+    """Return the names of the fitted parameters of a table, or the checked `names` if given."""
     known = [c.removesuffix(_ERROR) for c in map(str, table.columns) if c.endswith(_ERROR)]
     about = _about(table).get("names") or known
     known = [name for name in about if name in known and name in table.columns]
@@ -91,15 +91,15 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.fmax(high - values, values - low) / errors
     dofs = np.geomspace(1.0, 1e6, 400)
-    widths = stdtrit(dofs, 0.5 + level / 2)  # These widths decrease with the degrees of freedom.
+    widths = stdtrit(dofs, 0.5 + level / 2)  # The widths decrease with the degrees of freedom.
     freedom = np.interp(-ratio, -widths, dofs)
     freedom = np.where(np.isfinite(ratio) & (ratio > widths[-1]), freedom, np.inf)
     record = record_names(table)[row]
     machine, machines = np.arange(row.size), tuple(record)
     if "machine" in table.columns:
         named = table["machine"].fillna("").astype(str).to_numpy(dtype=object)[row]
-        # A record without a machine counts as its own machine. Its name may equal that of a
-        # machine, so the key also contains which of the two the name belongs to.
+        # A record without a machine counts as a machine with the record's name. A real machine may
+        # have the same name, so the key also contains whether the name is that of a record.
         keys = [(m == "", r if m == "" else m) for r, m in zip(record, named, strict=True)]
         index: dict[tuple[bool, str], int] = {}
         machine = np.array([index.setdefault(key, len(index)) for key in keys])
@@ -205,7 +205,7 @@ def table_of_fleet(fleet: DataFrame | Fleet) -> DataFrame:
 
 
 def table_rows(frame: Any, most: int | None = None) -> Iterator[Any]:
-    """Return an iterator over the rows (at most `most`) as named tuples of any type."""
+    """Return an iterator over the rows (at most `most`) as named tuples."""
     return (frame if most is None else frame.head(most)).itertuples()
 
 

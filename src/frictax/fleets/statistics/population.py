@@ -31,7 +31,7 @@ from .robust import (
     variance_factor,
 )
 
-_ONE_SIDED = 1.645  # [standard errors] one-sided 95 % quantile; a smaller spread may be 0
+_ONE_SIDED = 1.645  # one-sided 95 % quantile; a variance below this many standard errors may be 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -39,8 +39,8 @@ class Population(Summarised):
     """Mean and spreads of a fleet, and the distance of each record from the mean. `print` shows a
     table.
 
-    These arrays are on the unconstrained scale u. A parameter x with a bound in `lower` has u =
-    log(x - lower). A parameter with the entry None in `lower` has u = x.
+    Arrays are on the unconstrained scale u. A parameter x with a bound in `lower` has u = log(x -
+    lower). A parameter with the entry None in `lower` has u = x.
 
     - `mean` (p,): mean of the population; `mean_covariance` (p, p): covariance of the error of the
       mean. `between` (p, p): covariance between machines; `within` (p, p): covariance between
@@ -50,15 +50,15 @@ class Population(Summarised):
 
     These tables and arrays describe the records:
 
-    - `records`: a row for each record with estimates. ``NAME``: empirical Bayes estimate with
-      ``NAME.lower`` and ``NAME.upper`` [SI]. `distance`: Mahalanobis distance from the mean;
-      `chance`: p value of that distance; `outlier`: True if `chance` is below `false_alarms`.
-      `farthest`: the parameter with the largest deviation; `z`: this deviation in standard
-      deviations. `within_chance`: p value of the record among the records of the same machine. P
-      values are NaN if the test is not possible.
-    - `covariance` (n, p, p): covariance of the empirical Bayes estimates, on the unconstrained
-      scale.
-    - `machines`: a row for each machine with the same columns, and `count`: its number of records.
+    - `records`: a row for each record with estimates. ``NAME``: empirical Bayes estimate (shrunk
+      towards the mean) with the interval ``NAME.lower`` to ``NAME.upper`` [SI]. `distance`:
+      Mahalanobis distance from the mean; `chance`: p value of this distance; `outlier`: True if
+      `chance` is below `false_alarms`. `farthest`: the parameter with the largest deviation; `z`:
+      this deviation in standard deviations. `within_chance`: p value of the record among the
+      records of the same machine. P values are NaN if the test is not possible.
+    - `covariance` (n, p, p): covariance of the empirical Bayes estimates.
+    - `machines`: a row for each machine: number of records `count`, estimates ``NAME`` with
+      intervals, `chance` and `outlier`.
     - `left_out`: reason -> number of records without estimates; `notices`.
 
     **Example:** at `population`.
@@ -104,7 +104,7 @@ class Population(Summarised):
         `median`: median of the population, with `standard_error` and interval `lower` to `upper`
         [SI]. `spread`: standard deviation between machines, with interval `spread_lower` to
         `spread_upper`. `repeat_spread`: standard deviation between records of one machine. Spreads
-        are in SI, or relative to the distance from the lower bound if `scale` is "log".
+        are in SI units; if `scale` is "log", relative to the distance from the lower bound.
         """
         import pandas as pd
 
@@ -131,7 +131,7 @@ class Population(Summarised):
         return pd.DataFrame(rows).set_index("number")
 
     def unconstrained(self, name: str, values: Any) -> np.ndarray:
-        """Transform values of a parameter [SI] to the scale of `mean` and `between`."""
+        """Transform values of a parameter [SI] to the unconstrained scale of `mean`."""
         bound = self.lower[self.names[self._index(name)]]
         with np.errstate(divide="ignore", invalid="ignore"):
             x = np.asarray(values, dtype=float)
@@ -144,8 +144,8 @@ class Population(Summarised):
         return x if bound is None else np.asarray(bound + np.exp(x))
 
     def density(self, name: str, values: Any) -> np.ndarray:
-        """Return the density of a parameter's true values in the population [1/SI unit] at
-        `values`.
+        """Return the probability density of the true parameter value in the population at `values`
+        [1/SI unit].
         """
         k = self._index(name)
         x = np.asarray(values, dtype=float)
@@ -184,7 +184,7 @@ class Population(Summarised):
         from scipy.special import chdtri, ndtri
 
         variance, error = float(spread[k, k]), float(errors[k, k])
-        # The variance is not significantly above 0, so its interval contains 0.
+        # If the variance is not significantly above 0, its interval begins at 0.
         if not variance > _ONE_SIDED * error:
             return np.sqrt(variance), 0.0, np.sqrt(variance + ndtri(0.5 + self.level / 2) * error)
         dof = 2 * (variance / error) ** 2
@@ -277,19 +277,19 @@ def population(
 ) -> Population:
     """Estimate the population of a fleet: mean, spreads and outliers.
 
-    The spread between machines is Omega, and the spread between records of one machine is Psi. The
-    model has two stages. First, the fit of record i of machine j gives estimates with the error
-    covariance C_ij. Second, these estimates are on the unconstrained scale u_ij ~ N(mu + a_j, Psi +
-    C_ij) with a_j ~ N(0, Omega). The parameters mu, Omega and Psi are estimated by restricted
-    maximum likelihood. Then the estimates of each record are shrunk towards the mean, depending on
-    the ratio of their errors to the spread (empirical Bayes; Davidian and Giltinan, Nonlinear
-    Models for Repeated Measurement Data, 1995, chapter 5). No fit or simulation is repeated.
+    The covariance between machines is Omega, and between records of one machine Psi. The model has
+    two stages. First, the fit of record i of machine j gives estimates with the error covariance
+    C_ij. Second, on the unconstrained scale these estimates are u_ij ~ N(mu + a_j, Psi + C_ij) with
+    a_j ~ N(0, Omega). The mean mu, Omega and Psi are estimated by restricted maximum likelihood.
+    Then the estimates of each record are shrunk towards the mean, depending on the ratio of their
+    errors to the spread (empirical Bayes; Davidian and Giltinan, Nonlinear Models for Repeated
+    Measurement Data, 1995, chapter 5). No fit or simulation is repeated.
 
-    Outliers do not widen the spread, and they do not mask each other. A record is excluded from
-    mean and spread if its distance exceeds the 99 % quantile (99.9 % with fewer than 100 machines).
-    A consistency factor corrects the spread for excluded records that are not outliers. The
-    distance takes the errors of the record into account, so a large error alone does not make an
-    outlier.
+    Outliers do not increase the estimated spread, and one outlier does not hide another. A record
+    is excluded from mean and spread if its distance exceeds the 99 % quantile (99.9 % with fewer
+    than 100 machines). A consistency factor corrects the spread for excluded records that are not
+    outliers. The distance allows for the errors of the record. Therefore a record with large errors
+    is not an outlier for this reason alone.
 
     **Arguments:**
 
@@ -298,9 +298,9 @@ def population(
       `reason`. Records without estimates are counted and excluded. If a fit did not identify one
       parameter, its other estimates are used.
     - `names`: names of the parameters; by default all.
-    - `log`: names of the parameters whose logarithm is normally distributed; True or False for all
-      or none of those with a lower bound. By default: the parameters with a lower bound for which
-      fewer than 5 % of the records are within two standard errors of this bound.
+    - `log`: names of the parameters whose logarithm is normally distributed; True for all with a
+      lower bound, False for none. By default: the parameters with a lower bound for which fewer
+      than 5 % of the records are within two standard errors of this bound.
     - `false_alarms`: probability that a record which is not an outlier is reported as an outlier.
     - `level`: confidence level of the intervals.
 
@@ -460,7 +460,7 @@ def _values(
 def _scales(
     fleet: FleetEstimates, log: Iterable[str] | str | bool | None
 ) -> tuple[dict[str, float | None], list[Notice]]:
-    """Return parameter -> lower bound (None if its logarithm is not used), and notices."""
+    """Return parameter -> lower bound (None if the scale is not logarithmic), and notices."""
     asked = None
     if log is not None and not isinstance(log, bool):
         asked = {log} if isinstance(log, str) else set(log)
@@ -480,7 +480,7 @@ def _scales(
         wanted = log is True or (asked is not None and name in asked)
         if log is None and bound is not None:
             near = int(np.sum(fleet.values[known, k] - bound < 2 * fleet.errors[known, k]))
-            # If more records are near the bound, the logarithm is not used.
+            # If 5 % of the records or more are near the bound, the logarithm is not used.
             wanted = near < 0.05 * known.sum()
             if not wanted:
                 about = {"count": near, "records": int(known.sum()), "bound": bound}

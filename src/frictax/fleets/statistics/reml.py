@@ -1,10 +1,11 @@
-"""Restricted maximum likelihood (REML) of the population of machines. The data are estimates with
-known errors.
+"""Restricted maximum likelihood (REML) of the population of machines. The data are estimates whose
+error covariances are known.
 
-Estimate i of machine j is y_ij = mu + a_j + b_ij + e_ij. The machine deviates by a_j ~ N(0, Omega),
-the record by b_ij ~ N(0, Psi), and the error is e_ij ~ N(0, C_ij). C_ij is known. The mean mu and
-the spreads Omega and Psi maximise the restricted likelihood (Patterson and Thompson, Biometrika 58,
-1971). The search varies Cholesky factors of the spreads, so the spreads stay positive semidefinite.
+The estimate from record i of machine j is y_ij = mu + a_j + b_ij + e_ij. The machine deviates by
+a_j ~ N(0, Omega), and the record by b_ij ~ N(0, Psi). The error is e_ij ~ N(0, C_ij) with known
+C_ij. The mean mu and the spreads (covariances) Omega and Psi maximise the restricted likelihood
+(Patterson and Thompson, Biometrika 58, 1971). The search varies Cholesky factors of the spreads, so
+the spreads stay positive semidefinite.
 The Hessian is the expected information (Fisher scoring). With one parameter and one record for each
 machine, the model is the random-effects model of meta-analysis (DerSimonian and Laird, Controlled
 Clinical Trials 7, 1986; Viechtbauer, Journal of Educational and Behavioral Statistics 30, 2005).
@@ -24,8 +25,8 @@ class Estimates:
     - `start` (m,): index of the first record of each machine.
     - `counted` (n,) and `counted_machines` (m,): weight of each record and machine: 1, or 0 for
       outliers.
-    - `consistency`: factors on the squared deviations of counted records and of counted machines,
-      which correct for excluded estimates that are not outliers.
+    - `consistency`: two factors on squared deviations, of counted records and of counted machines.
+      They correct for excluded estimates that are not outliers.
     """
 
     y: np.ndarray
@@ -49,10 +50,10 @@ class Estimates:
 class Likelihood:
     """The restricted likelihood for given spreads, and the matrices that its derivatives use.
 
-    - `A` (n, p, p): weight matrices of records, 0 for outliers; `G` (m, p, p): those of machines.
+    - `A` (n, p, p): weight matrices of records; `G` (m, p, p): of machines; 0 for outliers.
     - `ybar` (m, p): weighted mean of each machine's estimates; `V` (m, p, p): covariance of the
       error of this mean.
-    - `mean`, `P`: mu and its covariance; `loglik`: the restricted log likelihood.
+    - `mean`, `P`: mu and the covariance of mu; `loglik`: the restricted log likelihood.
     """
 
     A: np.ndarray
@@ -70,8 +71,8 @@ def evaluate_likelihood(
     within: np.ndarray | None = None,
     mean: np.ndarray | None = None,
 ) -> Likelihood:
-    """Evaluate the restricted likelihood for the spreads `between` and `within` machines. Without
-    `within`, each machine has one record. The default `mean` maximises the likelihood.
+    """Evaluate the restricted likelihood for given covariances `between` and `within` machines.
+    Without `within`, each machine has one record. The default `mean` maximises the likelihood.
     """
     if within is None:
         A, V, ybar, logs = np.zeros((0, *between.shape)), estimates.C, estimates.y, 0.0
@@ -123,9 +124,9 @@ def likelihood_gradient(estimates: Estimates, at: Likelihood, within: bool) -> l
 def expected_information(
     estimates: Estimates, at: Likelihood, within: bool, most: int | None = None
 ) -> np.ndarray:
-    """Return the expected information matrix of the entries of Omega, followed by those of Psi.
-    These entries are coefficients of `symmetric_basis`. `most`: approximate number of records
-    that are used, by taking every k-th machine; None for all.
+    """Return the expected information matrix of the entries of Omega, followed by those of Psi. The
+    entries are coefficients of `symmetric_basis`. `most`: approximate number of records to use; the
+    function then takes every k-th machine. None: all records.
     """
     E, m, n = symmetric_basis(len(at.mean)), estimates.start.size, len(estimates.y)
     k, every = len(E), 1 if most is None else max(n // most, 1)
@@ -164,7 +165,7 @@ def _pairs(A: np.ndarray, B: np.ndarray, E: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def symmetric_basis(p: int) -> np.ndarray:
-    """Return a basis (k, p, p) of the symmetric matrices: one for each lower-triangle entry."""
+    """Return a basis (k, p, p) of symmetric matrices: one for each entry of the lower triangle."""
     rows, columns = np.tril_indices(p)
     E = np.zeros((rows.size, p, p))
     E[np.arange(rows.size), rows, columns] = E[np.arange(rows.size), columns, rows] = 1.0
@@ -174,10 +175,10 @@ def symmetric_basis(p: int) -> np.ndarray:
 def maximize_likelihood(
     estimates: Estimates, between: np.ndarray, within: np.ndarray | None, steps: int = 200
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood, bool]:
-    """Maximise the restricted likelihood over the spreads, from the start `between` and `within`.
-    The variables are the entries of the Cholesky factors, divided by about one standard error. A
-    spread of 0 is a saddle point, so no spread starts at 0. Return both spreads, their likelihood,
-    and True if the search converged.
+    """Maximise the restricted likelihood over the spreads. The search starts at the covariances
+    `between` and `within`. The variables are the entries of the Cholesky factors, divided by about
+    one standard error. At a spread of 0 the gradient is 0, so no spread starts at 0. Return both
+    spreads, their likelihood, and True if the search converged.
     """
     from scipy.optimize import minimize
 
@@ -213,7 +214,7 @@ def maximize_likelihood(
 
     def hessian(z: np.ndarray) -> np.ndarray:
         factors, at, slopes = evaluate(tuple(z))
-        # J: derivatives of the lower triangle of L L' with respect to that of L, in blocks.
+        # J: derivatives of the lower triangle of L L' with respect to the lower triangle of L
         rows, columns = triangle
         J = np.zeros((k * len(factors), k * len(factors)))
         for b, L in enumerate(factors):
@@ -222,7 +223,7 @@ def maximize_likelihood(
             dS = dL @ L.T
             dS = dS + dS.swapaxes(1, 2)
             J[b * k : (b + 1) * k, b * k : (b + 1) * k] = dS[:, rows, columns].T
-        # 1000 records give the information accurately enough for one iteration of the search.
+        # For a search step, the information matrix of 1000 records is accurate enough.
         H = J.T @ expected_information(estimates, at, several, most=1000) @ J
         # The spread L L' is quadratic in L, which adds a second-order term to the Hessian.
         for b, S in enumerate(slopes):
@@ -240,7 +241,7 @@ def maximize_likelihood(
         hess=hessian,
         method="trust-exact",
         options={
-            # [1/standard error] A further iteration would increase the log-likelihood by 1e-7.
+            # [1/standard error] At this gradient, the likelihood is at its maximum within 1e-7.
             "gtol": 4e-4,
             "maxiter": steps,
             "initial_trust_radius": radius,
@@ -249,7 +250,7 @@ def maximize_likelihood(
     )
     best = [L @ L.T for L in factors_of(found.x)]
     for S in best:
-        # Rounding alone makes these variances differ from 0.
+        # These variances differ from 0 only by rounding.
         negligible = np.diag(S) < 1e-12 * noise
         S[negligible], S[:, negligible] = 0.0, 0.0
     at = evaluate_likelihood(estimates, *best)

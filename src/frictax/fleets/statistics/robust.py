@@ -5,19 +5,18 @@ linearised at the conditional mode of each record and iterated to convergence (L
 Biometrics 46, 1990). With a linearisation at the estimate itself, values that are low by chance
 would get too large relative errors, and too little weight.
 
-The search starts from medians, median deviations and rank correlations, so outliers do not mask
-each other. Then estimates whose distance exceeds the 99 % quantile (99.9 % in a small fleet) are
-excluded from the likelihood. The squares of the remaining estimates are multiplied by a consistency
-factor. Fit and exclusion are repeated until the set of excluded estimates does not change. The
-repetition is the reweighting of Rousseeuw and Van Zomeren (JASA 85, 1990) with the factor of Croux
-and Haesbroeck (Journal of Multivariate Analysis 71, 1999). The distances have the distributions of
-Cerioli (JASA 105, 2010), with different formulas for counted and for excluded estimates.
+The search starts from medians, median deviations and rank correlations, so one outlier does not
+hide another. Then estimates whose distance exceeds the 99 % quantile (99.9 % in a small fleet) are
+excluded from the likelihood. A consistency factor multiplies the squared deviations of the
+remaining estimates. Fit and exclusion are repeated until the set of excluded estimates is constant.
+The repetition is the reweighting of Rousseeuw and Van Zomeren (JASA 85, 1990) with the factor of
+Croux and Haesbroeck (Journal of Multivariate Analysis 71, 1999). The distances have the
+distributions of Cerioli (JASA 105, 2010), which differ for counted and for excluded estimates.
 
 Mahalanobis distances use the sum of the spread and the error covariance of each record. Squared
 distances follow a chi-squared distribution in a large fleet of long records. In a small fleet, or
-with errors of few degrees of freedom, squared distances follow Hotelling's T2 with degrees of
-freedom by Satterthwaite. The distance of a counted estimate is that from the mean of the other
-estimates.
+with errors of few degrees of freedom, they follow Hotelling's T2 with degrees of freedom by
+Satterthwaite. The distance of a counted estimate is the distance from the mean of all others.
 """
 
 import dataclasses
@@ -26,7 +25,7 @@ import numpy as np
 
 from .reml import Estimates, Likelihood, evaluate_likelihood, maximize_likelihood, multiply
 
-# Ratio of standard deviation to median absolute deviation of a normal distribution
+# Standard deviation of a normal distribution divided by its median absolute deviation
 MAD_FACTOR = 1.4826
 
 
@@ -34,8 +33,8 @@ MAD_FACTOR = 1.4826
 class RawEstimates:
     """Estimates z (n, p) on the physical scale, sorted by machine; NaN if an estimate is missing.
 
-    - `covariance` (n, p, p): covariance of the errors; `freedom` (n,): degrees of freedom of the
-      covariances.
+    - `covariance` (n, p, p): error covariance of each record; `freedom` (n,): degrees of freedom of
+      this covariance.
     - `log` (p,): True for a parameter whose logarithm is normally distributed. For such a
       parameter, z is the distance from the lower bound.
     - `start` (m,): index of the first record of each machine.
@@ -53,8 +52,8 @@ class RawEstimates:
         return np.isfinite(self.z)
 
     def unconstrained_start(self) -> np.ndarray:
-        """Return start values (n, p) on the unconstrained scale. An estimate below half its
-        standard error is replaced by this half, so that its logarithm exists.
+        """Return start values (n, p) on the unconstrained scale. Before the logarithm, an estimate
+        below half of its standard error is replaced by half of the standard error.
         """
         error = np.sqrt(np.einsum("nii->ni", self.covariance))
         with np.errstate(invalid="ignore"):
@@ -73,8 +72,8 @@ class RawEstimates:
 
         **Arguments:** `u` (n, p): point of the linearisation; `T`: covariance of `u`; `scale` (p,):
         approximate spread on the unconstrained scale; `before`: estimates from which the outlier
-        marks are copied. T/2 is added to a logarithm, which corrects its mean to second order in
-        the errors.
+        marks are copied. Half the variance in T is added to a logarithm, which corrects the mean to
+        second order in the errors.
         """
         slope = np.where(self.log, np.exp(np.where(self.log, u, 0.0)), 1.0)
         moved = np.where(self.known, self.z / slope - 1.0, 0.0)
@@ -82,7 +81,7 @@ class RawEstimates:
         y = np.where(self.log, u + np.clip(moved, -3.0, 3.0), self.z)
         C = np.nan_to_num(self.covariance) / slope[:, :, None] / slope[:, None, :]
         C = np.where(self.known[:, :, None] & self.known[:, None, :], C, 0.0)
-        # A parameter that a record does not identify gets an error of a million spreads.
+        # The standard error of a parameter that a record does not identify is a million spreads.
         unknown = np.where(self.known, 0.0, (1e6 * scale) ** 2)
         C += unknown[:, :, None] * np.eye(scale.size)
         y = np.where(self.known, y, u)
@@ -103,7 +102,7 @@ class RawEstimates:
             known = self.known[:, k]
             off = np.clip(u[:, k] - np.median(u[known, k]), -3 * scale[k], 3 * scale[k])
             x = off[known] - off[known].mean()
-            # Fewer than 100 records cannot show how the errors depend on the value.
+            # From fewer than 100 records, the dependence of errors on values is too uncertain.
             if known.sum() >= 100 and x.any():
                 slope = 0.5 * float(x @ np.log(C[known, k, k])) / float(x @ x)
                 out[:, k] = np.where(known, np.exp(-np.clip(slope, -2.0, 2.0) * off), 1.0)
@@ -114,8 +113,8 @@ class RawEstimates:
 class OutlierTests:
     """Squared Mahalanobis distances and p values; NaN if a test is not possible.
 
-    - `squared`, `chance` (n,): squared distance of each record from the population, and its p
-      value.
+    - `squared`, `chance` (n,): squared distance of each record from the population mean, and the p
+      value of this distance.
     - `machine` (m,): p value of each machine.
     - `within` (n,): p value of each record, compared with the other records of its machine.
     """
@@ -130,10 +129,10 @@ class OutlierTests:
 class PopulationFit:
     """A fitted population on the unconstrained scale, with records sorted by machine.
 
-    - `between`, `within` (p, p): spreads; `estimates`; `likelihood`: that of the estimates;
-      `converged`: True if the search converged.
-    - `u` (n, p), `T` (n, p, p): empirical Bayes estimates and their covariances; `machine_u`
-      (m, p), `machine_T`: the same for machines.
+    - `between`, `within` (p, p): covariances between machines and between records of one machine;
+      `likelihood`: likelihood of `estimates`; `converged`: True if the search converged.
+    - `u` (n, p), `T` (n, p, p): empirical Bayes estimates and covariances of records; `machine_u`
+      (m, p), `machine_T` (m, p, p): of machines.
     - `tests`: distances and p values of records and machines.
     """
 
@@ -150,7 +149,7 @@ class PopulationFit:
 
 
 def fit_robust_population(raw: RawEstimates) -> PopulationFit:
-    """Fit a population to the estimates. Outliers are excluded."""
+    """Fit a population to the estimates; find outliers and exclude them from the fit."""
     u = raw.unconstrained_start()
     scale = np.maximum(_robust_deviation(u), 1e-9 * np.abs(np.median(u, axis=0)) + 1e-100)
     estimates = raw.linearize(u, scale)
@@ -194,7 +193,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
         sets = {"counted": counted, "counted_machines": machines, "consistency": (factor, factor)}
         estimates, before = dataclasses.replace(estimates, **sets), (between, within)
         weighted = dataclasses.replace(weighted, **sets)
-        # As long as the set of outliers changes, four iterations of the search are enough.
+        # Four iterations of the search are enough, because the set of outliers may still change.
         between, within, likelihood, converged = maximize_likelihood(weighted, *before, steps=4)
         u, T, *_ = empirical_bayes(estimates, between, within, likelihood.mean)
         estimates = raw.linearize(u, scale, T, estimates)
@@ -220,7 +219,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
 def empirical_bayes(
     estimates: Estimates, between: np.ndarray, within: np.ndarray | None, mean: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the posterior means and covariances of the records, and those of the machines."""
+    """Return the empirical Bayes means and covariances of the records, then of the machines."""
     at = evaluate_likelihood(estimates, between, within, mean)
     share = between @ np.linalg.inv(between + at.V)
     machine_u = at.mean + multiply(share, at.ybar - at.mean)
@@ -256,7 +255,7 @@ def outlier_tests(
     freedom: np.ndarray,
 ) -> OutlierTests:
     """Test each record and each machine against the population. `known` (n,): number of estimates
-    of each record; `freedom` (n,): degrees of freedom of its covariance.
+    of each record; `freedom` (n,): degrees of freedom of the error covariance of each record.
     """
     count = float(estimates.counted_machines.sum())
     machine_squared = _squared_distances(between + at.V, at.ybar - at.mean)
@@ -299,10 +298,10 @@ def chances(
 ) -> np.ndarray:
     """Return the p values of the squared distances (n,).
 
-    **Arguments:** `known` (n,): number of estimates in each distance; `share` (n,): fraction of the
-    variance that is spread, not error; `count`: number of machines from which the spread was
-    estimated; `counted` (n,): 1 if the estimate of the spread used the tested estimate; `freedom`
-    (n,): degrees of freedom of the error part of the variance.
+    **Arguments:** `known` (n,): number of estimates in each distance; `share` (n,): spread divided
+    by the sum of spread and error variance; `count`: number of machines from which the spread was
+    estimated; `counted` (n,): 1 if these include the tested estimate; `freedom` (n,): degrees of
+    freedom of the error variance.
     """
     from scipy.special import chdtrc, fdtrc
 
@@ -323,15 +322,15 @@ def chances(
 
 
 def outlier_threshold(machines: int) -> float:
-    """Return the p value below which an estimate is excluded from mean and spread. The p value is
-    smaller in a small fleet, where a lost estimate costs more than an outlier that is not excluded.
+    """Return the p value below which an estimate is excluded from mean and spread. It is smaller in
+    a small fleet. There the wrong exclusion of an estimate does more harm than a missed outlier.
     """
     return 0.01 if machines >= 100 else 0.001
 
 
 def consistency_factor(p: int, threshold: float) -> float:
     """Return the factor that corrects the mean square of p-dimensional normal estimates for the
-    exclusion of estimates beyond the threshold.
+    exclusion of estimates whose p value is below the threshold.
     """
     from scipy.special import chdtr, chdtri
 
@@ -340,8 +339,8 @@ def consistency_factor(p: int, threshold: float) -> float:
 
 
 def variance_factor(p: int, threshold: float) -> float:
-    """Return the factor by which the exclusion increases the variances of the spread's entries. The
-    effect of the smaller number of estimates is not included.
+    """Return the factor by which the exclusion of outliers increases the error variances of the
+    spread's entries. The factor does not include the effect of the smaller number of estimates.
     """
     from scipy.special import chdtr, chdtri
     from scipy.stats import chi2
@@ -353,7 +352,7 @@ def variance_factor(p: int, threshold: float) -> float:
 
 
 def _share(spread: np.ndarray, total: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the fraction `spread` / `total` of the variance, averaged over known parameters."""
+    """Return the ratio of the variances `spread` and `total`, averaged over known parameters."""
     each = np.einsum("nij,ji->n", np.linalg.inv(total), spread)
     return np.clip(each / np.maximum(known, 1), 0.0, 1.0)
 

@@ -1,4 +1,4 @@
-"""Fit straight lines over time to the records of many machines with a common scatter variance.
+"""Fit straight lines over time to the records of many machines. The scatter variance is common.
 
 The model is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij. Machine j has the intercept a_j
 and the slope b_j. The temperature coefficient c_j is common to all machines (c_j = c) or separate
@@ -23,7 +23,7 @@ class Lines:
     """Records of one parameter, sorted by machine and then by date.
 
     - `t` (n,): time since the mean date of the machine; `x`, `error` (n,): estimates and standard
-      errors; `T` (n,): temperatures, or None.
+      errors; `T` (n,): temperatures minus a reference temperature, or None.
     - `start` (m,): index of the first record of each machine; `own` (m,): True for a machine with a
       separate temperature coefficient.
     """
@@ -44,11 +44,11 @@ class Lines:
 class LinesFit:
     """The fitted lines of one parameter for all machines.
 
-    - `a`, `b` (m,): values at t = 0 and slopes; `covariance` (m, q, q): covariance of the q
-      parameters of each machine if the common temperature coefficient is known; `by_c` (m, q):
+    - `a`, `b` (m,): values at t = 0 and slopes. `covariance` (m, q, q): covariance of the q
+      parameters of each machine for a given common temperature coefficient. `by_c` (m, q):
       derivatives of these parameters with respect to the common coefficient, times -1.
-    - `own_c` (m,): temperature coefficient of each machine, NaN if it uses the common one; `c` and
-      `c_error`: the common coefficient and its standard error, NaN without temperatures.
+    - `own_c` (m,): separate temperature coefficient of each machine, NaN if the common coefficient
+      is used. `c`, `c_error`: common coefficient and its standard error, NaN without temperatures.
     - `white`, `slow`: variances of the white and of the autocorrelated scatter between records;
       `memory`: correlation time in the unit of t.
     - `dof`: degrees of freedom of the residuals; `loglik`: the restricted log likelihood.
@@ -116,8 +116,8 @@ def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> Lines
 def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
     """Fit the lines without outliers, and return the lines, their fit, and a mask of outliers (n,).
     An outlier is more than four standard deviations from the prediction by the other records of its
-    machine. The error of an outlier is set to a very large value. Medians give the first set of
-    outliers, because outliers would increase a scatter that is estimated from all records.
+    machine. Its standard error is multiplied by 1e5. Medians determine the first set of outliers,
+    because outliers would increase a scatter that is estimated from all records.
     """
     rough = solve_lines(lines, float(np.median(lines.error**2)), 0.0, 1.0)
     z = _residuals(lines, rough) / lines.error
@@ -147,8 +147,8 @@ def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
     rest = _residuals(kept, fitted)
     own_variance = kept.error**2 + fitted.white
     diagonal = 1.0 / own_variance  # diagonal of the inverse covariance of the records
-    # The diagonal of the inverse follows from two eliminations: one from the first record forward,
-    # one from the last record backward.
+    # The diagonal of the inverse follows from two eliminations. The first goes from the first
+    # record to the last, the second from the last record to the first.
     if fitted.slow != 0:
         band, _ = _band(kept, own_variance, fitted.slow, fitted.memory)
         squares = band[0, 1:] ** 2
@@ -169,8 +169,8 @@ def _residuals(lines: Lines, fitted: LinesFit) -> np.ndarray:
 
 
 def fit_lines(lines: Lines) -> LinesFit:
-    """Fit the lines with the variances that maximise the restricted likelihood. The model has
-    autocorrelated scatter only if this increases the likelihood significantly.
+    """Fit the lines with the variances that maximise the restricted likelihood. The fit includes
+    autocorrelated scatter only if the likelihood then increases significantly.
     """
     from scipy.optimize import minimize, minimize_scalar
 
@@ -228,8 +228,8 @@ def fit_lines(lines: Lines) -> LinesFit:
 def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[Any, float]:
     """Return a function that multiplies a matrix by the inverse covariance of the records, and the
     log determinant of the covariance. The inverse covariance of the autocorrelated part is
-    tridiagonal, and one band matrix serves all machines. So the computing time is proportional to
-    the number of records (Rue and Held, Gaussian Markov Random Fields, 2005).
+    tridiagonal, and one band matrix contains all machines. Therefore the computing time is
+    proportional to the number of records (Rue and Held, Gaussian Markov Random Fields, 2005).
     """
     variance = lines.error**2 + white
     if slow == 0:
@@ -255,8 +255,8 @@ def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[
 def _band(
     lines: Lines, variance: np.ndarray, slow: float, memory: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the band matrix of two sums: inverse covariance of the autocorrelated part plus that
-    of the white part. Return also the correlation (n - 1,) of each record with the next record.
+    """Return the sum of the inverse covariances of the autocorrelated and of the white part, as a
+    band matrix. Return also the correlation (n - 1,) of each record with the next record.
     """
     gaps = np.diff(lines.t)
     joined = np.diff(lines.machine) == 0

@@ -34,10 +34,10 @@ class Verdicts(Summarised):
       "cannot tell"), and the verdict on each parameter. `why`: the reason if the verdict is not
       "pass", such as a parameter and its limit, or missing estimates.
     - `numbers`: a row for each parameter: limits `lower` and `upper` [SI], and the counts of
-      "pass", "fail" and "cannot tell". `guard`: guard band, the median of half the width of an
-      interval [SI]. `guard_share`: sum of both guard bands divided by the width upper - lower.
-      `capability`: this width divided by four standard errors (measurement capability index of JCGM
-      106). `guard_share` and `capability` are NaN with only one limit.
+      "pass", "fail" and "cannot tell". `guard`: guard band: half the width of the interval, median
+      of the records [SI]. `guard_share`: sum of both guard bands divided by upper - lower.
+      `capability`: (upper - lower) divided by four standard errors (measurement capability index of
+      JCGM 106). `guard_share` and `capability` are NaN with only one limit.
     - `level`: confidence level of the intervals.
 
     **Example:** at `verdicts`.
@@ -132,15 +132,15 @@ def verdicts(
 
     A parameter passes if its whole interval is within the limits, and fails if the whole interval
     is beyond one limit. Otherwise its verdict is "cannot tell". A record fails if one parameter
-    fails, and passes if all parameters pass. So half the interval is a guard band on both sides of
-    a limit, as in ISO 14253-1. The width of the interval follows from Student's t and the standard
-    errors of each record.
+    fails, and passes if all parameters pass. Therefore half the width of the interval is a guard
+    band on both sides of a limit, as in ISO 14253-1. This width follows from Student's t and the
+    standard errors of each record.
 
     **Arguments:**
 
     - `table`: one row for each record, as for `population`. The verdict is "cannot tell" for
       records without estimates.
-    - `limits`: name -> (lower, upper) in SI; None means no limit.
+    - `limits`: name of a parameter -> (lower, upper) in SI units; None means no limit.
     - `level`: confidence level of the intervals. A parameter that is truly beyond its limit passes
       with a probability of at most (1 - level) / 2.
 

@@ -1,4 +1,4 @@
-"""Interpret the texts of a column, if pandas does not read them as numbers: numbers with units or
+"""Interpret the cells of a column that pandas does not read as numbers: numbers with units or
 thousands separators, dates, times of day, hexadecimal codes, or words.
 """
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from .. import units
 
-# error values that spreadsheets write
+# error values that spreadsheet programs write into cells
 ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
-# Texts for a missing number, in lower case, including cells of dashes or question marks only.
+# Texts that mean a missing number, in lower case, also dashes and "?" alone in a cell.
 MISSING = ("", "nan", "-nan", "na", "n/a", "null", "none", "<na>", "nil")
 MISSING += ("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "-", "--", "---", "----", "?", "*")
 _DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
@@ -22,8 +22,8 @@ _DURATION = re.compile(r"(?:\d{1,4}:)?\d{1,2}:\d\d(?:\.\d*)?")
 _NUMBER_UNIT = re.compile(r"([+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?)\s*([^\d\s.,].*)")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9a-fA-F]{1,16}[hH]|16#[0-9a-fA-F_]{1,16}")
 _BETWEEN = ".,' \u2019\u00a0\u202f"  # characters that may separate thousands
-# Formats of dates that are not ISO 8601. If both orders of day and month are possible, the order
-# that gives smaller time steps is chosen.
+# Formats of dates that are not ISO 8601. If day and month can be read in either order, the order
+# with smaller time steps is chosen.
 _DATES = tuple(
     f"{date} {clock}".strip()
     for date in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y.%m.%d", "%d.%m.%y")
@@ -38,10 +38,10 @@ class Cells:
 
     - `kind`: "numbers", "dates" (dates, times of day or durations: `values` are timedelta64 since
       the first cell), "codes" (0x1F) or "words" (`values` are NaN).
-    - `values`: NaN or NaT in cells without a value; `wrong`: True for such a cell with an
-      unexpected text, for example "ERR timeout". Empty cells and usual marks are not wrong.
+    - `values`: NaN or NaT in cells without a value; `wrong`: True for a cell with an unexpected
+      text, for example "ERR timeout". Empty cells and marks such as "n/a" are not wrong.
     - `unit`: the unit after each number, or None.
-    - `note`: end of a sentence on how the column was read, "" for plain numbers.
+    - `note`: end of the sentence "Column x of y ..." on how the column was read, or "".
     """
 
     kind: str
@@ -149,8 +149,8 @@ def _thousands_pattern(sign: str, decimal: str) -> re.Pattern[str]:
 
 
 def _with_thousands(cells: list[str], decimal: str) -> np.ndarray | None:
-    """Return the numbers of cells that all have the same thousands separator; None otherwise, or if
-    the separator may be a decimal sign ("1,234").
+    """Return the numbers in cells that all have the same thousands separator. Return None for other
+    cells, and if the separator may be a decimal sign ("1,234").
     """
     for sign in _BETWEEN:
         if sign == decimal or sign not in cells[0]:
@@ -173,7 +173,7 @@ def number_with_unit(cell: str, decimal: str) -> tuple[float, str] | None:
 
 
 def _dates(cells: list[str]) -> np.ndarray:
-    """Return times, or durations, since the first cell; NaT for cells that are neither."""
+    """Return dates or durations relative to the first cell; NaT for cells that are neither."""
     import pandas as pd
 
     texts = pd.Series(cells, dtype=object)
@@ -191,7 +191,7 @@ def _dates(cells: list[str]) -> np.ndarray:
         return times - times[0]
     stamps = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
     if stamps.isna().mean() > _MOST_BROKEN:
-        # Choose the format that reads most dates, and among equals that with the smallest steps.
+        # Choose the format that reads most dates. Of several, choose that with the smallest steps.
         best, stamps = (np.inf, np.inf), pd.Series(pd.NaT, index=texts.index)
         for form in _DATES:
             if pd.isna(pd.to_datetime(texts.iloc[0], format=form, errors="coerce")):

@@ -1,8 +1,8 @@
 """Read the columns of text files, workbooks and JSON logs, or raise an error that names the wrong
 line. Workbooks and JSON logs are converted to CSV first.
 
-A file is read twice: first to count the cells of each line, then by pandas for its numbers. Single
-cells are read only in columns that are not plain numbers, and for error messages.
+A file is read twice: first to count the cells of each line, then by pandas for its numbers. The
+cells of a column are read one by one only if the column is not plain numbers.
 """
 
 import codecs
@@ -28,7 +28,7 @@ from .cells import ERRORS, MISSING, is_missing, read_number
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    # The marks of UTF-32 are tested first, because one of them begins with a mark of UTF-16.
+    # UTF-32 is tested before UTF-16, because one mark of UTF-32 begins with a mark of UTF-16.
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -38,9 +38,9 @@ _MARKS = {
 _UNPRINTED = re.compile(rf"(?![\r\f\v]){CONTROL.pattern}")
 _UNPRINTED_BYTES = bytes([*range(9), *range(14, 32), 127])
 _AT_ONCE = 1 << 22  # [bytes] size of the blocks in which lines are counted
-# [rows] number of first rows that decide which columns pandas reads as numbers
+# [rows] length of the beginning of a file that decides which columns pandas reads as numbers
 _HEAD = 50
-# Texts that pandas reads as a missing number. Other spellings are found cell by cell.
+# Texts that pandas reads as a missing number. `read_cells` finds other spellings.
 _NO_NUMBER = sorted(
     {*ERRORS, *MISSING, *(m.upper() for m in MISSING), "NaN", "Null", "None", "Nan"}
 )
@@ -54,10 +54,10 @@ Decimal = Literal[".", ","]
 class Columns:
     """The columns of a text file.
 
-    - `header`: the names, which may repeat; `n`: number of rows; `first`: line of the first row.
+    - `header`: names, which may repeat; `n`: number of rows; `first`: line number of the first row.
     - `skipped`: lines that are not rows, counted from 0 at the first row: blank lines, comments,
-      and lines with a wrong number of cells; `broken`: such a line -> its number of cells.
-    - `rows_are`: the name of a row in messages: "line", "row" or "entry".
+      and broken lines; `broken`: line with a wrong number of cells -> its number of cells.
+    - `rows_are`: the word for a row in messages: "line", "row" or "entry".
     """
 
     path: Path
@@ -115,7 +115,7 @@ class Columns:
 
     def _frame(self, columns: list[int], **options: Any) -> Any:
         """Return the columns as a `DataFrame`. If all lines and columns are used, pandas opens the
-        file itself, which lets pandas use all cores.
+        file itself and can use all cores.
         """
         import pandas as pd
 
@@ -214,7 +214,7 @@ def read_columns(
 
 @dataclasses.dataclass
 class _Scan:
-    """Number of rows `n`, blank and comment lines `skipped`, and wrong line -> cells `broken`."""
+    """Number of rows `n`; blank and comment lines `skipped`; `broken`: wrong line -> its cells."""
 
     n: int = 0
     skipped: list[int] = dataclasses.field(default_factory=list)
@@ -224,8 +224,8 @@ class _Scan:
 def _scan_lines(
     path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int
 ) -> _Scan:
-    """Count the cells of each line from the byte `start` on. For speed, the separators of a whole
-    block without quotation marks and comments are compared with those of lines of `width` cells.
+    """Count the cells of each line from the byte `start` on. For speed, a block without quotation
+    marks and comments is checked as a whole: its separators must be those of rows.
     """
     out, at, line = _Scan(), start, 0
     plain = delimiter != " " and delimiter.isascii() and width > 1
@@ -262,8 +262,8 @@ def _scan_lines(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextFile:
-    """The text of a file in UTF-8. `rows_are`: name of a line in messages; `offset`: number added
-    to line numbers in messages; `is_file`: True if the file has exactly the bytes `raw`.
+    """The text of a file in UTF-8. `rows_are`: word for a line in messages; `offset`: number added
+    to line numbers in messages; `is_file`: True if the file contains exactly the bytes `raw`.
     """
 
     raw: bytes
@@ -327,7 +327,9 @@ def _check_signs(path: Path, raw: bytes, first: int = 1) -> None:
 
 
 def _lines_kept(raw: bytes, skip: int) -> Iterator[tuple[int, int, str]]:
-    """Yield number, position and text of lines after `skip`, without blank lines and comments."""
+    """Yield number, position and text of the lines after line `skip`, without blank lines and
+    comments.
+    """
     at = 0
     for number in range(1, 1 << 62):
         if at >= len(raw):
@@ -342,13 +344,13 @@ def _lines_kept(raw: bytes, skip: int) -> Iterator[tuple[int, int, str]]:
 
 
 def is_comment(line: str) -> bool:
-    """Return whether a line begins with #, but not with an error of a spreadsheet such as #N/A."""
+    """Return whether a line begins with #. Error values of spreadsheets (#N/A) are not comments."""
     return line.lstrip().startswith("#") and not line.lstrip().startswith(ERRORS)
 
 
 def existing_file(path: str | Path, suffix: str) -> Path:
-    """Return `path` if it is a file. Otherwise raise an error that names the nearest file, or for a
-    folder its files that end in `suffix`.
+    """Return `path` if it is a file. Otherwise raise an error with the file of the nearest name.
+    For a folder, the error lists its files that end in `suffix`.
     """
     if not isinstance(path, str | Path) or not str(path).strip():
         raise ValueError(
@@ -540,7 +542,7 @@ def _log(path: Path, raw: bytes) -> list[list[Any]]:
 
 def _table_in(content: Any) -> list[Any] | None:
     """Return the longest table in JSON as a list of objects. A list of objects or lists is a table
-    of rows. In an object, the longest lists of plain values are the columns of a table.
+    of rows. In an object, the longest lists of numbers or texts are the columns of a table.
     """
     if isinstance(content, list):
         if content and all(isinstance(e, dict) for e in content):
@@ -570,7 +572,7 @@ def _flat(entry: Any, above: str = "") -> Iterable[tuple[str, Any]]:
         if isinstance(value, dict):
             yield from _flat(value, f"{key}.")
         elif isinstance(value, list) and len(value) <= 200:
-            # A list of more than 200 values is not a list of columns, and is left out.
+            # A list of more than 200 values does not become columns and is left out.
             yield from _flat({f"[{i}]": x for i, x in enumerate(value)}, key)
         elif not isinstance(value, list):
             yield key, value

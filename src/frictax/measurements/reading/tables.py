@@ -18,9 +18,9 @@ from .columns import existing_file, missing_column, read_columns, twice
 class Table:
     """A source of columns: text file, workbook, JSON log, MAT-file, Parquet or `DataFrame`.
 
-    - `read` returns column j (from 0) as numbers, dates or texts; `texts` returns its cells, and is
-      None if the source is not text; `row` returns the name of a row, such as "line 7".
-    - `decimal`: decimal sign of texts; `drop`: whether cells that are not numbers count as missing.
+    - `read` returns column j (from 0) as numbers, dates or texts; `texts` returns its cells (None
+      for a source without texts); `row` returns the name of a row, such as "line 7".
+    - `decimal`: decimal sign of texts; `drop`: True if cells that are not numbers count as missing.
     - `notes`: doubts about the source; `chosen`: indices of the rows to read, None for all rows;
       `broken`: number of lines that were left out.
     """
@@ -92,8 +92,8 @@ class Table:
     ) -> np.ndarray:
         """Return a column: numbers, dates, or the objects of a `DataFrame` or a MAT-file.
 
-        `gaps`: whether a missing number in a text file is NaN instead of an error; `empty`: value
-        for empty cells, or None if an empty cell is a missing number.
+        `gaps`: True if a missing number in a text file becomes NaN and does not raise an error;
+        `empty`: value for empty cells, or None if an empty cell is a missing number.
         """
         j = self.position(name, role)
         values = self.read(j)
@@ -125,7 +125,7 @@ class Table:
         return None
 
     def doubts(self) -> tuple[str, ...]:
-        """Return the notes on the source, and on those of its columns that were read."""
+        """Return the notes on the source and on all of its columns that were read."""
         more = (
             f"Column {self.header[j]!r} of {self.source} {cells.note}."
             for j, cells in self._known.items()

@@ -36,8 +36,8 @@ def find_wrap(
     equal the range within 2 %, after the motion of the neighbouring samples is subtracted. The
     range is a turn (360, 2 pi, 1) or a number of counts (a power of two or a round number).
 
-    `turn`: another likely range, such as the counts in a turn; `rising`: True for a clock, which
-    jumps at each decrease. NaN are ignored.
+    `turn`: another possible range, such as the encoder counts of one turn; `rising`: True for a
+    clock, which jumps at each decrease. NaN are ignored.
 
     >>> import numpy as np
     >>> angle = np.linspace(0.0, 2000.0, 201)
@@ -74,8 +74,8 @@ def find_wrap(
     exact = abs(best - float(np.median(sizes))) <= max(0.004 * best, 2.0 * usual / jumps.size**0.5)
     if best < (2.0 if rising else 5.0) * usual or np.mean(near) < 0.8 or not exact:
         return None
-    # For one of two lower ends `low` of the range, all numbers are in the range, and most jumps go
-    # from one end to the other.
+    # The range begins at 0 or at minus half of its width. All numbers must be in this range, and
+    # most jumps must go from one end of the range to the other.
     low, room, little = np.array([0.0, -0.5 * best]), max(3.0 * usual, 0.02 * best), 5e-3 * best
     high = low + best
     ends = np.sort([x[jumps], x[jumps + 1]], axis=0)[..., None]

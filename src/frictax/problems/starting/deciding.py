@@ -48,7 +48,7 @@ def draft_of(file: Path, options: Options) -> Draft:
     if machine is not None:
         draft = with_machine(draft, machine)
     if "torque_constant" in options.constants:
-        # A torque constant implies that a column that was guessed to be a force is a current.
+        # With a torque constant, the drive is a current. Then a guessed force is a current.
         force = draft.columns.get("force")
         if force is not None and role_of(draft.shape, force.number - 1) is None:
             why = f"Only its numbers say that {force.label} is the current."
@@ -57,7 +57,7 @@ def draft_of(file: Path, options: Options) -> Draft:
             draft = dataclasses.replace(draft, columns={**columns, "current": current})
     draft = with_columns(draft, options.columns)
     if machine is None and draft.machine == "rotor" and draft.lacking() is None:
-        # The numbers of a rotor may show gravity.
+        # A rotor on which gravity acts is an arm.
         draft = dataclasses.replace(draft, machine="arm") if has_gravity(draft) else draft
     return draft
 
@@ -95,7 +95,7 @@ def with_columns(draft: Draft, named: Mapping[str, str]) -> Draft:
 
 
 def with_signs(draft: Draft) -> Draft:
-    """Return the draft with a reversed sign of the drive if the drive brakes the machine."""
+    """Return the draft. Reverse the sign of the drive if `drive_brakes` finds it wrong."""
     if draft.machine not in DRIVEN or draft.lacking() is not None or draft.unknown_counts():
         return draft
     return dataclasses.replace(draft, reversed=drive_brakes(draft))

@@ -41,7 +41,7 @@ _TURNS = {
     **dict.fromkeys(("rotor", "gear", "pendulum", "arm", "spindown", "brake"), True),
     **dict.fromkeys(("axis", "coastdown"), False),
 }
-# Constant that a record cannot contain -> option with which the user gives it, and the question.
+# Constant that no record contains -> option with which the user gives it, and its description.
 CONSTANTS = {
     "torque_constant": (
         "--torque-constant",
@@ -87,7 +87,7 @@ class Draft:
       `constants`: name -> value.
     - `where`: column -> value of the rows that are read; `part`: number (from 1) of the part that
       is read, for a file whose clock starts again.
-    - `reversed`: True if drive and motion have opposite signs.
+    - `reversed`: True if a positive drive accelerates the machine in the negative direction.
     """
 
     file: Path
@@ -126,7 +126,7 @@ class Draft:
 
     @property
     def output(self) -> Chosen | None:
-        """The column to fit, or None: the position, of which a velocity is often a derivative."""
+        """The column to fit: the position, or without a position the velocity, or None."""
         return self.columns.get("position") or self.columns.get("velocity")
 
     @property
@@ -350,7 +350,7 @@ class Draft:
         return out
 
     def unused_option(self, roles: list[str]) -> str | None:
-        """Return why an option is not used, or None. `roles`: roles of columns in the options."""
+        """Return why an option is not used, or None. `roles`: column roles that options name."""
         used = {column.role for column in self.used_columns}
         for role in roles:
             if role not in used:

@@ -1,4 +1,4 @@
-"""Test guesses about columns with their numbers: derivatives, plausible units, coasting."""
+"""Test guesses about columns on the recorded numbers: derivatives, units, coasting."""
 
 import numpy as np
 from jaxtyping import Float
@@ -18,7 +18,7 @@ _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # [s] size of each unit
 _RATES = (4.0, 2e6)  # [Hz] lowest and highest sampling rate of data loggers
 _DURATIONS = (0.1, 1e4)  # [s] shortest and longest duration of a record
 
-_COASTING = 0.05  # [range of the speed] largest increase of the speed of a coasting machine
+_COASTING = 0.05  # largest increase of the speed of a coasting machine, relative to its range
 
 
 def time_units(values: Samples) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def position_units(
 
 def top_speed(t: Samples, x: Samples) -> float:
     """Return the 99th percentile of the speed of `x`. Differences over 1/300 of the record are
-    used, because noise and the resolution of an encoder affect them little.
+    used, because noise and encoder resolution hardly affect such differences.
     """
     lag = max(1, x.size // 300)
     if x.size <= lag + 1:
@@ -88,7 +88,7 @@ def is_speed_of(t: Samples, x: Samples, other: Samples) -> bool:
 
 def speed_scale(t: Samples, x: Samples, other: Samples) -> float | None:
     """Return the change of `x` divided by the change of the integral of `other`; None if `other` is
-    not the speed of `x`. Integrals are compared, because noise hardly affects them.
+    not the speed of `x`. Integrals are compared, because noise hardly affects an integral.
     """
     whole = np.isfinite(t) & np.isfinite(x) & np.isfinite(other)
     t, x, other = t[whole], x[whole], other[whole]

@@ -19,8 +19,8 @@ class Sizes:
     """Properties of a record, estimated from its samples.
 
     - `rate` [Hz]: sampling rate; `duration` [s]: length of the record.
-    - `fast` [Hz]: frequency below which 90 % of the power of the drive is, or of the motion without
-      a drive; `slow` [Hz]: frequency below which 5 % of the power of the motion is.
+    - `fast` [Hz]: frequency below which 90 % of the power of the drive lies, or of the speed
+      without a drive; `slow` [Hz]: frequency below which 5 % of the power of the speed lies.
     - `inertia`, `dry`, `viscous`, `gravity`, `offset` (angle of rest): parameters of the equation
       of motion, estimated from the smoothed motion.
     """
@@ -38,7 +38,7 @@ class Sizes:
     @property
     def decimate(self) -> int:
         """The argument n of `Record.decimate`. It is above 1 only for records of at least 60000
-        samples, whose fit takes minutes, at a rate far above the frequencies of the motion.
+        samples, whose fit takes minutes, with a rate far above the frequencies of the motion.
         """
         if self.rate * self.duration < 60_000:
             return 1
@@ -54,8 +54,8 @@ class Sizes:
     @property
     def window(self) -> float:
         """The length of windows [s]: a third of the period of `fast`, so that errors of the force
-        do not accumulate. The length is at least a quarter of the period of `slow`, at most a tenth
-        of the record, but never below 12 samples after decimation.
+        do not accumulate. It is at least a quarter of the period of `slow`, at most a tenth of the
+        record, and never below 12 samples after decimation.
         """
         long = max(0.33 / self.fast, 0.25 / self.slow)
         return _round(max(min(long, self.duration / 10.0), 12.0 * self.decimate / self.rate))
@@ -110,13 +110,13 @@ def sizes(draft: Draft) -> Sizes:
 def has_gravity(draft: Draft) -> bool:
     """Return True if the machine is an arm rather than a rotor. Inertia, friction and an offset are
     fitted to the drive. For an arm, a sine of the angle explains more than 70 % of the squared
-    residuals, and a parabola of the angle explains less.
+    residuals, and more than a parabola does.
     """
     position = draft.columns.get("position")
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:
         return False
     t, s, u = series(draft)
-    # In a range below 0.5 rad, the torque of gravity does not differ enough from a constant.
+    # In an angle range below 0.5 rad, the torque of gravity is too similar to a constant.
     if u is None or np.ptp(s) < 0.5:
         return False
     s, v, a, pushed = _smooth_motion(t, s, u, True)
@@ -176,8 +176,8 @@ def _estimate_by_least_squares(
 ) -> tuple[float, float, float, float, float]:
     """Estimate inertia, dry friction, viscous friction, gravity torque and angle of rest by least
     squares on the drive `u`. `hangs`: "down" for an arm that hangs at the angle 0, "anywhere" for
-    an unknown angle, None without gravity. Inertia, dry friction and gravity are at least a small
-    share of the drive.
+    an unknown angle, None without gravity. The terms of inertia and gravity are at least 10 %, that
+    of dry friction at least 5 % of the rms drive.
     """
     gravity = {"down": [np.sin(s)], "anywhere": [np.sin(s), np.cos(s)]}.get(hangs or "", [])
     columns = [a, np.sign(v), v, *gravity]
@@ -187,7 +187,7 @@ def _estimate_by_least_squares(
     size = max(float(np.sqrt(np.mean(u**2))), 1e-30)
     inertia, dry, viscous = (
         max(float(x), y * size) / z
-        # (0.1, 0.05, 0.0): smallest allowed shares of the drive
+        # smallest terms of inertia, dry and viscous friction, relative to the rms drive
         for x, y, z in zip(found, (0.1, 0.05, 0.0), scale, strict=False)
     )
     if hangs != "anywhere":
@@ -237,9 +237,8 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
 
 
 def _power(x: np.ndarray, rise: int) -> np.ndarray:
-    """Return the power spectrum of a signal without that of its noise. The power of the noise rises
-    about with the power `rise` of the frequency. Its level is that of the upper half of the
-    frequencies.
+    """Return the power spectrum of a signal minus that of its noise, which is sin(2 pi f)**`rise`
+    times a constant (f in 1/sample). The upper half of the frequencies gives this constant.
     """
     power = np.abs(np.fft.rfft((x - np.mean(x)) * np.hanning(x.size))) ** 2
     # Central differences of white noise have a power spectrum in proportion to sin(2 pi f)^2.
@@ -455,7 +454,7 @@ J = {found.inertia!r} # kg.m2, known: without a drive, a record identifies only 
 kind = "Mass"
 m = {found.inertia!r} # kg, known: without a drive, a record identifies only friction/mass
 """
-    # start value for which drag is about equal to viscous friction at the mean speed
+    # start value: drag is about as large as viscous friction at the mean speed
     drag = max(found.viscous**2 / max(found.dry, 1e-300), 1e-12)
     output, slope = draft.output, ""
     assert output is not None

@@ -38,7 +38,7 @@ _WORDS = {
     "position": "s x q phi theta pos position angle winkel weg lage enc encoder counts cnt angulo"
     " ist",
 }
-# Words in the names of columns that are not a motion or a drive.
+# words in a name that show that the column is not a motion or a drive
 _OTHER_WORDS = set(
     "acc accel acceleration beschleunigung qdd ddq temp temperature temperatur status state id err"
     " error mode flag enable enabled".split()
@@ -60,16 +60,17 @@ ROLES = tuple(_UNITS)
 _COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "#"}
 # role -> unit that ROS (robot operating system) prescribes, by REP 103
 _ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}
-# Unit -> usual range of the largest value in a record. Outside, a guessed unit is doubtful.
+# Unit -> usual range of the largest value in a record. Outside this range, a guessed unit is
+# doubtful.
 _USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 15.0), "N": (1e-2, 5000.0)}
-# words for an angle, whose unit is not a number of turns
+# words for an angle; a column with such a name is not in rev
 _ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}
 # function names of microcontroller clocks, with their units
 _TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
 # Ranges of counters that wrap because of their number of bits, not after a turn.
 _COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)
-# largest relative difference of the ratio of position to integrated speed from that of two units
+# largest relative deviation of the ratio of position to integrated speed from that of two units
 _SAME_SCALE = 0.02
 
 
@@ -168,7 +169,7 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
         and not (_is_counter(shape, j) or _is_other(shape, j))
         and shape.units[j] in (None, *ELECTRIC)
     ]
-    # If no changing column is the drive, or the motion, use a constant column in a suitable unit.
+    # If no changing column is the drive (or the motion), use a constant column with a fitting unit.
     for likely in (("current", "force", "reference", "pressing"), ("position", "velocity")):
         if not set(likely) & set(roles):
             for j in columns:
@@ -192,7 +193,7 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
 def _roles_by_name(
     shape: Shape, stated: dict[int, str | None], changing: list[int]
 ) -> dict[str, int]:
-    """Return role -> first column whose name and unit fit, trying names of references last."""
+    """Return role -> first column whose name and unit fit. Names of references are tried last."""
     words = set(_WORDS["reference"].split())
     roles = dict[str, int]()
     for j in sorted(changing, key=lambda j: bool(set(_tokens(shape.names[j])) & words)):
@@ -206,7 +207,7 @@ def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int]
     """Return "velocity" or "position" for a column of motion whose name does not show its role."""
     x = shape.values[:, j]
     for k in rest if t is None else ():
-        # In a table of steady speeds, the sign of the force depends on that of the speed.
+        # In a table of steady speeds, the sign of the force changes with the sign of the speed.
         y = shape.values[:, roles.get("force", k)]
         whole = np.isfinite(x) & np.isfinite(y)
         v, force = x[whole], y[whole]
@@ -242,10 +243,11 @@ def clocks_of(shape: Shape) -> list[int]:
     columns = range(shape.values.shape[1])
     said = {j: role_of(shape, j) for j in columns}
     clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
-    # If no column of times increases, take one with a unit of time, which an error then names.
+    # If no column of times increases, take one with a unit of time. An error then names this
+    # column.
     if not clocks:
         clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
-    # Otherwise take a column of times that repeat, or that decrease in a few rows.
+    # Otherwise take a column of times in which times repeat, or decrease in a few rows.
     if not clocks:
         clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j], True)][:1]
     # Otherwise take a column that increases in steps that are mostly equal.
@@ -263,8 +265,8 @@ def _is_other(shape: Shape, j: int) -> bool:
 
 
 def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any) -> None:
-    """Change `roles` in place: a column without a unit that is the derivative of the position is
-    the velocity, not a force or a current.
+    """Change `roles` in place. A force or current without a unit becomes the velocity if it is the
+    derivative of the position.
     """
     for role in ("force", "current"):
         if "position" not in roles or t is None:
@@ -287,8 +289,8 @@ def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any
 
 
 def match_units(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, Chosen]:
-    """Return the columns with guessed units of position and velocity changed, so that the velocity
-    is the derivative of the position.
+    """Return the columns. If units of position and velocity were guessed, change them so that the
+    velocity is the derivative of the position.
     """
     position, velocity = columns.get("position"), columns.get("velocity")
     if position is None or velocity is None or t is None:

@@ -131,7 +131,7 @@ def shape_of(path: str | Path) -> Shape:
 
 
 def _first_lines(raw: bytes) -> list[str]:
-    """Return the first lines of a text, up to 400 non-empty ones, to determine the layout."""
+    """Return the lines of a text up to the 400th line that is not empty, to find the layout."""
     lines, written = list[str](), 0
     for line in io.BytesIO(raw):
         lines.append(line.decode("utf-8").rstrip("\r\n"))
@@ -144,8 +144,8 @@ def _first_lines(raw: bytes) -> list[str]:
 def _times_from_first(
     table: Table, j: int, unit: str | None, name: str
 ) -> tuple[np.ndarray, str | None]:
-    """Return the numbers of column j, and None. From times since 1970, subtract the first time, so
-    that no digits are lost, and return the unit that fits the size of the numbers.
+    """Return the numbers of column j and None. For times since 1970, subtract the first time, so
+    that no digits are lost, and return the unit that the numbers show.
     """
     column = table.read(j)
     epoch = epoch_unit(column)
@@ -176,9 +176,9 @@ def _nanosecond_columns(names: tuple[str, ...]) -> dict[int, int]:
 def _find_separators(path: Path, lines: list[str], commas: bool) -> tuple[str, str, int, int]:
     """Return delimiter, decimal sign, number of columns, and index of the first line with numbers.
 
-    The chosen delimiter and decimal sign give the most lines with numbers in the same columns. Each
-    line has as weight its fraction of cells that are numbers or dates. Of equally good pairs, the
-    pair with more columns is chosen.
+    The chosen delimiter and decimal sign give the most lines with numbers in the same columns. The
+    weight of a line is the fraction of its cells that are numbers or dates. Of equally good pairs,
+    the pair with more columns is chosen.
     """
     best, found = (0.0, 0), None
     looked = [i for i, line in enumerate(lines) if line.strip() and not is_comment(line)]

@@ -16,8 +16,8 @@ from .roles import PRESSING, Chosen
 
 
 def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
-    """Write all files of the problem that a draft without open questions describes, or none. The
-    files pass the checks of `frictax identify --check`.
+    """Write all files of the problem of a draft without open questions, or none if an error occurs.
+    The files pass the checks of `frictax identify --check`.
 
     **Raises:** `ValueError` for columns that do not fit the machine; `OSError` for files that
     cannot be written.
@@ -96,7 +96,7 @@ def _file(draft: Draft, folder: Path) -> str:
     shape = draft.shape
     try:
         path = os.path.relpath(draft.file.resolve(), folder.resolve())
-    except ValueError:  # On another drive of Windows, a file has no relative path.
+    except ValueError:  # On Windows, a file on another disk has no relative path.
         path = str(draft.file.resolve())
     lines = [f"file = {toml_text(Path(path).as_posix())}\n"]
     if shape.delimiter != ",":
@@ -209,8 +209,8 @@ EXAMPLES = ("motor", "screw_drive")
 
 
 def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
-    """Copy all files of an example into `folder`, or none, and return their paths there. The folder
-    is created if necessary.
+    """Copy all files of an example into `folder`, or none if an error occurs, and return the new
+    paths. The folder is created if necessary.
 
     **Raises:** `ValueError` for an unknown name; `OSError` if a file cannot be written, or if it
     exists and `overwrite` is False.
@@ -230,7 +230,7 @@ def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> l
 
 
 def write_folder(folder: str | Path, texts: dict[str, str], *, overwrite: bool) -> list[Path]:
-    """Write all `texts` (file name -> text) into a folder, or none, and return their paths."""
+    """Write all `texts` (file name -> text) into a folder, or none at an error; return paths."""
     folder = Path(folder)
     check_folder(folder, texts, overwrite=overwrite)
     with made_folder(folder):

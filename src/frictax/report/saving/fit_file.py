@@ -53,23 +53,23 @@ def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> 
 
 
 def save_posterior(drawn: Posterior, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write draws and their fit to a file for `load_posterior`; see `FitResult.save`."""
+    """Write posterior samples and their fit to a file. `load_posterior` reads this file."""
     return _write(drawn, path, overwrite)
 
 
 def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGEST) -> FitResult:
-    """Read a fit that was written by `found.save(path)`, with all methods of a fit.
+    """Read a fit that `found.save(path)` wrote. The result has all methods of a fit.
 
-    Estimates, errors, intervals and notices are read from the file. `predicted`, `profile`,
-    `missing` and another `uncertainty` are computed by the installed version of frictax.
+    Estimates, standard errors, intervals and notices are read from the file. The installed version
+    of frictax computes `predicted`, `profile`, `missing` and further results of `uncertainty`.
 
-    Reading does not run code of the file. Your own classes and functions are found by name in
-    `known`. Residuals that are computed with them are compared with the residuals in the file.
+    Reading does not run code of the file. The function finds your own classes and functions by name
+    in `known`. It computes the residuals with this code, and compares them with those in the file.
 
     **Arguments:**
 
     - `known`: a list of your own classes and functions in the fit, or a machine that contains them.
-      Functions without a name (``lambda``) are taken from the machine in their order.
+      Functions without a name (``lambda``) must occur in `known` in the same order as in the fit.
     - `largest`: allowed size of all arrays of the file [bytes]. Increase this limit for a large fit
       of your own.
 
@@ -77,7 +77,7 @@ def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGE
 
     - The file is not a fit file, is damaged, or has a newer format.
     - Code of your own is missing, or has changed since the fit was saved.
-    - JAX is set to numbers of 32 bits.
+    - JAX uses 32-bit numbers.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -96,9 +96,9 @@ def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGE
 def load_posterior(
     path: str | Path, *, known: Any = (), largest: int | float = _LARGEST
 ) -> Posterior:
-    """Read draws that were written by `drawn.save(path)`, with the arguments of `load_fit`.
+    """Read posterior samples that `drawn.save(path)` wrote. The arguments are those of `load_fit`.
 
-    **Example:** of a fit, at `load_fit`.
+    **Example:** at `load_fit`, for a fit.
     """
     return _read(path, known, Posterior, largest)
 
@@ -124,7 +124,7 @@ def fit_bytes(thing: FitResult | Posterior) -> bytes:
 
 
 def _put(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    # Entries have no date, so that equal fits give equal bytes.
+    # `ZipInfo` without a date uses 1980-01-01, so equal fits give equal bytes.
     entry = zipfile.ZipInfo(name)
     entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
     archive.writestr(entry, content)
@@ -166,7 +166,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
         if not lacking:
             unpacked = Unpacked(arrays, own, of_format < FORMAT, largest)
             thing, off = _restore(unpacked, head["thing"])
-    except Exception as why:  # A file from elsewhere can cause any error.
+    except Exception as why:  # A file of another program can cause any error.
         says = str(why) if isinstance(why, ValueError) else f"({type(why).__name__}: {why})"
         raise ValueError(
             f"{path}, written by frictax {head.get('frictax')}, cannot be read by"
@@ -180,7 +180,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
             f"{path} needs code that is not part of frictax: {names}. Pass it:"
             f" {_READ_BY[kind.__name__]}({str(path)!r}, known={hand})."
         )
-    # `off`: rms difference of the stored residuals and those of the user's code, relative to noise.
+    # `off`: rms of (stored residuals - residuals of the user's code), divided by the noise.
     if not off <= 0.02:
         names = " or ".join(map(name_of, own))
         raise ValueError(
@@ -217,7 +217,7 @@ def _read_sealed(
                 for one in members
                 if one.filename != _HEAD
             }
-            # `fit.json` of the largest fits has 1 MB.
+            # The largest known `fit.json` has 1 MB, so 16 MB are enough.
             head = json.loads(_content(archive, archive.getinfo(_HEAD), most=16_000_000))
         own = [
             {"name": str(n["name"]), "module": n["module"], "class": n["class"]}
@@ -226,13 +226,13 @@ def _read_sealed(
         return {**head, "kind": str(head["kind"]), "own": own}, arrays, int(end[1])
     except _TooLarge:
         raise
-    except Exception as why:  # another program wrote the file, with a correct checksum
+    except Exception as why:  # Another program wrote a file with a correct checksum.
         says = " ".join(str(why).split())
         raise ValueError(f"{path} is no fit file that `found.save` wrote: {says}.") from why
 
 
 class _TooLarge(ValueError):
-    """Error for a file that needs more memory than allowed."""
+    """Exception for a file whose content is larger than `largest`."""
 
 
 def _check_size(path: Path, size: int | float, largest: int | float) -> None:
@@ -247,7 +247,7 @@ def _content(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int | float = np.inf
 ) -> bytes:
     """Return a member of the archive, after checking its length."""
-    methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # read in steps of a known size
+    methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # methods that can unpack a part of a file
     if member.compress_type not in methods or member.file_size > most:
         raise ValueError(f"its {member.filename} is packed in another way, or too long")
     with archive.open(member) as file:
@@ -258,8 +258,8 @@ def _content(
 
 
 def _restore(unpacked: Unpacked, packed: Any) -> tuple[Any, float]:
-    """Restore the object of a file. If the user's own code is used, also return the rms difference
-    between its residuals and those of the fit, relative to the noise.
+    """Restore the object of a file. Also return the rms difference between the residuals computed
+    with the user's code and those in the file, relative to the noise; 0 without such code.
     """
     thing = unpacked.unpack(packed)
     found = thing if isinstance(thing, FitResult) else thing.found

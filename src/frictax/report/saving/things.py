@@ -1,7 +1,7 @@
 """Conversion of objects of a fit to JSON and arrays, and back without running code.
 
-A class of frictax or diffrax is written by its name. For the user's classes and functions only the
-names are written; the reader has to provide the objects.
+The file contains the names of classes, not their code. Classes of frictax and diffrax are imported
+by name. The person who reads the file has to provide the user's classes and functions.
 """
 
 import dataclasses
@@ -39,19 +39,19 @@ _INSIDE: dict[str, Any] = {
     + (Unit, Declaration, domains.Real, domains.Positive, domains.AtLeast, domains.Between)
     + (domains.Increasing, domains.LogScale, Tie, WeakForm)
 }
-# Properties of a fit that are computed on request, and stored in the file.
+# Properties that a fit computes at the first access. The file contains their values.
 _ANSWERS = ("estimates", "tied", "covariance", "identifiability", "notices")
 _NUMBERS = "biufc"  # kinds of numpy types: bool, int, unsigned, float, complex
 _NO_DEFAULT = dataclasses.MISSING
-# Values of fields that older files lack, if these differ from the current default. Any other
+# (class, field that older files lack) -> value, if it differs from the current default. Any other
 # missing field gets its default, or None.
 BEFORE: dict[tuple[str, str], Any] = {
-    ("OnSamples", "tolerance"): None,  # Steps had no error control.
+    ("OnSamples", "tolerance"): None,  # Older versions did not control the error of a step.
     ("InverseDynamics", "at_samples"): True,  # The weak form was added later.
-    ("Optax", "rounds"): 10,  # rounds of `steps` each
+    ("Optax", "rounds"): 10,  # Older versions made up to 10 rounds of `steps`.
 }
 _hints = functools.cache(typing.get_type_hints)
-# Maps the annotated type of a scalar to the types of its values.
+# Annotated type of a scalar -> types that its value may have
 _FLAT = {
     bool: (bool, np.bool_),
     int: (int, np.integer),
@@ -132,8 +132,8 @@ def _fields(cls: Any) -> tuple[str, ...]:
 
 @dataclasses.dataclass
 class Packed:
-    """A writer of objects: `arrays` by file name in the archive, and the user's `own` classes and
-    functions in the order of appearance.
+    """A writer of objects. `arrays`: file name in the archive -> array; `own`: the user's classes
+    and functions in the order in which they occur.
     """
 
     arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -233,7 +233,7 @@ class Unpacked:
 
     - `own`: the user's classes and functions, in the order of the file.
     - `is_older`: whether the file has an older format, which may lack fields.
-    - `largest` [bytes]: size of all arrays, each counted as often as it is named.
+    - `largest` [bytes]: allowed size of all arrays; an array that is used twice counts twice.
     """
 
     arrays: Mapping[str, np.ndarray]

@@ -1,6 +1,6 @@
-"""Labels, the pen, and cells: symbols with their labels, side by side on the axis of a row.
+"""Labels, a pen that draws, and cells. A cell is a symbol with its label on the axis of a row.
 
-Lengths are in points.
+Lengths are in points (1/72 inch).
 """
 
 import dataclasses
@@ -28,18 +28,18 @@ from ..style import CYCLE, INK
 NAME, VALUE, SMALL = 9.5, 8.5, 7.5  # [pt] sizes of letters
 DRIVE, LINING, BODY, SOFT = CYCLE[1], CYCLE[4], "#E4E7EB", "#555B63"
 ROD, SHAFT = 1.3, 2.2  # [pt] widths of lines between sliding bodies, and between turning bodies
-JOINT = "_joint"  # the label of lines between parts, which belong to no part
+JOINT = "_joint"  # label of the lines that join parts; they do not belong to a part
 HATCH = 5.0  # [pt] depth of the hatching of a ground
 AIR = 3.0  # [pt] distance between a symbol and its label
 
 Length = float | int
 Point = tuple[Length, Length]
-Reach = tuple[Length, Length]  # [pt] to the left and to the right of a point
+Reach = tuple[Length, Length]  # [pt] extent to the left and to the right of a point
 
 
 @dataclasses.dataclass(frozen=True)
 class Label:
-    """Lines of text, each with its size [pt]; the name comes first."""
+    """Lines of text, each with its font size [pt]. The first line is the name of the part."""
 
     lines: tuple[tuple[str, float], ...]
 
@@ -49,7 +49,7 @@ class Label:
 
     @property
     def edges(self) -> np.ndarray:
-        """Distances [pt] from the label's top to the upper edge of each line, and to its end."""
+        """Distances [pt] from the top of the label to the top of each line, and to its bottom."""
         # A line is 1.28 times as high as its letters.
         return np.cumsum([0.0, *(1.28 * size for _, size in self.lines)])
 
@@ -82,8 +82,9 @@ def label(name: str, part: Any, turns: bool, grounded: bool = False) -> Label:
 
 
 def values(part: Any, turns: bool) -> list[str]:
-    """Return a part's laws, signals and numbers as text, without defaults and initial values.
+    """Return a part's laws, signals and numbers as text, without numbers equal to their default.
 
+    Numbers that are not fitted by default (initial values) are only shown if nothing else is shown.
     A number that `jit` traces, and an array of a batch, are shown as name and unit only.
 
     >>> import frictax as fx
@@ -91,7 +92,7 @@ def values(part: Any, turns: bool) -> list[str]:
     ['Coulomb', 'peak = 1.2']
     """
     main, others, laws = [], [], 0
-    # Units of signals, because the field of a signal does not declare a unit.
+    # Name of a field -> unit of its signal, because such a field does not declare a unit
     signals = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
     for field in dataclasses.fields(part):
         value, declaration = getattr(part, field.name, None), declaration_of(field)
@@ -131,8 +132,8 @@ def quantity_text(name: str, value: Any, unit: str) -> str:
 
 
 def _unit(part: Any, unit: str, turns: bool) -> str:
-    """Return the unit of a part's value. A drive for sliding and turning bodies has the unit of its
-    body; a normal force remains a force.
+    """Return the unit of a part's value. Some drives act on sliding or on turning bodies, and have
+    the unit of the body. The unit of a normal force remains N.
     """
     either = is_rotational(part) is None and not isinstance(part, AbstractContact)
     return rotational_unit(unit) if turns and either else unit
@@ -205,7 +206,7 @@ class Pen:
         self.shape(stop, tuple(neck + across), tuple(neck - across), face=DRIVE, edge=None)
 
     def ground(self, start: Point, stop: Point) -> None:
-        """Draw the housing: a line, hatched at its right side as seen from `start`."""
+        """Draw the housing: a line, hatched on its right side as seen from `start` to `stop`."""
         a, b = np.array(start), np.array(stop)
         length = float(np.hypot(*(b - a)))
         inward = HATCH * np.array([b[1] - a[1], a[0] - b[0]]) / length
@@ -247,7 +248,7 @@ class Symbol:
 
 
 class Band(enum.Enum):
-    """The three bands of a row: its symbols, and the space above and below them."""
+    """The three bands of a row: the symbols (core), and the space above and below the symbols."""
 
     ABOVE = 1
     CORE = 0
@@ -269,7 +270,7 @@ class Cell:
 
     - `reach`: extent to the left and right in each band; `up`, `down`: extent of the core from the
       axis; `above`, `below`: heights above and below the core [pt].
-    - `edge`: where a line from a neighbour ends, to the left and right of the point [pt].
+    - `edge`: distances from the point, to the left and right, at which joining lines end [pt].
     """
 
     reach: Mapping[Band, Reach]

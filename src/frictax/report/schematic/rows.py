@@ -17,8 +17,8 @@ from frictax.mechanism.layout import BODIES
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A body, a heat capacitor, the surroundings (named by their thermal conductor), or a `Fixed`.
-    A `Fixed` is drawn once for each body that it supports, `holds`.
+    """A body, a heat capacitor, the surroundings (with the name of their thermal conductor), or a
+    `Fixed`. A `Fixed` is drawn once for each body that it supports; `holds` is the supported body.
     """
 
     name: str
@@ -35,8 +35,8 @@ class Link:
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """Nodes, the links between them, and the names of the parts that act on one body only: drives
-    and friction against the housing.
+    """Nodes, and the links between the nodes. `attached`: body -> names of the parts that act only
+    on this body: drives, and friction against the housing.
     """
 
     nodes: tuple[Node, ...]
@@ -57,7 +57,7 @@ class Row:
 
 
 def network(mechanism: Any) -> Network:
-    """Return the network of a machine: its bodies, and the parts that join or move them."""
+    """Return the network of a machine: the bodies, and the parts that join or move bodies."""
     parts = dict(mechanism.named_parts())
     bodies = [name for name, part in parts.items() if isinstance(part, (*BODIES, HeatCapacitor))]
     attached: dict[str, list[str]] = {name: [] for name in bodies}
@@ -101,8 +101,8 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
     """Return the rows of each set of joined bodies, in the order of the machine's parts.
 
     The longest chain of the remaining joints is the next row, until all joints are shown. Of
-    equally long chains, take the one whose joints most often lead from their first to their second
-    end. Then prefer a chain that begins at a wall or at a body that is already drawn.
+    equally long chains, take the chain in which most joints lead from their first to their second
+    end. If several remain, prefer one that begins at a wall or at a body that is already drawn.
     """
     joints: dict[Any, tuple[Link, ...]] = {}
     for link in net.links:
@@ -142,9 +142,9 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
 def _search(
     start: Node, joints: Iterable[tuple[Link, ...]], ends: set[Node]
 ) -> dict[Node, tuple[Node, tuple[Link, ...]] | None]:
-    """Search depth first. Return for each node the node and the joint by which it was reached.
+    """Search depth first. Return a dict: node -> the node before it in the search, and their joint.
 
-    The search stops at the nodes in `ends`.
+    The search does not continue beyond the nodes in `ends`.
     """
     around: dict[Node, list[tuple[Link, ...]]] = {}
     for joint in joints:

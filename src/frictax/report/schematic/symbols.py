@@ -1,5 +1,5 @@
-"""The symbols of a schematic, and the cells of bodies. A cell also shows the drives and the
-friction that act on its body only. Friction is orange, drives are green.
+"""The symbols of a schematic, and the cells of bodies. The cell of a body also shows the drives and
+the friction that act only on this body. Friction is orange, drives are green.
 """
 
 import dataclasses
@@ -80,7 +80,7 @@ def link_symbol(part: Any, turns: bool) -> Symbol:
     kind = type(part)
     if kind not in (IdealGear, LossyGear):
         return _LINKS.get(Clutch if kind is Brake and turns else kind) or class_box(part)
-    # The radii of the two wheels have the gear ratio, limited so that both remain visible.
+    # The ratio of the two radii is the gear ratio, limited to 0.5 ... 2 so that both are visible.
     ratio = concrete_number(part.ratio)
     larger = float(np.clip(1.0 if ratio is None else abs(ratio), 0.5, 2.0))
     a, b = 26 / (1 + larger), 26 * larger / (1 + larger)
@@ -103,7 +103,7 @@ def link_symbol(part: Any, turns: bool) -> Symbol:
 def gear_symbol(part: Any, nodes: Sequence[Node], ends: Sequence[Node]) -> Symbol:
     """Return the symbol of a part that joins more than two `nodes`.
 
-    `ends`: the nodes at its left and right; ports of other nodes lie below each other at the right.
+    `ends`: the nodes at its left and right. Ports of other nodes are at the right, in a column.
     """
     names = {
         str(getattr(part, field.name)): field.name
@@ -130,7 +130,7 @@ def gear_symbol(part: Any, nodes: Sequence[Node], ends: Sequence[Node]) -> Symbo
 
 
 def class_box(part: Any, ports: int = 0) -> Symbol:
-    """Return a box with the name of the part's class, high enough for `ports` below its axis."""
+    """Return a box with the name of the part's class, high enough for `ports` ports below."""
     text = type(part).__name__
     half, down = text_width(text, SMALL) / 2 + 6, 9 + ports * _PORT
 
@@ -269,7 +269,7 @@ def shaft_contact(part: Any) -> Symbol:
 
 
 def pad_height(part: Any) -> Length:
-    """Return the smallest distance [pt] from a sliding body down to the floor."""
+    """Return the distance [pt] that the contact `part` needs between a sliding body and floor."""
     return 10 if type(part) in _SHOES else 24 if type(part) is Brake else 26
 
 
@@ -300,9 +300,9 @@ _SHOES = (SupportFriction, MassWithStopAndFriction)
 
 
 def push(drive: Any, on_post: bool = False) -> Symbol:
-    """Return an arrow to the right, which starts at a box unless the drive is a plain force.
+    """Return an arrow to the right. It starts at a box if the drive is not a `Force` or `Position`.
 
-    `on_post`: the arrow pushes against a post on a block.
+    `on_post`: whether the arrow pushes against a post on a block.
     """
     plain = type(drive) in (Force, Position)
     box = _BOXES.get(type(drive)) or class_box(drive)
@@ -328,7 +328,7 @@ def push(drive: Any, on_post: bool = False) -> Symbol:
 
 
 def turn(drive: Any) -> tuple[Symbol, Symbol | None]:
-    """Return an arrow around a shaft, and the box above it unless the drive is a plain torque."""
+    """Return an arrow around a shaft, and a box above (None for a `Torque` or a `Position`)."""
 
     def draw_arrow(pen: Pen) -> None:
         angle = np.linspace(0.2 * np.pi, 1.75 * np.pi, 60)
@@ -351,7 +351,7 @@ def turn(drive: Any) -> tuple[Symbol, Symbol | None]:
 
 
 def _controller(pen: Pen) -> None:
-    """Draw the difference between reference and position, and a gain."""
+    """Draw a block diagram: the difference of reference and position, followed by a gain."""
     pen.circle(-14, 0, 5)
     for slope in (-3.5, 3.5):
         pen.line((-17.5, -slope), (-10.5, slope), z=5, width=0.9)
@@ -361,7 +361,7 @@ def _controller(pen: Pen) -> None:
 
 
 def _graph(curve: Callable[[np.ndarray], np.ndarray]) -> Symbol:
-    """Return the graph of a force over position or speed, both from -9 to 9 pt."""
+    """Return a symbol with the graph of a force over position or speed, drawn from -9 to 9 pt."""
     x = np.linspace(-9.0, 9.0, 41)
     points = list(zip(x.tolist(), curve(x).tolist(), strict=True))
 
@@ -386,15 +386,15 @@ _BOXES = {
 
 # Cells of bodies.
 
-Parts = Mapping[str, Any]  # parts by their names
+Parts = Mapping[str, Any]  # name -> part
 
 
 def node_cells(
     name: str, part: Any, acting: Parts, *, turns: bool, joined: tuple[bool, bool]
 ) -> list[Cell]:
-    """Return the cells of a body or wall with the parts that act on it alone.
+    """Return the cells of a body or wall, and of the parts `acting` that act only on it.
 
-    `turns`: whether its row rotates; `joined`: whether parts join it at the left and at the right.
+    `turns`: whether the row shows rotation; `joined`: whether parts join at the left and the right.
     """
     contacts = {key: one for key, one in acting.items() if isinstance(one, AbstractContact)}
     drives = {key: one for key, one in acting.items() if key not in contacts}
@@ -460,15 +460,14 @@ def reference_cell(name: str) -> Cell:
 def _sliding_cells(
     name: str, part: Any, drives: Parts, contacts: Parts, joined: bool
 ) -> list[Cell]:
-    """Return the cells of a block on its guides. The first drive pushes from the left if nothing is
-    joined there. Other drives push against posts on the block.
+    """Return the cells of a sliding block. The first drive pushes from the left if no part is on
+    that side. Other drives push against posts on the block.
     """
     stopped = isinstance(part, MassWithStopAndFriction)
     rubbing: dict[str, tuple[Any, Label]] = {}
     lines = values(part, False)
-    if (
-        stopped
-    ):  # The name is inside the block, and the label below it describes friction and stops.
+    if stopped:
+        # The name is inside the block. The label below shows its friction and its hard stops.
         lines = [quantity_text("m", part.m, "kg")]
         below = [
             "Stribeck",
