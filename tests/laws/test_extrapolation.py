@@ -146,7 +146,7 @@ class Polynomial(fx.AbstractLaw):
         return self.c[0] + self.c[1] * v + self.c[2] * v**2
 
 
-def random_law(rng: np.random.Generator, kind: int | None = None):
+def random_law(rng: np.random.Generator, kind: int | None = None, exponent: float | None = None):
     """A law of any kind, or of the kind with this number."""
     rows = np.stack([np.cumsum(rng.uniform(0.1, 1.0, 3)) - 0.1, rng.uniform(0.0, 9.0, 3)], axis=1)
     rows[0, 0] = 0.0
@@ -154,7 +154,9 @@ def random_law(rng: np.random.Generator, kind: int | None = None):
     kinds = [
         fx.Table(rows),
         fx.Table(rows, extrapolation="hold"),
-        fx.Stribeck(*rng.uniform(0.0, 5.0, 4), exponent=float(rng.choice([1.0, 2.0, 0.7]))),
+        fx.Stribeck(
+            *rng.uniform(0.0, 5.0, 4), exponent=exponent or float(rng.choice([1.0, 2.0, 0.7]))
+        ),
         fx.Coulomb(*rng.uniform(0.0, 5.0, 2)),
         Polynomial(jnp.asarray(rng.normal(size=3) * 3)),
         fx.TemperatureDependent(fx.Table(rows), beta=float(rng.normal() * 0.05)),
@@ -169,7 +171,7 @@ def random_machine(seed: int) -> fx.Mechanism:
     rng, kinds = np.random.default_rng(seed), np.random.default_rng(seed % 8)
 
     def law():
-        return random_law(rng, int(kinds.integers(6)))
+        return random_law(rng, int(kinds.integers(6)), float(kinds.choice([1.0, 2.0, 0.7])))
 
     def pushed(top: float) -> fx.Sine:
         return fx.Sine(amplitude=float(rng.uniform(1.0, top)), f=float(rng.uniform(0.2, 1.0)))

@@ -28,8 +28,8 @@ class MaxwellSlip(AbstractBristle):
     While element i sticks, dF_i/dt = k_i*v. g(abs(v)) is the law without its viscous part. The
     element begins to slip when F_i reaches share_i*g(abs(v)) in the direction of motion, which is
     an event. The element sticks again when v changes its sign. While the element slips, F_i =
-    share_i*g(abs(v)). If `C` is given, F_i approaches this force: dF_i/dt = C*(share_i -
-    F_i/g(abs(v))) for forward motion. The friction is the sum of all F_i and the viscous part.
+    share_i*g(abs(v)) for forward motion. If `C` is given, F_i approaches this force: dF_i/dt =
+    C*(share_i - F_i/g(abs(v))). The friction is the sum of all F_i and the viscous part.
 
     The contact therefore has the hysteresis of Masing's rules: a small loop inside a large loop
     closes. Then the motion continues as if the small loop had not occurred. Under an oscillating
@@ -52,8 +52,8 @@ class MaxwellSlip(AbstractBristle):
     **Source:** W. D. Iwan, Journal of Applied Mechanics 33(4), 1966; GMS: V. Lampaert, F.
     Al-Bender, J. Swevers, Physics and Control, St. Petersburg, 2003.
 
-    A machine table is moved by 30 um. Each of the three elements has the limit 0.4 N. The first
-    element slips above 10 um, the second above 20 um:
+    A table is moved by 30 um. Each of three elements has the limit 0.4 N. The first element slips
+    after 10 um, the second after 20 um:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> guide = fx.SupportFriction(
@@ -90,7 +90,7 @@ class MaxwellSlip(AbstractBristle):
                 f"`MaxwellSlip.share` must be a list of numbers > 0, got {share!r}. Leave it out"
                 " for equal shares."
             )
-        if shares.shape[0] > 1:
+        if shares.shape[0] > 1 or np.shape(self.k)[:1] != (1,):
             self.ratio = shares[1:] / shares[0]
 
     def check_rules(self) -> None:
@@ -130,9 +130,7 @@ class MaxwellSlip(AbstractBristle):
         return jnp.sum(force**2 / (2 * self.k))
 
     def rate(self, v: Number, force: Vector, g: Number, least: Number) -> Vector:
-        """Return the rate of each element's force (n,) [N/s]. An element slips if its force is at
-        its limit.
-        """
+        """Return the rate of each element's force (n,) [N/s]. An element at its limit slips."""
         s = jnp.where(v < 0, -1, 1)
         return self.rates(v, force, g, jnp.where(s * force < self.share * g, 0, s))
 
@@ -151,13 +149,11 @@ class MaxwellSlip(AbstractBristle):
         mean = end - 0.5 * sticks * (end - begin)
         return jnp.where(still, force, s * end), jnp.where(still, force, s * mean)
 
-    # The following methods take the modes (n,) of the elements. A mode is 0 for an element that
-    # sticks. Otherwise it is the direction in which the element slips.
+    # In the following methods, `modes` (n,) is 0 for each element that sticks, and the slip
+    # direction 1 or -1 for each element that slips.
 
     def rates(self, v: Number, force: Vector, g: Number, modes: Modes) -> Vector:
-        """Return the rate of each element's state (n,) [N/s]. Without `C` the rate is 0 for a
-        slipping element.
-        """
+        """Return the rate of each element's state (n,) [N/s]; 0 if it slips and `C` is None."""
         slips = 0.0 if self.C is None else self.C * (modes * self.share - force / g)
         return jnp.where(modes == 0, self.k * v, slips)
 
@@ -166,9 +162,7 @@ class MaxwellSlip(AbstractBristle):
         return force if self.C is not None else jnp.where(modes == 0, force, modes * self.share * g)
 
     def forces_after_sticking(self, force: Vector, f0: Number, modes: Modes) -> Vector:
-        """Return the state of each element (n,) [N] after slipping elements stick again. `f0` is
-        the law at rest [N].
-        """
+        """Return each element's state (n,) [N] after all elements stick. `f0`: law at rest [N]."""
         most = self.share * f0
         within = jnp.inf if self.C is None else modes * force
         return jnp.where(modes == 0, force, modes * smaller(within, most))

@@ -37,7 +37,7 @@ class ExperimentRun:
 
     - `information` (p, p): Fisher information as an integral over the run, in units of the
       parameters; `sampled` (p, p): the information as a sum over the samples.
-    - `loads` (k,): travel, speed, ... divided by their limits.
+    - `loads` (k,): the largest travel, speed, ... in the run, divided by their limits.
     - `slip`: duration of the shortest slip [samples]; `miss`: distance from an event that does not
       happen, as in `Margins`.
     - `reached_end`: whether the simulation succeeded; `events`: number of events.
@@ -209,7 +209,7 @@ class DesignProblem:
             lambda t, y, m: sensitive.guard(t, state(y), m, None)
         )(t, path.ys, modes)
         slip, miss = _slip_and_miss(guards, own, path, count, t)
-        # The sum over samples is not differentiated, because its derivatives would be wrong.
+        # The sum over samples is not differentiated, because its derivatives are wrong.
         fixed, ys = constant((system, path.ys))
         rates = jax.vmap(lambda t, y, m: fixed.information_rates(t, state(y), m))(t, ys, own)
         step = self.t[1] - self.t[0]
@@ -241,7 +241,7 @@ class DesignProblem:
         )
 
     def drive_exceeds_limit(self, u: Float[np.ndarray, " n"]) -> bool:
-        """Return whether the drive itself exceeds a limit, which needs no simulation."""
+        """Return whether the drive itself exceeds a limit. This does not require a simulation."""
         most = [limit.limit for limit in self.limits if limit.variable == self.drive]
         return bool(np.max(np.abs(u - self.centre)) > (1.0 + ROUNDING) * min(most, default=np.inf))
 
@@ -300,8 +300,8 @@ class DesignProblem:
 
 
 def design_criterion(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[Array, ""]:
-    """Return the logarithm of the criterion `kind` for relative errors with this covariance. E:
-    error of the worst combination of parameters; minimax: error of the worst parameter; A: root
+    """Return the logarithm of the criterion `kind` for relative errors with the given covariance.
+    E: error of the worst combination of parameters; minimax: error of the worst parameter; A: root
     mean square error; D: geometric mean of the errors along the principal axes.
     """
     if kind == "D":
@@ -311,7 +311,7 @@ def design_criterion(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[
     variance = jnp.diag(covariance)
     if kind == "A":
         return 0.5 * jnp.log(jnp.mean(variance))
-    # The mean of the 8th powers replaces the maximum, which is not differentiable. The division by
+    # The sum of the 8th powers replaces the maximum, which is not differentiable. The division by
     # `largest` only avoids overflow, and does not change the result.
     largest = constant(jnp.max(variance))
     return 0.5 * (jnp.log(largest) + jnp.log(jnp.sum((variance / largest) ** 8)) / 8)
@@ -332,7 +332,7 @@ def _slip_and_miss(
 
     The distance is the smallest local minimum of an event function, divided by its largest value,
     or `_standstill_reserve` if that is smaller. `guards`: function from modes at the samples to the
-    event functions there; `modes` and `path` of the run; `count`: number of contacts.
+    event functions at the samples; `modes`, `path`: of the run; `count`: number of contacts.
     """
     step, margins = t[1] - t[0], guards(modes)
     big = jnp.asarray(1e3)
@@ -354,15 +354,16 @@ def _slip_and_miss(
         rests = guards(modes.at[:, c].set(0))
         reserve = _standstill_reserve(rests, margins, modes[:, c] == 0, times, t)
         turned = smaller(turned, least(jnp.where(turns, reserve, big)))
-    # One entry of the event functions can belong to a stuck or to a sliding contact. Therefore the
+    # An entry of the event functions has another meaning if its contact is stuck. Therefore the
     # largest value is taken only over samples with the same set of stuck contacts.
     modes = modes[:, :count]
-    kind = jnp.sum(
-        jnp.where(modes == 0, 2 ** jnp.arange(modes.shape[1]), 0), axis=1, dtype=jnp.int32
-    )
+    # With more than ten contacts, some sets share a number. Then their values are compared.
+    kinds = 2 ** min(modes.shape[1], 10)
+    bits = 2 ** (jnp.arange(modes.shape[1]) % 30)
+    kind = jnp.sum(jnp.where(modes == 0, bits, 0), axis=1, dtype=jnp.int32) % kinds
     finite = jnp.isfinite(margins)
     g = jnp.where(finite, margins, 0.0)
-    most = jax.ops.segment_max(constant(g), kind, num_segments=2 ** min(modes.shape[1], 10))[kind]
+    most = jax.ops.segment_max(constant(g), kind, num_segments=kinds)[kind]
     inside = jnp.all(modes[:-2] == modes[1:-1], axis=1) & jnp.all(modes[2:] == modes[1:-1], axis=1)
     low = (g[1:-1] < g[:-2]) & (g[1:-1] <= g[2:]) & finite[:-2] & finite[1:-1] & finite[2:]
     share = g[1:-1] / jnp.where(most[1:-1] > 0, most[1:-1], 1.0)

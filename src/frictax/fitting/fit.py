@@ -78,29 +78,29 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
       For a machine a `Record`, a list of records, or a dict from label to record or sweep.
     - `free`: paths of the parameters that are fitted; by default all that the data can identify.
       Sensors and drives of a machine also have paths, such as ``"outputs.mass.s.delay"``.
-    - `tied`: path -> another path, ``"factor * path"``, or a function of all parameters by path
-      that JAX can differentiate. A part or law can be tied to another part or law of the same
-      class, with all parameters. A tied parameter is not in `free`. The table and `found.tied`
-      contain tied parameters with their standard errors.
-    - `log_scale`: paths of parameters > 0 of which only the magnitude is known, such as a viscous
-      coefficient. These parameters are fitted on a logarithmic scale, with intervals from value/k
-      to value*k.
+    - `tied`: path -> rule for a parameter that follows from other parameters. The rule is another
+      path, ``"factor * path"``, or a function of all parameters by path that JAX can differentiate.
+      If one part or law is tied to another of the same class, all its parameters are tied. A tied
+      parameter is not in `free`. The table and `found.tied` show its standard error.
+    - `log_scale`: paths of parameters > 0 of which only the order of magnitude is known, such as a
+      viscous coefficient. They are fitted on a logarithmic scale. Their intervals reach from
+      value/k to value*k.
     - `priors`: a list of `Normal(...)` and `Smooth(...)`.
     - `bounds`: path -> (least, most), for a range that is narrower than the domain of the
       parameter.
     - `method`: `LevenbergMarquardt()` or `Optax(...)`. `loss`: `Squares()` or `Huber()`. `level`:
       confidence level of the intervals.
-    - `starts`: number of starts of the search. `spread`: standard deviation of the random starts,
-      relative to the start value. Fits with `FreeRun` use `rounds` instead. `seed`: random seed of
-      the starts and of the rounds.
+    - `starts`: number of points from which the search starts. `spread`: standard deviation of the
+      random starts, relative to the start value. For `FreeRun`, use `rounds` instead of random
+      starts. `seed`: random seed of the starts and of the rounds.
     - `progress`: True shows the progress and the remaining time in one line. A function is called
       with each `ProgressLine`. Ctrl-C (`KeyboardInterrupt`) stops the fit at once, and `fit`
       returns the best result so far, with the notice `search-interrupted`.
 
     **Arguments** for a law:
 
-    - `f_neg`: another law, or class of law, for v < 0. The paths are then ``"f_pos.F_Coulomb"``,
-      ``"f_neg.F_Coulomb"``.
+    - `f_neg`: another law, or class of law, for v < 0. The paths of the parameters then begin with
+      ``f_pos.`` (v > 0) or ``f_neg.`` (v < 0), such as ``"f_neg.F_Coulomb"``.
     - `peak` > 1: start value of the ratio of breakaway to sliding force; by default estimated from
       the data. The ratio is fitted only if the sweep has breakaway rows.
     - `offset` [N or N.m]: start value of a constant force, such as a payload's weight. The sweep
@@ -109,28 +109,30 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
 
     **Arguments** for a machine:
 
-    - `own`: paths of parameters that have a separate value for each record, such as
-      ``"mass.v@run2"``. Or a dict from path to start values, one value for each record. The start
-      values of initial positions and speeds in `own` are read from each record. Initial states in
-      `free` are read from a single record if the machine's value is 0.
+    - `own`: paths of parameters that have a separate value for each record, or a dict from path to
+      start values, one for each record. For the path ``"mass.v"``, the value of record run2 is
+      called ``"mass.v@run2"``. Start values of initial positions and speeds in `own` are read from
+      each record. An initial state in `free` that is 0 in the machine is read from the record, if
+      there is only one record.
     - `objective`: `FreeRun()` by default, `Windows`, `ClosedLoop` or `InverseDynamics`. `start`:
       the objective of a first fit, whose result gives the start values.
-    - `instruments`: channel -> `Instrument`.
+    - `instruments`: channel, such as ``"outputs.mass.s"``, -> `Instrument` (a sensor or actuator).
     - `engine`: `OnSamples(...)`, which is fast, or `Adaptive(...)`, which uses diffrax's solver.
-    - `rounds`: the largest number of rounds, which follow if the residuals of a `FreeRun` or
-      `ClosedLoop` exceed the noise of the record. The default is 4; 0 means no rounds; use 12 if
-      the start is far from the minimum. A round simulates 1280 random points, and starts at most 32
-      short fits from the best points. `found.at_noise` is True if the final residuals are noise.
-      Results are reproducible.
+    - `rounds`: the largest number of rounds. Rounds are further searches, which follow if the
+      residuals of a `FreeRun` or `ClosedLoop` exceed the noise of the record. The default is 4; 0
+      means no rounds. Use 12 if the start is far from the minimum. A round simulates the record for
+      1280 random sets of parameters, and starts at most 32 short fits from the best sets.
+      `found.at_noise` is True if the final residuals are noise. Results are reproducible.
 
-    **Returns:** a `FitResult`. Its intervals are estimate +- t standard errors, linearised, with
-    the noise model `Guarded()`. The intervals cover the true value in 95 % of 2000 synthetic
-    sweeps, which resemble a measured screw drive, and of 400 synthetic records. See
-    tests/fitting/test_coverage.py and test_record_coverage.py.
+    **Returns:** a `FitResult`. An interval is estimate +- t standard errors, where t is the
+    quantile of Student's distribution. The standard errors are linearised and use the noise model
+    `Guarded()`. The intervals cover the true value in 95 % of 2000 synthetic sweeps, which resemble
+    a measured screw drive, and of 400 synthetic records. See tests/fitting/test_coverage.py and
+    test_record_coverage.py.
 
-    **Raises:** `ValueError` for a start at the bound of its domain, for too few rows, and for terms
-    that the data cannot distinguish; `KeyError` for an unknown path; `TypeError` for an unknown
-    option.
+    **Raises:** `ValueError` for a start value at the bound of its domain, for too few rows, and for
+    terms that the data cannot distinguish; `KeyError` for an unknown path; `TypeError` for an
+    unknown option.
 
     >>> import frictax as fx, numpy as np
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
@@ -155,7 +157,7 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     f_neg.F_Coulomb 5.5025 N, std. error 0.0046 N, 5.4926 to 5.5125 N
     f_neg.F_prop = f_pos.F_prop 0.19938 N.s/m, std. error 0.00083 N.s/m, 0.19759 to 0.20117 N.s/m
 
-    A force of 2 N moves a mass. The record shows more friction than the 1 N of the start:
+    A force of 2 N moves a mass. The record shows more friction than the start value of 1 N:
 
     >>> t = np.linspace(0.0, 2.0, 401)
     >>> block = fx.Mechanism(
@@ -396,21 +398,21 @@ def _repeat_search(
 
 
 def _merge_searches(end: Searched, second: Searched) -> Searched:
-    """Return `second` with the steps of both searches; its cost replaces the least of `costs`."""
+    """Return `second` with the steps of both searches. Its cost replaces the least of `end`."""
     steps = np.asarray(end.state.steps + second.state.steps, np.int32)
-    costs = np.where(end.costs == np.min(end.costs), float(second.state.cost), end.costs)
+    costs = np.where(end.costs == np.nanmin(end.costs), float(second.state.cost), end.costs)
     return second._replace(state=dataclasses.replace(second.state, steps=steps), costs=costs)
 
 
 def with_step_notices(found: FitResult) -> FitResult:
-    """Add notices if the time step or the interpolation of inputs affects an estimate."""
+    """Return `found` with notices if time steps or interpolation affect an estimate."""
     said = [*long_steps(found), *between_samples(found)]
     # Without new notices, return `found` itself, because a copy would compute its errors again.
     return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
 
 
 def misfit(found: FitResult) -> float:
-    """Return the misfit that compares fits: sum of squares, or noise scale of a robust loss."""
+    """Return the measure that compares fits: sum of squares, or a robust loss's noise scale."""
     robust = found.loss.rounds > 1
     return found.noise_scale if robust else float(np.sum(found.full_residuals**2))
 

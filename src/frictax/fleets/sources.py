@@ -25,7 +25,7 @@ ABOUT = ("machine", "date", "temperature")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MemorySource:
-    """A record in memory; `name`: its name in the table of the fleet."""
+    """A record in memory. `name`: name of the record in the table of the fleet."""
 
     name: str
     record: Record
@@ -36,19 +36,20 @@ class MemorySource:
         return self.record.n
 
     def fingerprint(self) -> tuple[Any, ...]:
-        """Return values that change if the record changes."""
+        """Return values that depend on all of the record: samples, units, `sd` and `hold`."""
         import hashlib
 
         digest = hashlib.blake2b(digest_size=16)
         record = self.record
         for x in (record.t, *record.inputs.values(), *record.outputs.values()):
             digest.update(np.ascontiguousarray(x).tobytes())
-        return (*record.inputs, *record.outputs, digest.hexdigest())
+        declared = repr((record.units, record.sd, record.hold))
+        return (*record.inputs, *record.outputs, declared, digest.hexdigest())
 
 
 @dataclasses.dataclass(frozen=True)
 class FileSource:
-    """A record in a separate file, with about `size` samples."""
+    """A record in a separate file. `size`: approximate number of samples, 0 if unknown."""
 
     name: str
     path: Path
@@ -61,8 +62,8 @@ class FileSource:
 
 @dataclasses.dataclass(frozen=True)
 class TableSource:
-    """A record in a long Parquet table with the samples of many records: `size` rows from row
-    `first`. The column `key` contains the name of the record in each row.
+    """A record in a long Parquet table that contains many records. The record has `size` rows and
+    begins at row `first`. The column `key` contains the name of the record to which a row belongs.
     """
 
     name: str
@@ -72,15 +73,16 @@ class TableSource:
     key: str
 
     def fingerprint(self) -> tuple[Any, ...]:
-        return self.first, self.size
+        stat = self.path.stat()
+        return self.first, self.size, stat.st_size, stat.st_mtime_ns
 
 
 Source = MemorySource | FileSource | TableSource
 
 
 def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
-    """Return the sources of records in memory. A record whose name is missing or not unique gets a
-    number.
+    """Return the sources of records in memory. A record without a name, or with the name of an
+    earlier record, is named by its number.
     """
     strangers = [type(r).__name__ for r in records if not isinstance(r, Record)]
     if strangers or not records:
@@ -91,7 +93,9 @@ def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
     taken: set[str] = set()
     out = []
     for i, record in enumerate(records):
-        name = record.name if record.name and record.name not in taken else f"record {i + 1}"
+        name, number = record.name, i + 1
+        while not name or name in taken:
+            name, number = f"record {number}", number + 1
         taken.add(name)
         out.append(MemorySource(name, record))
     return out
@@ -129,8 +133,8 @@ def sources_in_folder(folder: Path) -> list[FileSource]:
 
 
 def sources_in_table(path: Path, column: str) -> list[TableSource]:
-    """Return the sources of the records in a long Parquet table. `column`: the column with their
-    names.
+    """Return the sources of the records in a long Parquet table. `column`: the column with the
+    names of the records.
     """
     file = _open_parquet(path)
     names = file.schema_arrow.names
@@ -195,14 +199,14 @@ def _group_sizes(path: Path, stamp: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=2)
 def _row_group(path: Path, stamp: int, number: int) -> Any:
-    """Read a row group, and cache it, because the next records are often in this group."""
+    """Read a row group. The cache keeps it, because it often contains the next records, too."""
     return _open_parquet(path).read_row_group(number)
 
 
 def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, str]) -> Any:
-    """Return a `DataFrame` with a row for each record and the columns machine, date, temperature
-    and any others of `about` (a table or its file). `names`: the column names for "record",
-    "machine", "date" and "temperature" in `about` or in a long table.
+    """Return a `DataFrame` with a row for each record. The columns are machine, date, temperature,
+    and all further columns of `about` (a table or its file). `names`: the column names for
+    "record", "machine", "date" and "temperature" in `about` or in a long table.
     """
     import pandas as pd
 
@@ -274,7 +278,7 @@ def _standardize_columns(frame: Any) -> Any:
 
 
 def _first_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any:
-    """Return the first row of each record of a long table, with the existing columns of `ABOUT`."""
+    """Return machine, date and temperature in the first row of each record of a long table."""
     import pandas as pd
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 

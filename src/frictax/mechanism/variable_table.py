@@ -1,7 +1,8 @@
 """The table of variables: name, meaning and unit of every variable of a part in a result.
 
-The result classes, the tables with units and the units of measured channels use this table. This
-module does not import an array package, because `measurements` works without JAX.
+The result classes, the tables with units and the units of measured channels use this table.
+`measurements` imports this module, and must work without JAX. Therefore this module does not import
+JAX.
 """
 
 from typing import NamedTuple
@@ -61,7 +62,7 @@ VARIABLES = {
     "f_z": Variable("force in the bristle", "N", "N.m", "tau_z"),
     "tau_z": Variable("torque in the bristle", "N.m", "N.m"),
     # The next variables belong to drives and gears.
-    "s_ref": Variable("position", "m", "rad"),
+    "s_ref": Variable("reference position", "m", "rad"),
     "phi_a": Variable("angle of the first body", "rad", "rad"),
     "phi_b": Variable("angle of the second body", "rad", "rad"),
     "w_a": Variable("angular velocity", "rad/s", "rad/s"),

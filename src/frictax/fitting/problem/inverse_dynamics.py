@@ -1,7 +1,8 @@
 """Inverse dynamics: friction from forces and the measured motion, without a simulation."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,6 @@ from frictax.contacts import MassWithStopAndFriction
 from frictax.engine.options import Engine
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.units import split_channel
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.bristle_steps import bristle_forces_along, bristle_positions
 from frictax.mechanism.layout import Layout, coordinates_of
@@ -43,27 +43,27 @@ class InverseDynamics(AbstractObjective):
     Newton's law is multiplied by splines and integrated by parts (the weak form, see
     `frictax.fitting.problem.weak_form`). Each integral covers a section of the record in which
     every contact slides in one direction. No position is differentiated twice. The covariance of
-    the residuals contains the white noise of the measured positions, so that the intervals cover
-    the true values. Samples at low speed are left out, so `Windows` estimates Stribeck terms and
-    breakaway more accurately.
+    the residuals accounts for the white noise of the measured positions, so that the intervals
+    cover the true values. Samples at low speed are left out, so `Windows` estimates Stribeck terms
+    and breakaway more accurately.
 
     The weak form needs a record that measures the position of every body at even steps, and sensors
-    without a delay. The weak form excludes bristles, hard stops, gaps and prescribed motions.
-    Without the weak form, forces are compared at samples, as with `at_samples`, and a notice is
-    given. If the measured motion is hardly larger than its noise, the result does not have
+    without a delay. The weak form excludes bristles, hard stops, gaps and prescribed motions. If
+    the weak form cannot be used, forces are compared at samples, as with `at_samples`, and a notice
+    reports this. If the measured motion is hardly larger than its noise, the result does not have
     intervals.
 
     With `at_samples`, m*a is compared with the sum of forces at each sample. A Butterworth low-pass
     of order 4 filters the positions forward and backward (no phase shift). Differences of the
     filtered positions give v and a. If a record measures only the speed, the position is the
     integral of the speed. The noise of velocity and acceleration biases the estimates, and the
-    intervals do not include this bias. Therefore use the result as the start of another objective;
-    `start=InverseDynamics()` always compares forces at samples. The deflection of a bristle is
-    integrated along the motion from its initial value `z`, so the filter must pass the presliding
-    motion.
+    intervals do not include this bias. Therefore use the result as the start of a fit with another
+    objective; `start=InverseDynamics()` always compares forces at samples. The deflection of a
+    bristle is integrated along the motion from its initial value `z`, so the cutoff must be above
+    the frequencies of the presliding motion.
 
     **Arguments:** `cutoff` [Hz]: cutoff frequency of the filter of the motion; by default estimated
-    from the record (with `at_samples`: 50). `v_min`: the least speed as a share of the highest
+    from the record (with `at_samples`: 50). `v_min`: least sliding speed as a share of the highest
     speed. Slower samples are left out, because their direction of sliding is uncertain, unless
     every contact has a bristle. `at_samples`: True to compare forces at each sample, except within
     2/cutoff [s] of a hard stop.
@@ -142,14 +142,15 @@ class InverseDynamics(AbstractObjective):
                 found = smooth(record.t, record.outputs[f"{b}.{rate}"], cutoff)
                 motion = integral(record.t, found.x), found.x, found.v
             known |= dict(zip((f"{b}.{place}", f"{b}.{rate}", f"{b}.a"), motion, strict=True))
-            if lay.contacts:
-                keep &= np.abs(motion[1]) >= self.v_min * np.max(np.abs(motion[1]))
             part, s = machine[b], motion[0]
-            if isinstance(part, MassWithStopAndFriction):  # Leave out samples near a stop.
+            if isinstance(part, MassWithStopAndFriction):  # leave out samples near a hard stop
                 low, high = (float(x) for x in part.stops())
                 play, wide = 0.01 * float(np.ptp(s)), 2 * edge
                 at_stop = np.convolve((s <= low + play) | (s >= high - play), np.ones(2 * wide + 1))
                 keep &= ~(at_stop[wide : wide + s.size] > 0.5)
+        speeds = [known[f"{b}.{rate}"] for b, (_, rate) in bodies.items()]
+        for slides in _sliding_speeds(lay, speeds):
+            keep &= slides >= self.v_min * np.max(slides)
         if not keep.any():
             raise ValueError(
                 f"Record {record.name!r} has no samples for `InverseDynamics`: all are slow, at the"
@@ -272,15 +273,16 @@ class InverseDynamics(AbstractObjective):
         delays = any(name.startswith("outputs.") for name in delayed)
         if not (delays and system.layout.contacts):
             return lacking
-        # `prepare` selected slow samples from the outputs. With a delayed sensor, they are selected
-        # here from the motion without the delay.
-        speeds = [
-            jnp.abs(constant(v))
-            for name, v in moves.items()
-            if split_channel(name)[1] in ("v", "w")
-        ]
-        fast = [v >= self.v_min * jnp.max(v) for v in speeds]
+        # `prepare` left out slow samples of the measured motion. With a delayed sensor, slow
+        # samples of the motion without the delay are left out here.
+        speeds = [constant(moves[f"{b}.{coordinates_of(setup.machine[b])[1]}"]) for b in bodies]
+        fast = [v >= self.v_min * jnp.max(v) for v in _sliding_speeds(system.layout, speeds)]
         return jnp.where(jnp.stack(fast).all(axis=0)[:, None], lacking, 0.0)
+
+
+def _sliding_speeds(lay: Layout, speeds: Sequence[Any]) -> list[Any]:
+    """Return the magnitude of the sliding speed of each contact, from the speeds of all bodies."""
+    return [abs(sum(sign * speeds[body] for body, sign in c.ends)) for c in lay.contacts]
 
 
 @cached_jit

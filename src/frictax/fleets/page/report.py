@@ -44,7 +44,7 @@ from ..statistics.verdicts import FAIL, UNDECIDED, Verdicts, verdicts
 from ..table import Fleet
 
 _MOST_ROWS = 30  # largest number of rows of a table
-_DRAWN_MACHINES = 6  # number of machines that a figure of the drift shows
+_DRAWN_MACHINES = 6  # largest number of machines in a figure of the drift
 
 
 class FleetReportOptions(PageOptions, total=False):
@@ -70,8 +70,8 @@ def write_fleet_report(
     """Write a report on a fleet of fits as one self-contained HTML file.
 
     The report contains the population and its outliers (`population`), the notices of the fits, and
-    the records without estimates. The report also contains the drift if the table has dates
-    (`drift`), and the verdicts if there are limits (`verdicts`).
+    the records without estimates. It also contains the drift if a machine has records of at least
+    three dates (`drift`), and the verdicts if there are limits (`verdicts`).
 
     **Arguments:**
 
@@ -299,7 +299,7 @@ def _verdict_section(
 
 
 def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> list[Section]:
-    """Return two sections: records without estimates by reason, and notices by code."""
+    """Return sections on the records without estimates (by reason) and the notices (by code)."""
     sections = []
     if fleet.left_out:
         known = np.zeros((len(table), 1), bool)
@@ -327,15 +327,15 @@ def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> l
 
 
 def _links(table: DataFrame, column: str) -> dict[str, Markup]:
-    """Return record -> HTML link to its report. `column` contains the files or addresses."""
+    """Return record -> HTML link to its report. `column`: column of report files or addresses."""
     if column not in table.columns:
         return {}
     out = {}
     for record, target in zip(record_names(table), table[column].fillna(""), strict=True):
         address, scheme = str(target), urllib.parse.urlsplit(str(target)).scheme
         if len(scheme) > 1 and scheme not in ("http", "https", "file"):
-            continue  # The address does not belong to a file or a web page.
-        if len(scheme) <= 1:  # A scheme of one letter is a drive of Windows.
+            continue  # The address is not that of a file or web page.
+        if len(scheme) <= 1:  # One letter is a Windows disk, such as C:.
             safe = "/:%" if scheme else "/%"
             address = urllib.parse.quote(address.replace("\\", "/"), safe=safe)
         if address:
@@ -349,7 +349,7 @@ def histogram(
     name: str,
     limits: tuple[float, float] | None = None,
 ) -> tuple[dict[str, Any], str]:
-    """Return a histogram of the estimates with the population's density, and a caption."""
+    """Return a histogram of the estimates of `name` with the population's density; a caption."""
     k = fleet.names.index(name)
     known = np.isfinite(fleet.values[:, k])
     x, error = fleet.values[known, k], fleet.errors[known, k]
@@ -362,7 +362,7 @@ def histogram(
     heights, edges = np.histogram(x, bins=count, range=(low, high) if high > low else None)
     grid = np.linspace(edges[0], edges[-1], 160)
     per_bin = x.size * (edges[1] - edges[0])
-    # The estimates have the density of the population, convolved with their errors.
+    # The density of the estimates is that of the population, convolved with that of the errors.
     fine = np.linspace(grid[0], grid[-1], 2 * grid.size)
     weight = population.density(name, fine)
     total = weight.sum()
@@ -423,15 +423,15 @@ def histogram(
 
 def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[str, Any] | None:
     """Return a parallel-coordinates plot, or None for fewer than two parameters or records. Each
-    record is a line over all parameters, in standard deviations of the population. Outliers have
-    colours.
+    line is a record. Over each parameter, it shows the deviation from the mean of the population,
+    in standard deviations of the population. Outliers are orange.
     """
     whole = np.isfinite(fleet.values).all(axis=1)
     if len(population.names) < 2 or whole.sum() < 2:
         return None
     flagged = _outlier_mask(population, fleet)
     others = np.flatnonzero(whole & ~flagged)
-    most = 500  # largest number of lines, for outliers and for other records separately
+    most = 500  # largest number of lines of outliers, and of lines of other records
     some = others[np.linspace(0, others.size - 1, min(others.size, most)).astype(int)]
     odd = np.flatnonzero(whole & flagged)[:most]
     variance = np.diag(population.between) + (
@@ -471,8 +471,8 @@ def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[
 def drift_lines(
     found: Drift, fleet: FleetEstimates, population: Population | None, name: str
 ) -> tuple[dict[str, Any], str]:
-    """Return a figure of one parameter over time (of machines that drift, or of a few machines),
-    and a caption.
+    """Return a figure of one parameter over time, and a caption. The figure shows all machines if
+    there are at most six, otherwise up to six machines that drift.
     """
     rows = parameter_rows(found.slopes, name)
     flagged = flagged_rows(rows, "drifts").head(_DRAWN_MACHINES)
@@ -480,7 +480,8 @@ def drift_lines(
         flagged = rows
     k = fleet.names.index(name)
     own, size_of = found.fleet.loc[name].to_dict(), fleet.values[:, k]
-    unit, size = prefix_unit(fleet.units[name], size_of)
+    log = name in found.log
+    unit, size = ("log", 1.0) if log else prefix_unit(fleet.units[name], size_of)
     first, last = (rows[end].agg(of) for end, of in (("first", "min"), ("last", "max")))
     ends = [f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"]
     traces = []
@@ -490,10 +491,9 @@ def drift_lines(
         variance = population.between[k_of, k_of]
         u = population.mean[k_of] + 1.96 * np.sqrt(variance) * np.array([-1.0, 0.0, 1.0])
         low, level, high = (float(x) for x in population.physical(name, u))
-        if name in found.log:
-            low, level, high = (
-                float(population.unconstrained(name, x)) for x in (low, level, high)
-            )
+        if log:
+            bound = float(fleet.lower[name] or 0.0)
+            low, level, high = (float(np.log(max(x - bound, 1e-300))) for x in (low, level, high))
         traces += _draw_band(
             ends, [low / size] * 2, [high / size] * 2, FAINT, "95 % of the machines"
         )
@@ -503,9 +503,6 @@ def drift_lines(
         plotly.line([0, 1], moved / size, FAINT, "mean of the fleet", width=2.0)
         | {"x": ends, "line": {"color": FAINT, "width": 2.0, "dash": "dash"}}
     )
-    log = name in found.log
-    if log:
-        unit, size = "log", 1.0
     for i, row in enumerate(table_rows(flagged)):
         colour = CYCLE[1:][i % (len(CYCLE) - 1)]
         traces += _draw_machine(found, fleet, k, row, colour, size, log)
@@ -530,8 +527,8 @@ def drift_lines(
 def _draw_machine(
     found: Drift, fleet: FleetEstimates, k: int, row: Any, colour: str, size: float, log: bool
 ) -> list[dict[str, Any]]:
-    """Return the traces of one machine: records (corrected for temperature), fitted line, and error
-    band.
+    """Return the curves of one machine: records (corrected for temperature), fitted line, and the
+    confidence band of the line.
     """
     from scipy.special import stdtrit
 
@@ -573,7 +570,7 @@ def _draw_machine(
 
 
 def _draw_band(x: list[str], low: Any, high: Any, colour: str, name: str) -> list[dict[str, Any]]:
-    """Return the two traces of a band between the curves `low` and `high`."""
+    """Return the two curves `low` and `high`, with the area between them filled."""
     edge = {"x": x, "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
     fill = {"fill": "tonexty", "fillcolor": plotly.fade(colour)}
     nothing = np.zeros(len(x))
@@ -590,7 +587,7 @@ def _day(seconds: float) -> str:
 def _outlier_mask(
     population: Population, fleet: FleetEstimates, name: str | None = None
 ) -> np.ndarray:
-    """Return a mask of the outliers; with `name`, of those that deviate most in this parameter."""
+    """Return a mask of the outliers; with `name`, only if their largest deviation is in `name`."""
     rows = population.outliers
     if name is not None:
         rows = rows[rows["farthest"] == name]

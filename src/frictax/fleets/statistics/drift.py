@@ -32,20 +32,21 @@ FEWEST_DATES = 3  # smallest number of dates for which a line has a standard err
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Drift(Summarised):
-    """Slopes of the machines of a fleet, per year (365.25 days). `print` shows a table.
+    """Change per year (365.25 days) of each machine of a fleet: slopes of fitted lines. `print`
+    shows a table.
 
     - `slopes`: a row for each machine and parameter. `slope` with `standard_error` and interval
       `lower` to `upper` [SI/yr; 1/yr for a parameter in `log`]; `chance`: p value of the hypothesis
-      of no drift; `drifts`: True if the drift is significant at the false discovery rate `rate`.
-      `value`: value of the line at `middle`, the mean of the dates; `first`, `last`: first and last
-      date; `count`: number of records. `temperature_coefficient` of the machine [SI/K], NaN if the
-      common coefficient is used.
+      that the slope is 0; `drifts`: True if the drift is significant at the false discovery rate
+      `rate`. `value`: value of the line at `middle`, the mean date of the records; `first`, `last`:
+      first and last date; `count`: number of records. `temperature_coefficient` of the machine
+      [SI/K], NaN if the common coefficient is used.
     - `fleet`: a row for each parameter. `slope`: mean slope of the machines, with `standard_error`
       and interval `lower` to `upper`; `slope_spread`: standard deviation of the slopes between
       machines; `temperature_coefficient` [SI/K]: common to all machines, with standard error
-      `temperature_error`. The scatter between records beyond their errors has two parts. `scatter`
-      is the standard deviation of its white part, and `slow_scatter` that of its autocorrelated
-      part with the correlation time `memory` [days].
+      `temperature_error`. Estimates can scatter more than their standard errors predict. `scatter`
+      is the standard deviation of the white part of this additional scatter, and `slow_scatter` of
+      the autocorrelated part with the correlation time `memory` [days].
     - `rate`: expected fraction of false alarms among the lines that are reported as drifting;
       `left_out`: reason -> number of records without estimates; `notices`.
 
@@ -75,18 +76,18 @@ class Drift(Summarised):
         return self.slopes
 
     def told(self, name: str, size: float, *, power: float = 0.8) -> DataFrame:
-        """Return a table with the date at which a drift of this size will be detected, for each
-        machine.
+        """Return for each machine the date at which a drift of this size will be detected.
 
-        Three assumptions are made. Further records have the median time interval and the median
-        error of the existing records. The temperatures of further records are not correlated with
-        the date. No other machine drifts, so the p value must be below `rate` / (number of lines).
+        Assumptions: Further records have the median time interval and the typical standard error of
+        the existing records. The temperatures of further records are not correlated with the date.
+        No other machine drifts, so the p value must be below `rate` / (number of lines). There is
+        one line for each machine and parameter.
 
         **Arguments:** `name`: the parameter; `size`: the drift [SI/yr; 1/yr for a parameter in
         `log`]; `power`: probability of detection at the date.
 
         **Returns:** a row for each machine: `date`, `years` since its first record, and `records`,
-        the number of records until then; NaT and NaN if 20000 records are not enough.
+        the necessary number of records; NaT and NaN if 20000 records are not enough.
 
         **Example:** at `drift`.
         """
@@ -103,7 +104,7 @@ class Drift(Summarised):
         fit = self.fits[name]
         need = -ndtri(self.rate / (2 * len(self.slopes))) + ndtri(power)
 
-        most = 20_000  # largest number of records of a machine that is tried
+        most = 20_000  # largest number of records of a machine in this search
 
         def enough(n: int, step: float, error: float) -> bool:
             """Return True if n records of a machine, taken every `step` years, each with standard
@@ -139,7 +140,7 @@ class Drift(Summarised):
         return pd.DataFrame(rows, columns=["machine", "date", "years", "records"])
 
     def unit(self, name: str) -> tuple[str, float]:
-        """Return the printed unit for changes of this parameter, and the value of that unit."""
+        """Return the printed unit for changes of this parameter, and the size of this unit."""
         if name in self.log:
             return "%", 0.01
         return self.units[name], 1.0
@@ -176,7 +177,7 @@ class Drift(Summarised):
         return head, rows
 
     def amount(self, name: str, value: float) -> str:
-        """Return a change of a parameter as text: in % if it is in `log`, else in its unit."""
+        """Return a change as text: in % for a parameter in `log`, otherwise in its unit."""
         unit, one = self.unit(name)
         return f"{figures(value / one, 3)} %" if one != 1.0 else amount(value, unit)
 
@@ -219,21 +220,21 @@ def drift(
     rate: float = 0.05,
     level: float = 0.95,
 ) -> Drift:
-    """Find machines that change over time. For each machine and each parameter x, it
-    fits x = a + b*(t - t0) + c*(T - T0) over the date t and the temperature T.
+    """Find machines that change over time. For each machine and each parameter x, fit a line over
+    the date t and the temperature T: x = a + b*(t - t0) + c*(T - T0).
 
-    The lines are fitted by weighted least squares. The weights contain the errors of the fits and
-    an additional scatter between records. The variance of the scatter is common to the fleet and is
-    estimated by restricted maximum likelihood. Residuals can be autocorrelated, for example because
-    of an unmeasured temperature or the state of the lubricant. Then the scatter has an
-    exponentially decreasing correlation, which increases the errors of the slopes. A record is
-    excluded if it is more than four standard deviations from the line of the other records of its
-    machine. Intervals use Student's t.
+    The lines are fitted by weighted least squares. The weights contain the standard errors of the
+    estimates and an additional scatter between records. The variance of this scatter is common to
+    the fleet and is estimated by restricted maximum likelihood. Residuals can be autocorrelated,
+    for example because of an unmeasured temperature or the state of the lubricant. Then the scatter
+    has a correlation that decreases exponentially with time, and slopes have larger standard
+    errors. A record is excluded if it is more than four standard deviations from the line of the
+    other records of its machine. Intervals use Student's t.
 
     Temperature and load change friction more than wear does (Bittencourt and Axelsson, report
     LiTH-ISY-R-3058, Linköping, 2013). Therefore a notice warns if the column `temperature` is
-    missing. Significant drifts are selected by the procedure of Benjamini and Hochberg (Journal of
-    the Royal Statistical Society B 57, 1995) among all machines and parameters.
+    missing. The procedure of Benjamini and Hochberg selects the significant drifts among all
+    machines and parameters (Journal of the Royal Statistical Society B 57, 1995).
 
     **Arguments:**
 
@@ -241,14 +242,13 @@ def drift(
       if known, `temperature` [degC]. Machines with fewer than three dates are not tested.
     - `names`: names of the parameters; by default all.
     - `own_temperature`: True to fit a separate temperature coefficient c for each machine whose
-      records identify c. A separate c requires six records, and temperatures that vary by 1 K about
-      a line over the date. Otherwise c is common to the fleet.
-    - `log`: parameters whose relative change is fitted (relative to the distance from the lower
-      bound).
+      records identify c. A separate c requires six records, and temperatures that deviate by 1 K
+      from a line over the date. Otherwise c is common to the fleet.
+    - `log`: parameters whose change is fitted relative to the distance from the lower bound.
     - `rate`: expected fraction of false alarms among the reported drifts; `level`: confidence level
       of the intervals.
 
-    **Returns:** a `Drift`; its method `told(name, size)` returns the date at which a drift can be
+    **Returns:** a `Drift`. The method `told(name, size)` returns the date at which a drift can be
     detected.
 
     **Raises:** `KeyError` for a parameter that the table lacks, `ValueError` if no machine has
@@ -287,7 +287,7 @@ def drift(
 
     table = table_of_fleet(table)
     check_probability("rate", rate, "Write 0.05.")
-    check_probability("level", level, "Write 0.05.")
+    check_probability("level", level, "Write 0.95 for 95 %.")
     fleet = read_estimates(table, names)
     relative = (log,) if isinstance(log, str) else tuple(log)
     for name in relative:
@@ -335,8 +335,8 @@ def drift(
             " and name their machine."
         )
     slopes: Any = pd.concat(parts, ignore_index=True)
-    # Method of Benjamini and Hochberg: report the k smallest p values, for the largest k whose k-th
-    # smallest p value is at most k rate / n.
+    # Method of Benjamini and Hochberg: report the k smallest of n p values. k is the largest number
+    # for which the k-th smallest p value is at most k rate / n.
     chance = slopes["chance"].to_numpy()
     order, n = np.argsort(chance), chance.size
     below = np.flatnonzero(chance[order] <= rate * np.arange(1, n + 1) / n)
@@ -367,7 +367,7 @@ def drift(
 def _lines_of_parameter(
     fleet: FleetEstimates, k: int, usable: np.ndarray, zero: float, relative: bool, own: bool
 ) -> tuple[Lines, dict[str, Any]] | None:
-    """Return the records of parameter k as `Lines`, and a dict of arrays with an entry for each
+    """Return the records of parameter k as `Lines`, and a dict of columns with an entry for each
     machine. Return None if no machine has enough dates.
     """
     rows = np.flatnonzero(usable & np.isfinite(fleet.values[:, k]))
@@ -389,16 +389,16 @@ def _lines_of_parameter(
         above = x - float(fleet.lower[fleet.names[k]] or 0.0)
         typical = np.array([np.median(part) for part in np.split(above, start[1:])])
         at = np.repeat(np.maximum(typical, 1e-300), count)
-        # The logarithm is linearised at the median of the machine. If it were linearised at each
-        # estimate, values that are low by chance would get larger errors.
+        # Expand the logarithm about the median of the machine. With an expansion about each
+        # estimate, values that are low by chance would get larger relative errors.
         x, error = np.log(at) + (above - at) / at - 0.5 * ((above - at) / at) ** 2, error / at
     t = years - np.repeat(middle, count)
     T = None if np.isnan(zero) else fleet.temperature[rows] - zero
     own_coefficient = np.zeros(start.size, bool)
     if own and T is not None:
-        # A machine gets its own temperature coefficient if it has six records, and if their
-        # temperatures deviate from a line over the date by 1 K and by 30 % of their total
-        # variation.
+        # A machine with six records gets its own temperature coefficient if the temperatures
+        # deviate enough from a line over the date. The rms deviation must be at least 1 K, and
+        # more than 30 % of the rms deviation from the mean temperature.
         off = T - np.repeat(np.add.reduceat(T, start) / count, count)
         slope = np.add.reduceat(t * T, start) / np.add.reduceat(t * t, start)
         rest = off - np.repeat(slope, count) * t
@@ -429,8 +429,8 @@ def _slopes_and_mean(
     gaps = np.split(lines.t, lines.start[1:])
     typical, scatter = [], fit.white + fit.slow
     for errors in np.split(lines.error, lines.start[1:]):
-        # With the typical error for each record that is not an outlier, the total weight is
-        # unchanged.
+        # The typical error is the common error of all records that gives the same total weight.
+        # Outliers have a very large error and are not included.
         counted = errors[errors < 1e3 * np.median(errors)]
         square = 1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter
         typical.append(float(np.sqrt(max(square, 0.0))))
