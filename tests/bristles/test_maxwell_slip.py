@@ -155,6 +155,7 @@ def test_it_starts_bent_and_is_linear_about_its_state() -> None:
         (lambda: fx.MaxwellSlip([1.0, 1.0], [0.0, 1.0]), "`MaxwellSlip.share` must be a list of"),
         (lambda: fx.MaxwellSlip([1.0, 1.0], 0.5), "`MaxwellSlip.share` must be a list of"),
         (lambda: fx.MaxwellSlip([1.0, 1.0], [1.0, 1.0, 1.0]), "`MaxwellSlip.share` must have an"),
+        (lambda: fx.MaxwellSlip([1.0, 2.0], [0.5]), "`MaxwellSlip.share` must have an entry"),
         (lambda: fx.MaxwellSlip([1.0, 1.0], z=[1.0]), "`MaxwellSlip.z` must have an entry for"),
         (lambda: fx.MaxwellSlip([1.0, 1.0], C=0.0), "`MaxwellSlip.C` must be > 0"),
         (

@@ -209,6 +209,25 @@ def test_excitation_over_many_machines_keeps_limits_for_nearly_all(experiment):
     assert error_in_words(made.worst_of_most()) in line
 
 
+@pytest.mark.slow
+def test_the_rows_of_a_table_are_parameters_like_others():
+    table = fx.Table([[0.0, 1.0], [0.1, 0.9], [3.0, 1.2]])
+    parts = dict(_block().named_parts()) | {"friction": fx.SupportFriction("mass", f_pos=table)}
+    block = fx.Mechanism(**parts)
+    options = _small(limits=LIMITS, free=["mass.m", "friction.f_pos"])
+    over = {"friction.f_pos.f": 0.1, "friction": 0.0}
+    made = fx.design(block, OUTPUTS, over=over, machines=2, **options)
+    assert made.names[1:] == tuple(f"friction.f_pos.f[{i}]" for i in range(3))
+    assert np.all(np.std(np.array(made.drawn)[:, 1:], axis=0) > 0.05)
+    assert np.all(np.array(made.drawn)[:, 0] == 1.0)
+    other = made.model(2.0 * made.values)
+    np.testing.assert_allclose(other["friction"].f_pos.f, [2.0, 1.8, 2.4])
+    check = made.check(10, seed=0)
+    assert check.converged > 0.5
+    with pytest.raises(ValueError, match=r"'friction.f_pos.g', which is not free. Did you mean"):
+        fx.design(block, OUTPUTS, over={"friction.f_pos.g": 0.1}, **options)
+
+
 def _relative(made, seen):
     plan = made.problem
     return np.linalg.inv(

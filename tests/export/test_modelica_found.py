@@ -76,13 +76,18 @@ class Root(fx.AbstractLaw, fx.parameters.CheckedModule):
         return self.f * jnp.sqrt(1 + v)
 
 
-def test_a_law_that_modelica_does_not_have_is_a_table_up_to_the_highest_speed_of_the_record() -> (
-    None
-):
+@pytest.mark.parametrize("turns", [False, True])
+def test_a_law_that_modelica_does_not_have_is_a_table_up_to_the_highest_speed_of_the_record(
+    turns: bool,
+) -> None:
     t = np.linspace(0.0, 2.0, 101)
-    block = fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=Root(1.0)))
-    record = fx.Record(t, outputs={"mass.s": 0.4 + 2.0 * t - 0.3 * t**2})
-    found = fx.fit(block, record, free=["friction.f_pos.f"], objective=fx.InverseDynamics())
+    sled = fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=Root(1.0)))
+    if turns:
+        bearing = fx.BearingFriction("mass", tau_pos=Root(1.0))
+        sled = fx.Mechanism(mass=fx.Inertia(J=1.0), friction=bearing)
+    place, law = ("mass.phi", "tau_pos") if turns else ("mass.s", "f_pos")
+    record = fx.Record(t, outputs={place: 0.4 + 2.0 * t - 0.3 * t**2})
+    found = fx.fit(sled, record, free=[f"friction.{law}.f"], objective=fx.InverseDynamics())
     for text in (found.to_modelica_modifiers(), found.to_modelica()):
         speed = re.search(r"up to a speed of ([\d.]+)", text)
         assert speed is not None

@@ -37,6 +37,17 @@ def test_the_feed_forward_is_the_law(contact: fx.SupportFriction) -> None:
     assert feed(command=0.1, speed=0.0, dt=1.0)["force"] > float(contact.law(1)(0.1))
 
 
+def test_a_power_of_0_has_no_logarithm_of_0() -> None:
+    """Many controllers stop at it."""
+    law = fx.Stribeck(F_prop=0.1, F_Coulomb=1.0, F_Stribeck=0.5, fexp=10.0, exponent=0.7)
+    guide = fx.SupportFriction("mass", f_pos=law)
+    feed = translated(to_feedforward(guide, language="st"))["Friction_Feedforward"]()
+    assert np.isfinite(feed(command=0.0, speed=0.0, dt=1.0)["force"])
+    for speed in (1e-12, 0.1):
+        force = feed(command=speed, speed=speed, dt=1.0)["force"]
+        assert force == pytest.approx(float(law(speed)), rel=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["block", "pendulum", "lossy gear", "feed-forward"])
 def test_a_parser_of_the_language_reads_the_text(name: str) -> None:

@@ -182,3 +182,22 @@ def test_first_steps_are_as_long_as_the_values_of_each_start(records: list[fx.Re
         alone = fx.fit(model, one, free=free)
         assert found.iterations == alone.iterations
         assert np.allclose(found.x, alone.x, rtol=1e-12)
+
+
+def test_intervals_of_sweeps_end_at_upper_bounds_too() -> None:
+    class Mixed(fx.AbstractLaw, fx.parameters.CheckedModule):
+        """A law with a fraction between 0 and 1."""
+
+        share: fx.parameters.Scalar = fx.parameters.parameter(fx.parameters.Between(0, 1), "1")
+
+        def __call__(self, v: Any) -> Any:
+            return 1.0 + self.share * v
+
+    v, noise = np.linspace(0.1, 1.0, 12), np.random.default_rng(0)
+    forces = 1.0 + 0.97 * v + 0.2 * noise.standard_normal((4, v.size))
+    many = fx.fit_many(Mixed(0.9), fx.Sweep(v, forces[0]), forces, free="share")
+    assert np.all(many.upper[np.isfinite(many.upper)] <= 1.0)
+    assert np.any(many.upper == 1.0)
+    for f, upper in zip(forces, many.upper[:, 0], strict=True):
+        alone = fx.fit(Mixed(0.9), fx.Sweep(v, f), free="share").estimates[0]
+        assert not np.isfinite(upper) or alone.upper == pytest.approx(upper)

@@ -36,6 +36,48 @@ def test_inverse_dynamics_finds_mass_and_level_to_two_per_cent_from_a_start_twic
     assert list(found.rms["run"]) == ["force on mass"]
 
 
+def pair(F_Coulomb: float = 1.0, F_prop: float = 0.05) -> fx.Mechanism:
+    """A load that a motor drags by friction alone, against a spring."""
+    law = fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop)
+    return fx.Mechanism(
+        motor=fx.Inertia(J=0.02),
+        load=fx.Inertia(J=0.03),
+        slip=fx.BearingFriction("load", tau_pos=law, support="motor"),
+        spring=fx.RotationalSpring("load", "wall", c=2.0),
+        wall=fx.Fixed(),
+        drive=fx.Torque("motor", 0.0),
+    )
+
+
+def test_forces_at_samples_leave_out_bodies_that_move_but_hardly_slide() -> None:
+    t = np.linspace(0.0, 4.0, 2001)
+    phi = np.sin(3.0 * t)
+    slid = np.where(t < 2.0, 0.0, 0.1 * (t - 2.0) ** 2)
+    outputs = {"motor.phi": phi + slid, "load.phi": phi}
+    held = fx.Record(t, {"drive": 0.0 * t}, outputs, name="run")
+    weight = np.asarray(fx.InverseDynamics(20.0, at_samples=True).prepare(pair(), held).weight)
+    assert not weight[t < 1.9].any()
+    assert weight[(t > 2.2) & (t < 3.8)].all()
+
+
+@pytest.mark.slow
+def test_forces_at_samples_find_friction_between_two_bodies() -> None:
+    t = np.linspace(0.0, 8.0, 4001)
+    u = 3.0 * np.sin(np.pi * t) + np.sin(3.4 * np.pi * t)
+    truth = eqx.tree_at(lambda m: m["drive"].tau, pair(), fx.Sampled(t, u))
+    run, noise = fx.simulate(truth, t), np.random.default_rng(0)
+    assert np.mean(np.asarray(run["slip"].mode) == 0) > 0.1
+    seen = {
+        f"{body}.phi": np.asarray(run[body].phi) + 1e-6 * noise.standard_normal(t.size)
+        for body in ("motor", "load")
+    }
+    record = fx.Record(t, {"drive": u}, seen, name="run")
+    objective = fx.InverseDynamics(at_samples=True)
+    found = fx.fit(pair(0.8, 0.03), record, free="slip.tau_pos", objective=objective)
+    assert found.values["slip.tau_pos.F_Coulomb"] == pytest.approx(1.0, rel=5e-3)
+    assert found.values["slip.tau_pos.F_prop"] == pytest.approx(0.05, rel=5e-3)
+
+
 SPRUNG = ("mass.m", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop", "spring.c")
 IMPERFECT = {
     "offset and drift": fx.Instrument(offset=0.02, drift=0.004),

@@ -15,6 +15,8 @@ from frictax.fitting.fit_many import fit_each
 from frictax.fitting.many_search import _cut, _fill
 from frictax.fitting.search.levenberg_marquardt import begin
 from frictax.fleets.chunks import Task, padded_lengths
+from frictax.fleets.sources import MemorySource, TableSource, sources_in_memory
+from frictax.measurements.record import replace_fields
 
 NAME = FREE[0]
 NUMBERS = [NAME, f"{NAME}.standard_error", f"{NAME}.lower", f"{NAME}.upper"]
@@ -121,6 +123,26 @@ def test_an_interrupted_run_is_resumed_to_the_same_table(
     assert not parts.exists()
     with pytest.raises(FileExistsError, match="overwrite=True"):
         fitted(records, out=out, resume=True)
+
+
+def test_a_record_declared_otherwise_is_another_record(
+    records: list[fx.Record], tmp_path: Path
+) -> None:
+    first = records[0]
+    other = replace_fields(first, sd={"mass.v": 1.0})
+    assert MemorySource("a", first).fingerprint() != MemorySource("a", other).fingerprint()
+    path = tmp_path / "long.parquet"
+    path.write_bytes(b"one")
+    before = TableSource("a", path, 0, 3, "record").fingerprint()
+    path.write_bytes(b"other")
+    assert TableSource("a", path, 0, 3, "record").fingerprint() != before
+
+
+def test_records_without_a_name_have_names_of_their_own(records: list[fx.Record]) -> None:
+    named = [replace_fields(records[0], name=name) for name in ("record 2", "", "record 2")]
+    names = [one.name for one in sources_in_memory(named)]
+    assert names[0] == "record 2"
+    assert len(set(names)) == 3
 
 
 def test_only_one_process_works_on_a_table(

@@ -9,7 +9,8 @@ import pytest
 
 import frictax as fx
 from fleet_tables import axes, table
-from frictax.fleets.page.report import fleet_report_text
+from frictax.fleets.page.report import drift_lines, fleet_report_text
+from frictax.fleets.statistics.estimates import read_estimates
 from report.browser import look, needs_browser
 
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
@@ -98,6 +99,23 @@ def test_a_fleet_of_one_number_without_dates_has_a_page_too(tmp_path: Path) -> N
     assert "<p>A note.</p>" in page
     with pytest.raises(FileExistsError):
         fx.write_fleet_report(plain, path, overwrite=False)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+def test_a_relative_drift_is_drawn_on_one_scale(unit: float) -> None:
+    """Machines, mean and band of a parameter in millionths of a newton are logarithms, too."""
+    fleet = axes(np.random.default_rng(1), 6, 8)
+    (name,) = fleet.attrs["frictax"]["names"]
+    fleet.attrs["frictax"]["lower_bounds"][name] = 0.0
+    for column in (name, f"{name}.standard_error"):
+        fleet[column] *= unit
+    estimates = read_estimates(fleet)
+    found, population = fx.drift(fleet, log=[name]), fx.population(fleet)
+    figure, _ = drift_lines(found, estimates, population, name)
+    values = np.concatenate([np.ravel(np.asarray(t["y"], float)) for t in figure["data"]])
+    values = values[np.isfinite(values)]
+    assert np.log(5.0 * unit) < np.min(values)
+    assert np.max(values) < np.log(10.0 * unit)
 
 
 def test_a_single_record_has_a_page_without_a_population() -> None:

@@ -111,6 +111,12 @@ def test_an_encoder_that_wraps_is_named_and_unwrapped(
         np.testing.assert_allclose(y - y[0], truth - truth[0], atol=2e-4)
 
 
+def test_an_angle_of_a_machine_of_ones_own_is_an_angle(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.csv", "t,F,q", T, F, np.floor(4000 * Q) % 4096)
+    with pytest.raises(ValueError, match="wraps at .* Give unwrap=True in its `Column`"):
+        read(path, outputs={"phi1": fx.Column("q", per_turn=4096)})
+
+
 def test_a_seam_that_no_speed_explains_is_named(tmp_path: Path) -> None:
     angle = np.floor(3000 * Q)
     angle[250:] += 1700  # samples were lost

@@ -60,7 +60,7 @@ SUSPICIOUS: dict[str, tuple[fx.Record, list[str]]] = {
     ),
     "sd above motion": (
         record(sd={"mass.s": 1.0}),
-        ["`sd` of 1 m, too large for", "unit of the `sd`"],
+        ["`sd` of 1 m, which is too large for", "unit of the `sd`"],
     ),
     "lone sample": (
         record(outputs={"mass.s": np.where(T == 1.0, 3.0, S)}),
@@ -77,6 +77,14 @@ SUSPICIOUS: dict[str, tuple[fx.Record, list[str]]] = {
     "sign": (
         record(outputs={"mass.s": S, "mass.v": -FRAME.qd}),
         ["moves against the integral of 'mass.v'", "sign=-1"],
+    ),
+    "sign of a machine of one's own": (
+        record(outputs={"phi": S, "w": -FRAME.qd}),
+        ["moves against the integral of 'w'", "sign=-1"],
+    ),
+    "unrelated joints": (
+        record(outputs={"phi1": S, "w1": np.sin(40 * T)}),
+        ["does not follow the integral of 'w1'", "belong to 'joint 1'"],
     ),
     "unrelated": (
         record(outputs={"mass.s": S, "mass.v": np.sin(40 * T)}),

@@ -112,7 +112,7 @@ def test_a_terminal_is_asked_five_questions_at_most(
 
 
 def test_a_wrong_answer_is_told_and_asked_again(shapes: Path, somebody: list[str]) -> None:
-    says = "robot rotor position=9[rad] angle mass=angle position=3[N]".split()
+    says = "robot rotor position=9[rad] angle mass=angle position=3[N] rate=hertz".split()
     says = "\n".join([*says, "position=3 force=2", "", ""])
     done = frictax("init", str(shapes / "no_header.csv"), says=says)
     assert done.exit_code == 0, done.output
@@ -121,6 +121,7 @@ def test_a_wrong_answer_is_told_and_asked_again(shapes: Path, somebody: list[str
         "Write ROLE=COLUMN[UNIT]",
         "'mass' is not a role.",
         "The position must be in one of m, mm,",
+        "The rate must be a number > 0 [Hz], such as rate=1000.",
     ):
         assert words in done.stdout
     assert somebody[:2] == [

@@ -250,10 +250,12 @@ def _ask_columns(draft: "Draft") -> "Draft":
     named = dict[str, str]()
     for role, text in pairs:
         if role == "rate":
-            number = float(re.sub(r"[^\d.eE+-]", "", text) or "nan")
-            if number > 0:
+            number = re.match(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text)
+            if number is None or not float(number[0]) > 0:
+                typer.echo("  The rate must be a number > 0 [Hz], such as rate=1000.")
+            else:
                 columns = {r: c for r, c in draft.columns.items() if r != "time"}
-                draft = dataclasses.replace(draft, rate=number, columns=columns)
+                draft = dataclasses.replace(draft, rate=float(number[0]), columns=columns)
         elif role in ROLES:
             named[role] = text
         else:

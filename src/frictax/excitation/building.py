@@ -354,13 +354,18 @@ def _error_sizes(names: tuple[str, ...], x: np.ndarray, given: Mapping[str, floa
     return sizes
 
 
+def _is_below(name: str, path: str) -> bool:
+    """Return whether `path` is the parameter `name`, its table, or a part that contains it."""
+    return name == path or name.startswith((f"{path}.", f"{path}["))
+
+
 def _wanted_indices(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
     if wanted is None:
         return np.arange(len(names))
     paths = [wanted] if isinstance(wanted, str) else list(wanted)
     rows = set[int]()
     for p in paths:
-        below = {i for i, n in enumerate(names) if n == p or n.startswith((f"{p}.", f"{p}["))}
+        below = {i for i, n in enumerate(names) if _is_below(n, p)}
         if not below:
             raise ValueError(
                 f"`wanted` names {p!r}, which is not free.{suggestion(p, names)} Free are:"
@@ -420,15 +425,14 @@ def draw_machines(
     else:
         base = np.where(np.isfinite(lower) & (x > lower), np.nan_to_num(lower, neginf=0.0), 0.0)
         given = over if isinstance(over, Mapping) else dict.fromkeys(names, over)
-        unknown = [p for p in given if not any(n == p or n.startswith(f"{p}.") for n in names)]
+        unknown = [p for p in given if not any(_is_below(n, p) for n in names)]
         if unknown:
             raise ValueError(
-                f"`over` names {unknown[0]!r}, which is not free. Free are: {', '.join(names)}."
+                f"`over` names {unknown[0]!r}, which is not free.{suggestion(unknown[0], names)}"
+                f" Free are: {', '.join(names)}."
             )
-        scatter = [
-            next((s for p, s in given.items() if n == p or n.startswith(f"{p}.")), 0.0)
-            for n in names
-        ]
+        nearest = sorted(given.items(), key=lambda entry: -len(entry[0]))  # a parameter, then parts
+        scatter = [next((s for p, s in nearest if _is_below(n, p)), 0.0) for n in names]
         bad = [s for s in scatter if not (np.isfinite(s) and 0 <= s < 3)]
         if bad:
             raise ValueError(

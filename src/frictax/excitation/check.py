@@ -1,7 +1,7 @@
 """Check predicted errors by Monte Carlo: simulate and fit a designed experiment many times."""
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -100,7 +100,10 @@ def check_design(
     }
     lower = design.problem.lower
     base = np.where(np.isfinite(lower), lower, 0.0)
-    paths = [name for name in design.names if "[" not in name]
+    columns: dict[str, Any] = {}  # path -> its column of the starts, or the list of its columns
+    for i, name in enumerate(design.names):
+        path = name.partition("[")[0]
+        columns[path] = i if path == name else [*columns.get(path, []), i]
     freedom = sum(y[0].size for y in measured.values()) - truth.size
 
     def excess(cost: np.ndarray) -> np.ndarray:
@@ -115,8 +118,8 @@ def check_design(
             design.problem.machine,
             record,
             {name: y[some] for name, y in measured.items()},
-            values={name: starts[:, design.names.index(name)] for name in paths},
-            free=list(dict.fromkeys(name.partition("[")[0] for name in design.names)),
+            values={path: starts[:, column] for path, column in columns.items()},
+            free=list(columns),
             objective=design.objective,
             progress=progress,
         )

@@ -20,7 +20,6 @@ from frictax.handover import Verb
 from frictax.interrupts import nested_work
 from frictax.measurements import Record
 from frictax.mechanism import Machine
-from frictax.parameters import replace
 from frictax.programs import interruptible_jit
 from frictax.progress import Work, show_progress
 from frictax.summary import Summarised, Summary
@@ -284,7 +283,7 @@ class Design(Summarised, DesignVerbs):
         """Return the machine. `x`: values of the parameters, by default those of the machine."""
         if x is None:
             return self.problem.machine
-        return replace(self.problem.machine, dict(zip(self.names, x, strict=True)))
+        return self.problem.under_test.with_values(jnp.asarray(x)).machine
 
 
 # [criterion] weight of the penalty for limits and margins in the last iteration of a search

@@ -337,8 +337,9 @@ def _highest_speed(fitted: FittedMachine) -> float | None:
     if fitted.ts is None:
         return None
     run = simulate(fitted.machine, fitted.ts)
-    speeds = [getattr(run[name], "v_relfric", None) for name in fitted.machine.names]
-    return max(float(np.max(np.abs(np.asarray(v)))) for v in speeds if v is not None)
+    parts, names = [run[name] for name in fitted.machine.names], ("v_relfric", "w_relfric")
+    speeds = [getattr(part, v) for part in parts for v in names if hasattr(part, v)]
+    return max(float(np.max(np.abs(np.asarray(v)))) for v in speeds)
 
 
 def _fitted_machine(

@@ -31,7 +31,7 @@ from .many_search import Length, search_together
 from .options import DEFAULTS, FitOptions, ManyOptions, refuse
 from .problem.initial_state import begun_at
 from .problem.inverse_dynamics import InverseDynamics
-from .problem.problem import Problem, bounds
+from .problem.problem import Problem, bounds, upper_bounds
 from .problem.readings import divide_gaps
 from .problem.setup import state_names
 from .problem.simulations import FreeRun, without_rounding
@@ -212,9 +212,10 @@ class Ends:
             known = np.where(mine.active, 1.0, np.nan)
             half = known * mine.spread.half_width(self.level, np.eye(mine.x.size))
             sd = known * np.sqrt(np.diag(mine.covariance))
-            low = np.fmax(mine.x - half, bounds(mine.problem.unknowns))
-            low = np.where(mine.active, low, np.nan)
-            return list(zip(sd.tolist(), low.tolist(), (mine.x + half).tolist(), strict=True))
+            unknowns = mine.problem.unknowns
+            low = np.where(mine.active, np.fmax(mine.x - half, bounds(unknowns)), np.nan)
+            high = np.where(mine.active, np.fmin(mine.x + half, upper_bounds(unknowns)), np.nan)
+            return list(zip(sd.tolist(), low.tolist(), high.tolist(), strict=True))
 
         with Workers() as pool:
             rows = np.asarray(pool.map(one, range(len(self.searches))))

@@ -15,7 +15,7 @@ from .diagnostics import are_held
 from .readers import Column, column_of, columns_of
 from .reading.tables import Table
 from .reading.wraps import find_seams, find_wrap, unwrap_column
-from .units import TIME, VELOCITY_OF, named_in, normalize_unit
+from .units import TIME, VELOCITY_OF, named_in, normalize_unit, split_channel
 
 _ENDINGS = ("ms", "us", "mm", "cm", "um", "deg", "rpm", "kN", "mA")
 
@@ -222,7 +222,7 @@ def _read_channel(
     """Return a channel, unwrapped if its `Column` asks for it. Add notes on jumps to `found`."""
     role = f"{kind[:-1]} {name!r}"
     values = _numbers_of(table, column, role, table.column(column.name, role, gaps))
-    position = name.rpartition(".")[2] in VELOCITY_OF
+    position = split_channel(name)[1] in VELOCITY_OF
     if column.unwrap is not False and (column.unwrap is not None or position):
         raw, told = values / column.factor, table.name(column.name)
         wrap = find_wrap(raw, None if column.per_turn is None else float(column.per_turn))

@@ -8,7 +8,7 @@ import numpy as np
 
 from frictax.notice import Notice
 
-from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit, split_channel
+from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit, related_channel, split_channel
 
 GAP = 5.0  # longest interval without a gap [median time steps; encoder steps for ticks]
 # Ratio of a position to the integral of its velocity -> mistake in the units that explains it.
@@ -203,11 +203,10 @@ def _motion(
 def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]:
     """Yield a notice for each output that is not the integral of its recorded rate."""
     for name, y in outputs.items():
-        part, _, last = name.rpartition(".")
-        other = f"{part}.{RATE_OF.get(last)}"
-        if other not in outputs:
+        other = related_channel(name, RATE_OF)
+        if other is None or other not in outputs:
             continue
-        rate = outputs[other]
+        part, rate = name.rpartition(".")[0] or f"joint {split_channel(name)[0]}", outputs[other]
         integral = np.concatenate([[0.0], np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t))])
         # Compare changes over a fiftieth of the record, in which noise, delay and drift are small.
         marks = np.linspace(0, t.size - 1, min(51, t.size)).astype(int)

@@ -208,7 +208,7 @@ def _compare_laws(
                 parts[name]("fitted without each of its rows", 1.0)
     if not rows:
         raise ValueError(
-            "`compare` needs at least one law, got none. Leave `laws` out for the usual ones."
+            "`compare` needs at least one law, got none. Leave `candidates` out for the usual ones."
         )
     ended = [row for row in rows if row.found.converged] or rows
     candidates = [row for row in ended if not row.remark] or ended

@@ -253,7 +253,7 @@ class Refits:
             # The fit `before` is repeated too, because its estimates depend on the data left out.
             end = _refit(self.before, part, np.zeros(first.x0.size))
             if not np.isfinite(float(end.cost)):
-                return np.full(x.size, np.nan), True
+                return np.full(x.size, np.nan), False
             done = bool(end.done)
             known = {
                 u.path: np.asarray(end.x)[u.first : u.first + u.size]

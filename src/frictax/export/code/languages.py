@@ -323,6 +323,8 @@ class JavaScript(Language):
         return [*stored, text]
 
 
+# LN of 0 is an error of many controllers, and SEL computes both of its values. Therefore LN has the
+# argument 1.0E-37 at least, which REAL can represent.
 LARGEST = "1.0E+300"  # replaces infinity and NaN, which the language does not have
 
 
@@ -332,8 +334,9 @@ class StructuredText(Language):
     name = "Structured text"
     forms = OPERATORS | {
         **{x: f"9 {x.upper()}({{}})" for x in "exp sqrt sin cos tan asin acos atan abs".split()},
-        "log": "9 LN({})", "max": "9 MAX({}, {})", "min": "9 MIN({}, {})", "pow": "9 EXPT({}, {})",
-        "power": "9 EXP(({1}) * LN({0}))", "tanh": "9 (1.0 - 2.0 / (EXP(2.0 * ({})) + 1.0))",
+        "log": "9 LN(MAX({}, 1.0E-37))", "max": "9 MAX({}, {})", "min": "9 MIN({}, {})",
+        "pow": "9 EXPT({}, {})", "power": "9 EXP(({1}) * LN(MAX({0}, 1.0E-37)))",
+        "tanh": "9 (1.0 - 2.0 / (EXP(2.0 * ({})) + 1.0))",
         "log1p": "9 LN(1.0 + ({}))", "expm1": "9 (EXP({}) - 1.0)",
         "finite": f"9 (ABS({{}}) < {LARGEST})",
         "floor": "9 (DINT_TO_LREAL(TRUNC({0})) - BOOL_TO_LREAL(DINT_TO_LREAL(TRUNC({0})) > ({0})))",
