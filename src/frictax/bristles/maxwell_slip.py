@@ -153,7 +153,7 @@ class MaxwellSlip(AbstractBristle):
     # direction 1 or -1 for each element that slips.
 
     def rates(self, v: Number, force: Vector, g: Number, modes: Modes) -> Vector:
-        """Return the rate of each element's state (n,) [N/s]; 0 if it slips and `C` is None."""
+        """Return the rate of each element's state (n,) [N/s]; without `C`, 0 if it slips."""
         slips = 0.0 if self.C is None else self.C * (modes * self.share - force / g)
         return jnp.where(modes == 0, self.k * v, slips)
 
