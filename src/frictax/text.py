@@ -96,7 +96,7 @@ def _form(numbers: Sequence[float], error: float) -> tuple[int, bool]:
 
 
 def _apart(numbers: Sequence[float], least: int, powers: bool) -> list[str]:
-    """Write numbers with `least` decimals, or more until different numbers look different."""
+    """Write numbers with `least` decimals. Use more if two different numbers then look equal."""
     known = {float(x) for x in numbers if math.isfinite(x)}
     for digits in range(least, least + 400):
         powers = powers or digits > 12

@@ -130,6 +130,14 @@ def test_a_wrong_answer_is_told_and_asked_again(shapes: Path, somebody: list[str
     ]
 
 
+def test_times_without_a_number_are_no_traceback(tmp_path: Path) -> None:
+    rows = [f",{1_000_000 * i},{i % 7 - 3},{0.1 * i}" for i in range(200)]
+    (tmp_path / "a.csv").write_text("\n".join(["sec,nanosec,torque,angle", *rows]) + "\n")
+    done = frictax("init", str(tmp_path / "a.csv"), "--machine", "rotor", "--yes")
+    assert done.exit_code == 1
+    assert "The unit of angle is not stated" in done.output
+
+
 def test_nothing_is_asked_where_nobody_can_answer_and_the_flag_is_named(shapes: Path) -> None:
     for name, sentence in (
         ("no_header", "no_header.csv does not state its machine, which looks like a rotor. Give"),

@@ -113,7 +113,7 @@ def _is_eager() -> bool:
     return computes_at_once()
 
 
-# Each of the following functions transforms a function of arrays.
+# Each function below takes a function of arrays and returns its batched or differentiated form.
 
 
 def _lanes(function: Callable, many: tuple[bool, ...], tangents_alone: bool) -> Callable:

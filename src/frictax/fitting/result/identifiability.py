@@ -159,7 +159,7 @@ def judge_columns(
     s, null = null_directions(jacobian, names, active)
     knowledge: dict[str, Knowledge] = {}
     notices: dict[str, Notice] = {}
-    # The nearer bound is compared. Only the user gives upper bounds.
+    # The nearer bound is compared. Most parameters have the upper bound inf.
     is_above = upper - x < x - lower
     bounds = np.where(is_above, upper, lower)
     sizes, left, before = np.linalg.norm(jacobian, axis=0), np.abs(x - bounds), np.abs(x0 - bounds)

@@ -225,8 +225,8 @@ def without_wraps(shape: Shape) -> Shape:
     """
     values, wraps = shape.values.copy(), dict[int, float]()
     for j, more in shape.nanoseconds.items():
-        whole = values[:, j] - values[np.isfinite(values[:, j]), j][0]
-        values[:, j] = whole + 1e-9 * values[:, more]
+        first = values[np.isfinite(values[:, j]), j][:1].sum()  # 0 for a column without numbers
+        values[:, j] = values[:, j] - first + 1e-9 * values[:, more]
     for j in range(values.shape[1]):
         role = role_of(shape, j)
         if role not in ("time", "position", "reference", None) or _is_other(shape, j):

@@ -178,7 +178,8 @@ def _unit(column: Chosen, draft: Draft) -> tuple[str, str]:
         to = "N.m" if draft.turns else "N"
         unit, note = column.unit if column.factor is None else "V", ""
         if column.unit in ("mA", "mV") or column.factor is not None:
-            note = f" # {_number(draft.constants['torque_constant'])} {to}/{column.unit[1:]}"
+            constant, per = draft.constants["torque_constant"], column.unit.removeprefix("m")
+            note = f" # {_number(constant)} {to}/{per}"
         return f'unit = "{unit}", gain = {_number(draft.gain)}, to = "{to}"', note
     if column.role == "pressing":
         gain = _number((column.factor or 1.0) * PRESSING[column.unit])
