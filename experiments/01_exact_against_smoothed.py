@@ -1,14 +1,14 @@
 """How does the exact stick-slip solution differ from smoothed (tanh) friction on the same block?
 
-A block of 1 kg with Stribeck friction (F_Coulomb = 1 N, F_prop = 0.2 N.s/m, F_Stribeck = 0.4 N,
-fexp = 5 s/m, peak = 1), twice:
+A block of 1 kg has Stribeck friction (F_Coulomb = 1 N, F_prop = 0.2 N.s/m, F_Stribeck = 0.4 N,
+fexp = 5 s/m, peak = 1). It is simulated for 10 s in two cases:
 
-* driven by 2 sin(2 pi t) N for 10 s: 39 changes between stuck and sliding;
-* held: a constant load of 1.2 N, as on an incline, against the 1.4 N at which it breaks away.
+* driven: a force of 2 sin(2 pi t) N causes 39 changes between stuck and sliding;
+* held: a constant load of 1.2 N, as on an incline. The block breaks away at 1.4 N.
 
-Exact is `frictax.simulate`. Smoothed is f = law(|v|) * tanh(v/eps), one smooth equation for all
-times, integrated by diffrax with error control: Tsit5, and Kvaerno5 for stiff equations, both at
-rtol 1e-7 and atol 1e-9, the tolerances of the exact run.
+The result of `frictax.simulate` is called exact. Smoothed friction is f = law(|v|) * tanh(v/eps).
+diffrax integrates the smooth equation with error control, by Tsit5 and by Kvaerno5 (for stiff
+equations). All three methods have the tolerances rtol = 1e-7 and atol = 1e-9.
 
 Run: python experiments/01_exact_against_smoothed.py
 (under a minute; prints the table and draws 01_exact_against_smoothed.svg)
@@ -42,20 +42,20 @@ COLOURS = ("#d98032", "#5aa469", "#2f6db3", "#7d5ba6")
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One way to compute the block. The exact one does not have `eps`."""
+    """Results of one method. `eps` is None for the exact method."""
 
     eps: float | None
-    creep: float  # velocity after 10 s under the load that should hold [m/s]
-    breakaway: float  # the load up to which it holds or creeps, and does not slide away [N]
+    creep: float  # velocity after 10 s under the load `HOLD`, below breakaway [m/s]
+    breakaway: float  # largest load under which the block rests or creeps [N]
     end: float  # position of the driven block after 10 s [m]
-    slope: float  # its derivative by F_Coulomb [m/N]; of the smoothed block by Tsit5
-    steps: int  # of Tsit5, driven block
-    evaluations: int  # of the right-hand side
-    stiff_steps: int | None = None  # of Kvaerno5
+    slope: float  # derivative of `end` by F_Coulomb [m/N]; smoothed friction: by Tsit5
+    steps: int  # for the driven block; smoothed friction: by Tsit5
+    evaluations: int  # of the acceleration of the driven block, in these steps
+    stiff_steps: int | None = None  # by Kvaerno5, as the next two fields
     stiff_evaluations: int | None = None
     stiff_slope: float | None = None
     driven: np.ndarray | None = None  # velocities of the driven block at `TIMES` [m/s]
-    held: np.ndarray | None = None  # positions of the held one [m]
+    held: np.ndarray | None = None  # positions of the held block at `TIMES` [m]
 
 
 # -- the block, exact
@@ -75,8 +75,8 @@ def block(F_Coulomb: Any = 1.0, amplitude: float = 2.0, load: float = 0.0) -> fx
 
 
 def exact(engine: fx.Adaptive, whole: bool = True) -> Row:
-    """The exact block; with ``whole=False`` the driven one only, as the truth that others are
-    measured by.
+    """Return the exact row; with ``whole=False`` only for the driven block, as the reference for
+    errors.
     """
 
     def end(F_Coulomb: Any) -> Any:
@@ -96,7 +96,7 @@ def exact(engine: fx.Adaptive, whole: bool = True) -> Row:
 
 
 class Counted(fx.AbstractHybridSystem):
-    """A hybrid system that reports each evaluation of its motion to the host."""
+    """A hybrid system that calls `tell` at each evaluation of its derivatives."""
 
     system: MechanicalSystem
     tell: Callable[[], None] = eqx.field(static=True)
@@ -137,8 +137,8 @@ class Counter:
 
 @functools.partial(jax.jit, static_argnames="solver")
 def smoothed(F_Coulomb: Any, eps: Any, amplitude: Any, load: Any, solver: Any) -> Any:
-    """Positions and velocities at `TIMES`, their derivatives by F_Coulomb, and the
-    number of steps.
+    """Return positions and velocities at `TIMES`, their derivatives by F_Coulomb, and the number of
+    steps.
     """
 
     def acceleration(t: Any, y: Any, F: Any) -> Any:
@@ -178,15 +178,15 @@ def smooth_row(eps: float) -> Row:
     return Row(
         eps=eps,
         creep=float(held[-1, 1]),
-        # beyond this maximum friction falls, and the block runs away
+        # Beyond this maximum friction decreases with the speed, and the block runs away.
         breakaway=float(f[np.argmax(np.diff(f) < 0)]),
         end=float(ys[-1, 0]),
         slope=float(dys[-1, 0]),
         steps=int(steps),
-        # Tsit5 has seven stages and takes its first from the step before
+        # Tsit5 has seven stages. The first one is the last stage of the previous step.
         evaluations=6 * int(steps) + 1,
         stiff_steps=int(stiff_steps),
-        stiff_evaluations=14 * int(stiff_steps),  # counted: in each of seven stages two on average
+        stiff_evaluations=14 * int(stiff_steps),  # measured: 7 stages, 2 calls each on average
         stiff_slope=float(stiff_dys[-1, 0]),
         driven=np.asarray(ys[:, 1]),
         held=np.asarray(held[:, 0]),
@@ -198,7 +198,7 @@ def smooth_row(eps: float) -> Row:
 
 
 def study(widths: Sequence[float] = WIDTHS) -> tuple[Row, Row, list[Row]]:
-    """Run the exact block at tight and at the common tolerances, and the smoothed ones."""
+    """Return the exact row at tight and at common tolerances, and a row for each width `eps`."""
     truth = exact(fx.Adaptive(rtol=1e-12, atol=1e-13), whole=False)
     return truth, exact(fx.Adaptive(rtol=RTOL, atol=ATOL)), [smooth_row(eps) for eps in widths]
 
@@ -272,7 +272,7 @@ def two_digits(x: float) -> str:
 
 
 def draw(truth: Row, exact_row: Row, rows: Sequence[Row]) -> Figure:
-    """Draw velocity through a stop, creep of a held block, and errors and cost over eps."""
+    """Draw velocity near a standstill, creep of the held block, and errors and cost over eps."""
     figure = Figure(figsize=(9.0, 6.0), layout="constrained", facecolor="white")
     (stop, creep), (error, cost) = figure.subplots(2, 2)
     run = fx.simulate(block(), TIMES)
@@ -282,7 +282,7 @@ def draw(truth: Row, exact_row: Row, rows: Sequence[Row]) -> Figure:
     for row, colour in zip(rows, COLOURS, strict=False):
         assert row.driven is not None
         assert row.held is not None
-        if row.breakaway < 0.999 * truth.breakaway:  # nearer ones cover the exact curve
+        if row.breakaway < 0.999 * truth.breakaway:  # other curves coincide with the exact one
             stop.plot(
                 TIMES[shown],
                 row.driven[shown],

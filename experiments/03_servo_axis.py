@@ -1,14 +1,14 @@
 """Does a servo with gravity hunt or stop, and how does that depend on the breakaway factor `peak`?
 
-An arm (0.0049 kg.m2, 0.48 N.m of gravity when horizontal) is driven by a motor (5e-7 kg.m2) with a
-gear of 60, and has friction of 0.05 N.m. It is lifted by 45 degrees in 1 s along a sampled
-reference, and held there:
+A motor (5e-7 kg.m2) drives an arm (0.0049 kg.m2) through a gear with ratio 60. Gravity acts on the
+horizontal arm with 0.48 N.m, and the friction of the arm is 0.05 N.m. A controller lifts the arm by
+45 degrees in 1 s along a sampled reference, and then holds it:
 
 * proportional and derivative control: kp = 4 N.m/rad, kd = 0.25 N.m.s/rad;
 * the same with integral action: ki = 40 N.m/(rad.s).
 
-`peak` is breakaway over sliding friction: 1, 1.05, 1.2 and 1.5. The machine is a user's class,
-`ServoAxis`.
+`peak` is the ratio of breakaway to sliding friction: 1, 1.05, 1.2 and 1.5. The machine is a class
+of this file, `ServoAxis`.
 
 Run: python experiments/03_servo_axis.py
 (half a minute; prints the table and draws 03_servo_axis.svg)
@@ -30,22 +30,22 @@ from matplotlib.figure import Figure
 import frictax as fx
 from frictax.parameters import AtLeast, Positive, Scalar, parameter
 
-TARGET = np.pi / 4  # rad
-END = 60.0  # s
+TARGET = np.pi / 4  # rad, final reference
+END = 60.0  # s, end of each run
 TIMES = np.linspace(0.0, END, 3001)
 PEAKS = (1.0, 1.05, 1.2, 1.5)
-KI = 40.0  # N.m/(rad.s)
-F = 0.05  # N.m
+KI = 40.0  # N.m/(rad.s), gain of the integral action
+F = 0.05  # N.m, sliding friction of the arm
 COLOURS = ("black", "#5aa469", "#2f6db3", "#c0392b")
 
 
 class ServoAxis(fx.AbstractAxis):
-    """A motor with a gear and an arm under gravity, its angle controlled; args["reference"] is
-    where it should be [rad].
+    """A motor with a gear and an arm under gravity. A controller makes the angle of the arm follow
+    args["reference"] [rad].
 
-    **Arguments:** `friction` at the arm; inertias of arm and motor [kg.m2], gear `ratio`; `mgl`,
-    the torque of gravity where the arm is horizontal [N.m]; gains `kp` [N.m/rad], `kd` [N.m.s/rad],
-    `ki` [N.m/(rad.s)].
+    **Arguments:** `friction` of the arm; inertias `J_arm` and `J_motor` [kg.m2]; gear `ratio`;
+    `mgl`, the torque of gravity on the horizontal arm [N.m]; gains `kp` [N.m/rad], `kd`
+    [N.m.s/rad], `ki` [N.m/(rad.s)].
     """
 
     friction: fx.SupportFriction
@@ -89,12 +89,12 @@ def servo(peak: Any, ki: Any) -> fx.Driven:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One run: errors and what happened."""
+    """Results of one run."""
 
     peak: float
     ki: float
     phi: np.ndarray  # at `TIMES` [rad]
-    rests: np.ndarray  # rows of begin and end [s] and error [rad] of each rest
+    rests: np.ndarray  # a row for each rest: begin [s], end [s], error of the angle [rad]
     slope: float  # derivative of the last angle by `peak` [rad]
     steps: int
 
@@ -105,8 +105,8 @@ class Row:
 
     @property
     def hunts(self) -> bool:
-        """Return whether the last two rests have the same distance from the target. Otherwise they
-        approach the target, or there is only one.
+        """Return whether the arm hunts: it rests at least three times, the last two times at equal
+        distances on opposite sides of the target.
         """
         return len(self.rests) > 2 and abs(self.rests[-1, 2] + self.rests[-2, 2]) < 1e-2 * abs(
             self.rests[-1, 2]
@@ -149,7 +149,7 @@ def study(peaks: Sequence[float] = PEAKS, engine: fx.Adaptive | None = None) -> 
 
 
 def rests_of(path: Any) -> np.ndarray:
-    """Return begin, end and error of each rest. The last may continue."""
+    """Return begin [s], end [s] and error [rad] of each rest. An open rest ends at `END`."""
     n = int(path.count)
     before, after, times = (
         np.asarray(x)[:n] for x in (path.before[:, 0], path.after[:, 0], path.times)
@@ -160,17 +160,17 @@ def rests_of(path: Any) -> np.ndarray:
     for begin in begins:
         end = min([e for e in ends if e > begin], default=END)
         inside = np.searchsorted(TIMES, 0.5 * (begin + end))
-        if end - begin > 2 * TIMES[1]:  # shorter ones belong to the lift
+        if end - begin > 2 * TIMES[1]:  # shorter rests belong to the lift
             rows.append((begin, end, TARGET - float(path.ys[inside, 0])))
     return np.array(rows)
 
 
 def stick_band(peak: float) -> tuple[float, float]:
-    """Return the errors at which friction holds the servo without integral action [rad]."""
+    """Return the range of errors [rad] that friction holds without integral action."""
     axis = servo(peak, 0.0).system
     assert isinstance(axis, ServoAxis)
     low, high = -peak * F, peak * F
-    # kp*error = gravity +- friction; a contraction, as gravity is softer than the controller
+    # Solve kp*error = gravity +- friction by fixed-point iteration. It converges for mgl < kp.
     for _ in range(60):
         low, high = (
             float((axis.mgl * np.sin(TARGET - e) + f) / axis.kp)
@@ -289,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     given = parser.parse_args(arguments)
     rows = study(given.peaks)
     print(report(rows), answer(rows), sep="\n\n")
-    matplotlib.rcParams["svg.hashsalt"] = "frictax"  # the same picture gives the same file
+    matplotlib.rcParams["svg.hashsalt"] = "frictax"  # makes the SVG file reproducible
     metadata = {"Date": None} if given.figure.suffix == ".svg" else None
     draw(rows).savefig(given.figure, metadata=metadata)
     print(f"\nFigure: {given.figure}")

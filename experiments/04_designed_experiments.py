@@ -1,20 +1,19 @@
 """How much more accurate are estimates from a designed experiment, and is the prediction right?
 
-Three machines get an excitation designed within their limits. It is compared with the best chirp
-and the best staircase of speeds within the same limits, then simulated with noise and fitted 200
-times:
+For three machines an excitation is designed within their limits. Its predicted errors are compared
+with those of the best chirp and of the best staircase of speeds within the same limits. Then 200
+records of the design are simulated with noise and fitted:
 
-* a block under a force, its speed measured;
-* a rotor behind a gear, with Stribeck friction, its angle measured;
-* a slide under a position controller, whose reference is designed, position and force measured.
+* a block under a force, with measured speed;
+* a rotor behind a gear, with Stribeck friction and measured angle;
+* a slide under a position controller, with designed reference, measured position and force.
 
-Two machines were recorded: EMPS, a ball-screw axis under its controller, and XL330, a servo with a
-pendulum. How much smaller are the errors of a designed experiment of the same duration, travel,
-speed, force and noise?
+EMPS, a ball-screw axis under its controller, and XL330, a servo with a pendulum, have real records.
+How much smaller are the errors of designs with the same duration, travel, speed, force and noise?
 
 Run: python experiments/04_designed_experiments.py
-(some minutes; `--draws 0` leaves out the fits; prints the tables; `--over 0.15` designs for
-machines that are 15 % off. EMPS needs its record: `frictax data fetch emps`.)
+(some minutes; prints the tables. `--draws 0` omits the fits. `--over 0.15` designs for machines
+whose parameters scatter by 15 %. EMPS needs its record: `frictax data fetch emps`.)
 """
 
 import argparse
@@ -88,7 +87,7 @@ def slide() -> dict[str, Any]:
 
 
 def emps() -> tuple[dict[str, Any], fx.Record] | None:
-    """Return the axis with the values of identification/emps/result.json, and its reference."""
+    """Return arguments of `fx.design` for the identified EMPS, and its record (None if missing)."""
     try:
         folder = fx.data.path("emps")
     except OSError:
@@ -126,7 +125,7 @@ def emps() -> tuple[dict[str, Any], fx.Record] | None:
     )
     asked = {
         "machine": machine,
-        "outputs": {"drive.f": 2.2},  # what a fit leaves
+        "outputs": {"drive.f": 2.2},  # N, rms of the residuals of a fit
         "free": ["mass.m", "friction.f_pos", "friction.f_neg"],
         "duration": float(recorded.duration),
         "rate": float(recorded.rate),
@@ -158,8 +157,8 @@ class Pendulum(fx.AbstractAxis):
 
 
 def xl330() -> tuple[dict[str, Any], np.ndarray]:
-    """Return the servo with the values of identification/xl330_pendulum, and the relative errors of
-    J, F_Coulomb and F_prop from its three decays.
+    """Return arguments of `fx.design` for the servo of identification/xl330_pendulum, and relative
+    standard errors of J, F_Coulomb and F_prop from three decays.
     """
     friction = fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=14.01e-3, F_prop=5.25e-3))
     machine, rate, sd = Pendulum(friction), 285.0, 6e-3

@@ -1,11 +1,12 @@
-"""How far do friction with stiction and a bristle differ, and what do they cost, by stiffness?
+"""How do friction with stiction and bristles of several stiffnesses differ in result and cost?
 
-A block of 1 kg with Stribeck friction (F_Coulomb = 1 N, F_prop = 0.2 N.s/m, F_Stribeck = 0.4 N,
-fexp = 5 s/m) under 2 sin(2 pi t) N for 10 s stops 39 times. It is simulated with stiction and
-located events, with a LuGre bristle (sigma_0 = 1e3 to 1e8 N/m, sigma_1 = sqrt(sigma_0) N.s/m), and
-with a Maxwell-slip bristle of four equal elements. The comparison has the final position, its
-derivative by F_Coulomb, and the steps of `Adaptive`. It also has the displacement by a load of 1 N
-from rest, 0.4 N below breakaway.
+A block of 1 kg has Stribeck friction (F_Coulomb = 1 N, F_prop = 0.2 N.s/m, F_Stribeck = 0.4 N, fexp
+= 5 s/m). Under 2 sin(2 pi t) N it changes 39 times between stuck and sliding in 10 s. Three models
+are simulated: stiction with located events, a LuGre bristle, and a Maxwell-slip bristle of four
+equally stiff elements. For LuGre, sigma_1 = sqrt(sigma_0 * 1 kg). The stiffness sigma_0 is 1e3 to
+1e8 N/m (Maxwell-slip: to 1e7 N/m). The table lists the final position, its derivative by F_Coulomb,
+steps of `Adaptive` and processor time. It also lists how far a load of 1 N (0.4 N below breakaway)
+moves the block from rest.
 
 Run: python experiments/05_events_against_bristles.py
 (some minutes; prints the table and draws 05_events_against_bristles.svg)
@@ -26,7 +27,7 @@ from matplotlib.figure import Figure
 import frictax as fx
 
 END = 10.0  # s
-LOAD = 1.0  # N, that all of them hold
+LOAD = 1.0  # N, below breakaway
 STIFF = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)  # N/m
 ENGINE = fx.Adaptive(rtol=1e-8, atol=1e-12, max_events=4000)
 COLOURS = {"LuGre": "#2f6db3", "MaxwellSlip": "#d98032"}
@@ -34,15 +35,15 @@ COLOURS = {"LuGre": "#2f6db3", "MaxwellSlip": "#d98032"}
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One friction. Without `sigma_0` it is friction with stiction."""
+    """Results of one friction model. `sigma_0` is None for friction with stiction."""
 
     name: str
     sigma_0: float | None
     end: float  # position after 10 s [m]
-    slope: float  # its derivative by F_Coulomb [m/N]
-    held: float  # how far the load moves it [m]
+    slope: float  # derivative of `end` by F_Coulomb [m/N]
+    held: float  # displacement from rest under `LOAD` [m]
     steps: int
-    seconds: float  # of processor time, compiled, of one simulation
+    seconds: float  # processor time of one compiled simulation
 
 
 def bristle(name: str, sigma_0: float) -> Any:
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[Row, list[Row]]:
     parser.add_argument("--figure", type=Path, default=Path(__file__).with_suffix(".svg"))
     given = parser.parse_args(arguments)
     exact = row("sticks", None)
-    # nothing damps springs while they stick, and each swing takes ten steps
+    # Stuck Maxwell-slip springs oscillate undamped, with ten steps per period.
     most = {"LuGre": np.inf, "MaxwellSlip": 1e7}
     rows = [
         row(name, sigma_0)

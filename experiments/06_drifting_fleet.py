@@ -1,13 +1,13 @@
 """Five hundred axes are measured each month. Do ten thousand fits find the axes that wear?
 
-Each record is 10 s of an axis under a force of its own. The measured speed has AR(1) noise with
-coefficient 0.6. Axes differ by 8 % in each of four friction parameters. Their viscous friction
-falls by 1.5 % per kelvin, and the hall is 10 K colder in winter. The lubricant changes each
-parameter by 1 % between records, with a correlation time of about two months. The Coulomb friction
-of 25 of the 500 axes grows by 0.4 % a month. Five others have 50 % more from the beginning.
+Each record lasts 10 s and has its own force. The measured speed has AR(1) noise with coefficient
+0.6. Each of the four friction parameters scatters by 8 % between axes. Viscous friction decreases
+by 1.5 % per kelvin, and the temperature varies by +-10 K over the year. The lubricant changes each
+parameter by 1 % between records, with a correlation time of two months. The Coulomb friction of 25
+of the 500 axes grows by 0.4 % a month. For five other axes it is 50 % larger from the beginning.
 
-The results are the coverage of the 40 000 intervals, the axes that `fx.drift` calls drifting with
-the false alarms among them, and the outliers of `fx.population`.
+The script prints the coverage of the 40 000 intervals, and how many axes `fx.drift` reports as
+drifting and `fx.population` as outliers, correctly and falsely.
 
 Run: python experiments/06_drifting_fleet.py [--axes 500] [--months 20] [--jobs 2]
 (some minutes, 400 MB of disk for a while; prints a table)
@@ -29,13 +29,13 @@ from fleet import NAMES, drawn, made
 
 import frictax as fx
 
-WEARS, ODD = 0.004, 1.5  # a month; times
-SEASON, SCATTER, FADES = 10.0, 0.01, 2.0  # kelvin, share, months
-BY_HEAT = -0.015  # of viscous friction, a kelvin
+WEARS, ODD = 0.004, 1.5  # growth of Coulomb friction per month; factor of outliers
+SEASON, SCATTER, FADES = 10.0, 0.01, 2.0  # [K]; scatter by lubricant; its memory [months]
+BY_HEAT = -0.015  # relative change of viscous friction per kelvin
 
 
 def fleet(axes: int, months: int, seed: int) -> tuple[np.ndarray, pd.DataFrame]:
-    """Return the true values of each record (axes*months, 4), and its table of known data."""
+    """Return true parameters (axes*months, 4), and machine, date and temperature of each record."""
     rng = np.random.default_rng(seed)
     own = np.repeat(drawn(axes, rng), months, axis=0)
     axis, month = np.repeat(np.arange(axes), months), np.tile(np.arange(months), axes)
@@ -60,17 +60,17 @@ def fleet(axes: int, months: int, seed: int) -> tuple[np.ndarray, pd.DataFrame]:
 
 
 def wears(axis: np.ndarray) -> np.ndarray:
-    """Return whether an axis wears: one of 20."""
+    """Return whether each axis wears: one of 20 does."""
     return axis % 20 == 7
 
 
 def is_odd(axis: np.ndarray) -> np.ndarray:
-    """Return whether an axis is an outlier: one of 100."""
+    """Return whether each axis is an outlier: one of 100 is."""
     return axis % 100 == 33
 
 
 def called(names: Sequence[str], right: np.ndarray) -> str:
-    """Return the numbers of right axes and of other axes that are named."""
+    """Return a text: how many of the reported `names` are in `right`, and how many are not."""
     named = {int(name.removeprefix("axis ")) for name in names}
     hit = len(named & set(right.tolist()))
     return f"{hit} of {right.size} that are, and {len(named) - hit} that are not"

@@ -22,7 +22,7 @@ LINES = {
     "cycles": 1_440,
     "data": 230,
     "engine": 5_080,
-    "excitation": 2_510,
+    "excitation": 2_520,
     "export": 5_020,
     "files": 760,
     "fitting": 10_240,

@@ -19,7 +19,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "[uncertainties]",
         ("uncertainties", "no key", "'uncertainty'"),
     ),
-    "an unknown key of fit": ("free = [", "fre = [", ("fit.fre", "'free'", "Here stand")),
+    "an unknown key of fit": ("free = [", "fre = [", ("fit.fre", "'free'", "The keys here are")),
     "an unknown key of a record": (
         'time = "t"',
         'time = "t"\ntrimm = [0, 1]',
@@ -337,7 +337,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "code that is not asked for": (
         RECORD,
         '[records.run]\npython = "own:record"\n',
-        ("records.run.python", "runs no code unasked", "--allow-code"),
+        ("records.run.python", "runs only with permission", "--allow-code"),
     ),
     "code from another folder": (
         "[machine.drive]\n",

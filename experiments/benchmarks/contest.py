@@ -19,7 +19,7 @@ COLUMNS = ("task", "solver", "microseconds", "times_C", "relative_error")
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """One way to do a task: its answer, and the mean time of a call [s]."""
+    """A program for a task: functions for its result and for the mean time of a call [s]."""
 
     name: str
     task: str
@@ -33,8 +33,8 @@ def hold(
     field: Callable[[], list[Contestant]],
     error: Callable[[Contestant], float],
 ) -> None:
-    """Take turns, print the table and write it to the file `table` here; the options are the
-    shell's.
+    """Time the contestants in turns, print the table, and write it to the file `table` beside this
+    script. The command line sets the options; `what` is its help text.
     """
     options = argparse.ArgumentParser(description=(what or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=9)
@@ -56,10 +56,10 @@ def hold(
 def rounds(
     field: Sequence[Contestant], error: Callable[[Contestant], float], n: int
 ) -> list[tuple[str, ...]]:
-    """A row for each contestant and task: median time over n rounds, its ratio to C's, and the
-    error of the answer.
+    """Return a row for each contestant and task: median time over n rounds, its ratio to the time
+    of C, and the relative error of the result.
     """
-    errors = [error(c) for c in field]  # compiles, too
+    errors = [error(c) for c in field]  # the first call also compiles
     times: list[list[float]] = [[] for _ in field]
     for _ in range(n):
         for c, seconds in zip(field, times, strict=True):
@@ -83,7 +83,7 @@ def timed(call: Callable[[int], object], calls: int) -> float:
 
 
 def built(source: str, *options: str) -> ctypes.CDLL:
-    """Compile a C file of this folder to a library; `options` of the compiler."""
+    """Compile the C file `source` of this folder, with compiler `options`, and load it."""
     compiler = shutil.which("gcc")
     if compiler is None:
         raise SystemExit(

@@ -1,4 +1,4 @@
-"""The ways to solve problem P1 that `p1.py` compares."""
+"""The contestants of problem P1 (see `p1.py`): C, frictax, scipy and jaxonomy."""
 
 import ctypes
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from contest import Contestant, built, timed
 PARAMETERS = np.array([1.0, 0.2, 0.4, 5.0])
 END = 10.0  # s
 TOLERANCE = 1e-7
-# From runs at tolerance 1e-12: position [m] and speed [m/s] at 10 s, and the position's derivatives
-# by the parameters.
+# Reference at 10 s, from runs at tolerance 1e-12: position [m] and speed [m/s], and the derivatives
+# of the position by the four parameters.
 STATE = np.array([0.0010542292515, -0.0560716932638])
 DERIVATIVES = np.array([-0.01764442038, -0.001165522403, -0.01297444391, 2.953553867e-4])
 
 
 def c_floor() -> list[Contestant]:
-    """The hand-written C, built here."""
+    """Compile the hand-written C and return it."""
     c = built("p1")
     c.p1_time.restype = ctypes.c_double
     parameters = PARAMETERS.ctypes.data_as(ctypes.c_void_p)
@@ -46,14 +46,14 @@ def c_floor() -> list[Contestant]:
 
 
 def frictax() -> list[Contestant]:
-    """The public interface, compiled from the parameters to the final state."""
+    """Return frictax: a compiled function of the parameters that computes the final state."""
     import jax
     import jax.numpy as jnp
 
     import frictax as fx
 
     jax.config.update("jax_enable_x64", True)
-    # else each call changes threads, 0.03 ms of it
+    # Otherwise JAX sends each call to another thread, which takes 0.03 ms.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     how = fx.Adaptive(rtol=TOLERANCE, atol=TOLERANCE)
 
@@ -87,8 +87,8 @@ def frictax() -> list[Contestant]:
 
 
 def scipy() -> list[Contestant]:
-    """`solve_ivp` with events, one call a mode; derivatives by central differences, which is what
-    its users have.
+    """Return scipy: `solve_ivp` with events, one call for each mode. Derivatives are central
+    differences, because `solve_ivp` does not compute derivatives.
     """
     from scipy.integrate import solve_ivp
 
@@ -114,7 +114,7 @@ def scipy() -> list[Contestant]:
 
         guard.terminal, guard.direction = True, -1  # type: ignore[attr-defined]
         while t < END:
-            # Stuck, nothing moves and the steps would grow past an event.
+            # In the stuck mode the step size would grow, and a step could skip an event.
             longest = 0.05 if mode == 0 else 0.1
             part = solve_ivp(
                 flow,
@@ -154,8 +154,8 @@ def scipy() -> list[Contestant]:
 
 
 def jaxonomy() -> list[Contestant]:
-    """The nearest peer in JAX: a hybrid block diagram with modes and zero crossings; it
-    differentiates in reverse.
+    """Return jaxonomy: a block diagram in JAX with modes and zero crossings, differentiated in
+    reverse mode.
     """
     import logging
 
@@ -164,7 +164,7 @@ def jaxonomy() -> list[Contestant]:
     import jaxonomy as peer  # pyright: ignore[reportMissingImports]
 
     jax.config.update("jax_enable_x64", True)
-    # else each call changes threads, 0.03 ms of it
+    # Otherwise JAX sends each call to another thread, which takes 0.03 ms.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     logging.getLogger("jaxonomy").setLevel(logging.WARNING)
     names = ["F_Coulomb", "F_prop", "F_Stribeck", "fexp"]
@@ -242,7 +242,7 @@ def jaxonomy() -> list[Contestant]:
     ]
     try:
         jacobian(changed[0])
-    except Exception as e:  # versions of jax newer than it supports break its derivatives
+    except Exception as e:  # jaxonomy fails with versions of JAX that are too new for it
         print(
             f"jaxonomy {peer.__version__} cannot differentiate with jax {jax.__version__}"
             f" ({type(e).__name__}): left out."

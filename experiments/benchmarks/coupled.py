@@ -1,11 +1,11 @@
-"""How fast do three clutches run that lock against each other, and their Jacobian by 13 parameters?
+"""How fast are a simulation of three coupled clutches and its Jacobian by 13 parameters?
 
-Modelica.Mechanics.Rotational.Examples.CoupledClutches, 1.5 s, 9 mode changes, at rtol 1e-8: the
-states at the end and the times of the mode changes, then their derivatives by mu, peak and fn_max
-of each clutch and the four inertias, forward mode. Times are medians of calls, compiled by
-`jax.jit`, that take turns. The first call is one without `jax.jit` in a process of its own, after
-its imports: in the first process with an empty folder, where all programs have to be made, and in
-further ones, which find what frictax kept.
+Modelica.Mechanics.Rotational.Examples.CoupledClutches runs for 1.5 s with 9 mode changes, at rtol
+1e-8. "forward" computes the final states and the times of the mode changes. The Jacobian has their
+derivatives by mu, peak and fn_max of each clutch and by the four inertias, in forward mode. Times
+are medians of calls compiled by `jax.jit`. The first call, without `jax.jit`, runs in a new process
+after its imports. The first process compiles all programs, and further processes load them from the
+cache of frictax.
 
     python experiments/benchmarks/coupled.py [--rounds 50] [--processes 5]
 """
@@ -28,8 +28,8 @@ fx.fast_loops()
 
 import jax.numpy as jnp  # noqa: E402
 
-# A program in C for this very problem takes 24 microseconds on the machine on which the aim was set
-# (its P1 there: 57).
+# For comparison: a C program for this problem takes 24 microseconds on a computer on which P1 in C
+# takes 57 microseconds.
 NAMES = [
     *(f"clutch{i}.{name}" for i in (1, 2, 3) for name in ("mu_pos.f", "peak", "fn_max")),
     *(f"J{i}.J" for i in (1, 2, 3, 4)),
@@ -38,7 +38,7 @@ START = dict(zip(NAMES, (*(0.5, 1.1, 20.0) * 3, *(1.0,) * 4), strict=True))
 
 
 def coupled_clutches() -> fx.Mechanism:
-    """The drive train of the Modelica Standard Library."""
+    """Return the example CoupledClutches of the Modelica Standard Library."""
     presses = (
         fx.Sine(1.0, f=0.2, phase=jnp.pi / 2),
         fx.Step(1.0, startTime=0.4),
@@ -59,7 +59,7 @@ ENGINE = fx.Adaptive(rtol=1e-8, atol=1e-10)
 
 
 def outcome(at: dict[str, jax.Array]) -> jax.Array:
-    """States at the end, and the times of the mode changes."""
+    """Return the final states and the times of the mode changes for the parameters `at`."""
     values = {name: x[None] if name.endswith(".f") else x for name, x in at.items()}
     run = fx.simulate(fx.parameters.replace(MACHINE, values), jnp.array([0.0, 1.5]), ENGINE)
     return jnp.concatenate([run.ys[-1], run.events.time[:9]])
@@ -73,14 +73,14 @@ def start() -> dict[str, jax.Array]:
 
 
 def first_call(name: str) -> None:
-    """Print the seconds that it takes, by the clock and of the processors."""
+    """Print wall-clock and processor time [s] of the first call of the task `name`."""
     begin, used = time.perf_counter(), time.process_time()
     jax.block_until_ready(TASKS[name](start()))
     print(time.perf_counter() - begin, time.process_time() - used)
 
 
 def in_a_process_of_its_own(*arguments: str, **environment: str) -> list[float]:
-    """The numbers that this script prints there; JAX's own cache is off."""
+    """Return the numbers that this script prints in a new process, without JAX's own cache."""
     kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     done = subprocess.run(
         [sys.executable, __file__, *arguments],
@@ -93,7 +93,7 @@ def in_a_process_of_its_own(*arguments: str, **environment: str) -> list[float]:
 
 
 def main() -> None:
-    """Take turns, print medians."""
+    """Run the tasks in turns and print medians."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=50)
     options.add_argument("--processes", type=int, default=5)

@@ -1,12 +1,12 @@
-"""How long does the first answer take beyond `import jax`?
+"""How much time does the first result need in addition to `import jax`?
 
-Whole processes that do what the README begins with, under `fx.fast_loops()`: a block is simulated
-and its speed, modes and events are printed; the final position is differentiated by the breakaway
-factor, by `jax.jacfwd` and by `jax.grad`. In the first process every program has to be made, with
-an empty folder; each further one finds what frictax kept. All take turns with `import jax` alone,
-and with derivatives of a product of two numbers without frictax, round after round; medians. Beside
-the clock stands the time of the processors, user's and system's, which says more where others use
-them too.
+Whole processes run the first examples of the README, with `fx.fast_loops()`. One simulates a block
+and prints its speed, modes and events. Two others differentiate the final position by the breakaway
+factor, with `jax.jacfwd` and with `jax.grad`. The first process of each kind has an empty cache and
+compiles all programs. Further processes load the programs that frictax saved. In each round,
+`import jax` alone and derivatives of a product of two numbers, without frictax, also run. The table
+has medians of wall-clock time and of processor time (user and system), which depends less on other
+programs of the computer.
 
     python experiments/benchmarks/first_answer.py [--rounds 9] [--csv FILE]
 """
@@ -49,7 +49,7 @@ def final_position(peak):
     return fx.simulate(changed, ts=jnp.array([0.0, 8.0]))["mass"].s[-1]
 """
 
-# What JAX and equinox take by themselves: the same words around a product of two numbers.
+# The same code around a product of two numbers shows the time of JAX and equinox alone.
 PRODUCT = """
 import jax
 import jax.numpy as jnp
@@ -81,12 +81,12 @@ print(run["mass"].v[-1], run["friction"].mode[::100], run.events.time[: run.even
     "jacfwd of a product": f"{PRODUCT}\nprint(jax.jacfwd(product)(1.1))\n",
     "grad of a product": f"{PRODUCT}\nprint(jax.grad(product)(1.1))\n",
 }
-FLOOR = ("import jax", "jacfwd of a product", "grad of a product")  # nothing of frictax
+FLOOR = ("import jax", "jacfwd of a product", "grad of a product")  # scripts without frictax
 
 
 def process(script: str, folder: Path) -> tuple[float, float]:
-    """The seconds of a new interpreter that runs it, by the clock and of the processors."""
-    # As a user has it: no flags, and Python keeps what it has compiled of a module.
+    """Return wall-clock and processor time [s] of a new interpreter that runs `script`."""
+    # As in a user's shell: no XLA flags, and Python saves the byte code of modules.
     left_out = ("XLA_FLAGS", "PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR")
     environment = {k: v for k, v in os.environ.items() if k not in left_out}
     before, begin = os.times(), time.perf_counter()
@@ -102,13 +102,13 @@ def process(script: str, folder: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Take turns, print medians."""
+    """Run the tasks in turns and print medians."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--csv", type=Path, default=HERE / "first_answer.csv")
     chosen = options.parse_args()
     taken: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    process(SCRIPTS["import jax"], HERE)  # fills the disk's cache
+    process(SCRIPTS["import jax"], HERE)  # fills the disk cache of the system
     with tempfile.TemporaryDirectory() as folder:
         for i in range(chosen.rounds + 1):
             for name, script in SCRIPTS.items():

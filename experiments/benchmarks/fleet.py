@@ -1,14 +1,14 @@
-"""What do ten thousand fits cost, from a file to a table, and how accurate are they?
+"""How much time and memory do ten thousand fits need, and how accurate are they?
 
-A long Parquet table has 10 000 records of 2000 samples each (480 MB as numbers). They are blocks of
-1 kg, each with its own friction and force, and autocorrelated noise of the speed sensor. `frictax
-fleet` fits four parameters to each, with intervals by the default noise model. The results are:
+A long Parquet table has 10 000 records of 2000 samples each (480 MB as numbers). Each record is of
+a block of 1 kg with its own friction and force, and its speed has autocorrelated noise. `frictax
+fleet` fits four parameters to each record, with the default intervals. The results are:
 
 - wall-clock and processor time of the whole command, with an empty and a filled program cache;
 - the largest memory of all its processes together (proportional set size);
-- whether a run that is killed at half and resumed gives the same table;
-- the time of the same number of Dask workers on this machine, with and without Dask's profile;
-- the distance of rows from `fx.fit`, and the coverage of the intervals.
+- whether a run that is killed halfway and resumed gives the same table;
+- the time of as many Dask workers on this computer, with and without Dask's profiler;
+- the differences between rows and results of `fx.fit`, and the coverage of the intervals.
 
     python experiments/benchmarks/fleet.py [--records 10000] [--jobs 2] [--csv FILE]
 """
@@ -30,7 +30,7 @@ import psutil
 SAMPLES, TOGETHER = 2000, 500
 NAMES = ("F_Coulomb", "F_prop", "F_Stribeck", "fexp")
 USUAL = np.array([1.0, 0.2, 0.4, 5.0])
-MEMORY, NOISE = 0.6, 0.002  # of the sensor's noise: from sample to sample; its size [m/s]
+MEMORY, NOISE = 0.6, 0.002  # sensor noise: AR(1) coefficient, standard deviation [m/s]
 PROBLEM = """
 title = "Blocks"
 
@@ -61,12 +61,12 @@ free = ["friction.f_pos"]
 
 
 def drawn(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the true values of each record (count, 4)."""
+    """Return true parameters of each record (count, 4), with a scatter of 8 %."""
     return USUAL * np.exp(0.08 * rng.standard_normal((count, 4)))
 
 
 def made(folder: Path, truth: np.ndarray, rng: np.random.Generator) -> None:
-    """Write a long table with a record for each row of true values, and the problem file."""
+    """Write a long table with a record for each row of `truth`, and the problem file."""
     import jax
     import jax.numpy as jnp
     import pyarrow as pa
@@ -109,7 +109,7 @@ def made(folder: Path, truth: np.ndarray, rng: np.random.Generator) -> None:
 
 
 class Watch(threading.Thread):
-    """The largest memory of a process with its children [MB], sampled continuously."""
+    """A thread that measures largest memory [MB] and processor time [s] of a process tree."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -131,13 +131,13 @@ class Watch(threading.Thread):
 
 
 def caching(cache: Path) -> dict[str, str]:
-    """Return the environment of a process with this folder as program cache."""
+    """Return the environment of a process that stores compiled programs in `cache`."""
     kept = {"FRICTAX_CACHE": str(cache), "JAX_COMPILATION_CACHE_DIR": str(cache / "jax")}
     return os.environ | kept
 
 
 def run(folder: Path, out: str, cache: Path, *more: str, until: str = "") -> Watch:
-    """Run a whole command; `until`: kill it as soon as a part of this name exists."""
+    """Run `frictax fleet`; `until`: kill it as soon as the part file of this name exists."""
     words = [sys.executable, "-m", "frictax", "fleet", str(folder), str(folder / "records.parquet")]
     words += ["--out", str(folder / out), *more]
     began = time.perf_counter()
@@ -154,8 +154,8 @@ def run(folder: Path, out: str, cache: Path, *more: str, until: str = "") -> Wat
 
 
 def by_dask(folder: Path, cache: Path, jobs: int, *, profiled: bool) -> Watch:
-    """The same command by a scheduler and `jobs` worker processes of Dask on this machine;
-    `profiled`: whether Dask looks at what they do a hundred times a second, as it usually does.
+    """Run `frictax fleet` on a Dask scheduler and `jobs` Dask workers of this computer. `profiled`:
+    whether Dask's profiler samples the workers a hundred times a second (Dask's default).
     """
     profiles = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": str(profiled)}
     dask, quiet = (
@@ -185,7 +185,7 @@ def by_dask(folder: Path, cache: Path, jobs: int, *, profiled: bool) -> Watch:
 
 
 def worth(folder: Path, truth: np.ndarray) -> dict[str, float]:
-    """Return the distance of some rows from `fx.fit` in standard errors, and the coverage."""
+    """Return the largest difference of 50 rows from `fx.fit`, and the coverage of intervals."""
     import jax
 
     import frictax as fx

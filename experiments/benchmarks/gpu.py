@@ -1,17 +1,17 @@
 """How long do a hundred thousand simultaneous simulations take on a GPU?
 
-The blocks are those of problem P3: 2000 samples, 39 mode changes each, friction parameters drawn
-5 % about those of P2. `jax.vmap` runs the given number of blocks on the first device of JAX. It
-computes position and speed at all samples, their derivatives by the four parameters of each block,
-and the gradient of a misfit by reverse mode. For comparison, the hand-written C and `jax.vmap` run
+The blocks are those of problem P3: 2000 samples, 39 mode changes each, friction parameters that
+scatter by 5 %. `jax.vmap` runs the given number of blocks on the first device of JAX. It computes
+position and speed at all samples, derivatives by the four parameters of each block, and the
+gradient of a misfit by reverse mode. For comparison, the hand-written C and `jax.vmap` run
 1024 blocks each on one core of the same machine. Times are per block.
 
-The numbers of the device are compared with those of the CPU: the largest difference over all
-samples of 1024 blocks, relative to the largest value of its column.
+The column `off` compares the device with the CPU. It is the largest difference over all samples of
+1024 blocks, relative to the largest value of its column.
 
     python experiments/benchmarks/gpu.py [--lanes 1024 16384 131072] [--rounds 3] [--csv FILE]
 
-It runs without a GPU, too: the device is then the CPU.
+Without a GPU, the device is the CPU.
 """
 
 import argparse
@@ -41,12 +41,12 @@ FORCE = 2.0 * np.sin(2.0 * np.pi * times(1999))
 
 
 def drawn(blocks: int) -> np.ndarray:
-    """Their parameters, of which the first are those of fewer blocks."""
+    """Return parameters (blocks, 4). The first rows do not depend on the number of blocks."""
     return PARAMETERS * np.exp(0.05 * np.random.default_rng(0).standard_normal((blocks, 4)))
 
 
 def tasks() -> dict[str, Callable[[Any], Any]]:
-    """Of the parameters of one block."""
+    """Return the timed functions. Their argument is the parameters of one block."""
     outputs = outputs_of_frictax(FORCE)
     goal = 0.95 * PARAMETERS
 
@@ -83,7 +83,7 @@ def difference(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def of_c(rounds: int) -> list[tuple[str, ...]]:
-    """The hand-written C, one block after another."""
+    """Return table rows of the hand-written C, which simulates one block after another."""
     floor, p = Floor.build(), drawn(FEW)
     y, dy = np.zeros((len(FORCE), 2)), np.zeros((len(FORCE), 2, 4))
     rows = []

@@ -1,9 +1,9 @@
-"""How long does `frictax identify` take, and how much of it goes into making programs?
+"""How long does `frictax identify` take, and how much of this time is compilation?
 
-Whole processes on the problem of a folder, with results in a temporary one: first with an empty
-compilation cache, then again with what the first has left there. Tracing, lowering and compiling
-are JAX's own figures, summed over threads, so that on two cores they may be more than the clock
-shows.
+Each process identifies the problem of a folder and builds the texts of its results. The first
+process has an empty compilation cache, and the second loads the programs of the first. Times of
+tracing, lowering and compiling are JAX's own figures, summed over threads. On two cores they can
+exceed the wall-clock time.
 
     python experiments/benchmarks/identify_process.py [identification/emps] [--rounds 3]
 """
@@ -46,7 +46,7 @@ print(json.dumps(spent))
 
 
 def process(problem: Path, cache: Path) -> dict[str, float]:
-    """Seconds in all, and those of each step."""
+    """Return the time [s] of the whole process and of each of the `STEPS`."""
     environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | {
         "JAX_COMPILATION_CACHE_DIR": str(cache),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
@@ -68,7 +68,7 @@ def process(problem: Path, cache: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Take turns, print medians."""
+    """Run the tasks in turns and print medians."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("problem", type=Path, nargs="?", default=ROOT / "identification" / "emps")
     options.add_argument("--rounds", type=int, default=3)
@@ -76,7 +76,7 @@ def main() -> None:
     taken: dict[str, list[dict[str, float]]] = {"empty cache": [], "filled cache": []}
     with tempfile.TemporaryDirectory() as folder:
         for i in range(given.rounds):
-            for rows in taken.values():  # in this order
+            for rows in taken.values():  # the empty cache first
                 rows.append(process(given.problem, Path(folder) / f"cache{i}"))
     print(f"P4 in C took {1e3 * p4.c_floor('C')[0].seconds():.2f} ms meanwhile")
     names = ["in all", *STEPS.values()]

@@ -1,7 +1,7 @@
-"""What does `import frictax` cost beyond `import jax`?
+"""How much longer does `import frictax` take than `import jax`?
 
-Whole processes, started in turn; the ratios of the medians count. The first start of each, which
-fills the disk's cache and writes byte code, is not counted.
+Whole processes start in turns. Compare ratios of the medians. The first start of each process is
+not counted, because it fills the disk cache and writes byte code.
 
     python experiments/benchmarks/import_time.py [--rounds 11]
 """
@@ -14,18 +14,18 @@ import time
 
 
 def seconds(code: str) -> float:
-    """Wall-clock time of a new interpreter that runs `code` [s]."""
+    """Return the wall-clock time of a new interpreter that runs `code` [s]."""
     begin = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True)
     return time.perf_counter() - begin
 
 
 def main() -> None:
-    """Take turns, print medians and their ratios."""
+    """Run the processes in turns, and print medians and their ratios."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=11)
-    # frictax imports each name when it is first used: the last line is what a first model costs on
-    # top.
+    # frictax imports the module of a public name at its first use. So the third entry measures the
+    # imports that a first model needs.
     codes = ["import jax", "import frictax", "from frictax import Mechanism"]
     times: dict[str, list[float]] = {code: [] for code in codes}
     for i in range(options.parse_args().rounds + 1):

@@ -1,11 +1,11 @@
-"""What do exact stick-slip and its derivatives cost, compared with hand-written C and scipy?
+"""How long do exact stick-slip and its derivatives take, compared with C and scipy?
 
-Problem P1: a mass of 1 kg pulled by 2 sin(2 pi t) N for 10 s, from rest at x = 0, with friction
-1 + 0.2 |v| + 0.4 exp(-5 |v|) N that breaks away at 1.4 N: 39 mode changes. Tolerance 1e-7.
+Problem P1: a force of 2 sin(2 pi t) N acts on a mass of 1 kg for 10 s, from rest at x = 0. The
+friction is 1 + 0.2 |v| + 0.4 exp(-5 |v|) N, with breakaway at 1.4 N. The run has 39 mode changes.
 
 The timed function is compiled and maps the four friction parameters to the final state, and to its
-derivatives. All contestants take turns in each round, so that other load of the machine affects all
-of them. Ratios of medians count.
+derivatives, at tolerance 1e-7. All contestants take turns in each round, so that other load of the
+computer affects all of them. Compare ratios of medians.
 
     python experiments/benchmarks/p1.py [--rounds 9] [--csv FILE]
 """

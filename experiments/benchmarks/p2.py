@@ -1,12 +1,11 @@
-"""What does a simulation under a sampled force cost, with all outputs kept, and their derivatives?
+"""How long do a simulation under a sampled force, with all outputs, and its derivatives take?
 
-Problem P2: a mass of 1 kg, from rest at x = 0, pulled for 10 s by 2 sin(2 pi t) N that is given on
-25001 samples and linear between them, with friction 1 + 0.2 |v| + 0.4 exp(-5 |v|) N that breaks
-away at 1.4 N: 39 mode changes.
+Problem P2: the mass, friction and force of P1 (see p1.py) for 10 s, with 39 mode changes. The force
+has 25001 samples and is interpolated linearly.
 
-Timed is a compiled function from the four friction parameters to position and speed at all samples,
-and to their derivatives by the parameters. The error is the largest one over all samples, relative
-to the largest value of its column.
+The timed functions are compiled. From the four friction parameters they compute position and speed
+at all samples, and the derivatives by these parameters. The error is the largest one over all
+samples, relative to the largest value of its column.
 
     python experiments/benchmarks/p2.py [--rounds 9] [--csv FILE]
 """
@@ -23,11 +22,11 @@ fast_loops()  # before jax computes anything
 
 TIMES = times(25000)
 FORCE = 2.0 * np.sin(2.0 * np.pi * TIMES)
-TOLERANCE = 1e-7  # of scipy
+TOLERANCE = 1e-7  # rtol and atol of scipy
 
 
 def c_floor(name: str, *options: str) -> list[Contestant]:
-    """The hand-written C, into memory that is there."""
+    """Return the hand-written C, which writes its results into existing memory."""
     floor, y, dy = Floor.build(*options), np.zeros((len(FORCE), 2)), np.zeros((len(FORCE), 2, 4))
     return [
         Contestant(
@@ -46,12 +45,12 @@ def c_floor(name: str, *options: str) -> list[Contestant]:
 
 
 def frictax() -> list[Contestant]:
-    """The public interface, compiled from the parameters to all outputs."""
+    """Return frictax: compiled functions of the parameters that compute all outputs."""
     import jax
     import jax.numpy as jnp
 
     jax.config.update("jax_enable_x64", True)
-    # else each call changes threads, 0.03 ms of it
+    # Otherwise JAX sends each call to another thread, which takes 0.03 ms.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     outputs = outputs_of_frictax(FORCE)
 
@@ -71,8 +70,8 @@ def frictax() -> list[Contestant]:
 
 
 def scipy() -> list[Contestant]:
-    """`solve_ivp` with events, one call a slide; derivatives by central differences, which is what
-    its users have.
+    """Return scipy: `solve_ivp` with events, one call for each sliding phase. Its derivatives are
+    central differences, because `solve_ivp` does not compute derivatives.
     """
 
     def jacobian() -> np.ndarray:
@@ -94,25 +93,25 @@ def scipy() -> list[Contestant]:
 
 
 def changed(i: int) -> np.ndarray:
-    """Parameters that differ a little from call to call, so that none can be left out."""
+    """Return parameters that differ slightly from call to call, so that no call can be skipped."""
     return PARAMETERS + [0.0, 1e-10 * i, 0.0, 0.0]
 
 
 @functools.cache
 def truth(task: str) -> np.ndarray:
-    """From C with eight steps a sample."""
+    """Return the reference results: C with eight steps per sample."""
     run = getattr(Floor.build(), task)
     return run(PARAMETERS, refined(FORCE))[::8]
 
 
 def error(c: Contestant) -> float:
-    """The largest error over all samples, relative to the largest value of its column."""
+    """Return the largest error over all samples, relative to the largest value of its column."""
     exact = truth(c.task)
     return float(np.max(np.abs(c.answer() - exact).max(axis=0) / np.abs(exact).max(axis=0)))
 
 
 def field() -> list[Contestant]:
-    """Everybody who takes part."""
+    """Return all contestants."""
     return [*c_floor("C"), *c_floor("C with library exp", "-DLIBRARY_EXP"), *frictax(), *scipy()]
 
 

@@ -1,12 +1,12 @@
-"""What does a simulation cost that runs beside a thousand others, and its derivatives?
+"""How long do a thousand simultaneous simulations and their derivatives take?
 
-Problem P3: 1024 blocks of P2, their four friction parameters drawn 5 % about P2's, under a force on
-2000 samples: 39 mode changes each. Timed is a compiled function from all parameters to position and
-speed of all blocks at all samples, by `jax.vmap`, and to their derivatives by each block's own four
-parameters. C does one after another, as does `jax.lax.map`. One core.
+Problem P3: 1024 blocks of P2 with friction parameters that scatter by 5 %, under a force with 2000
+samples, with 39 mode changes each. The timed functions are compiled, by `jax.vmap`. They compute
+position and speed of all blocks at all samples, and the derivatives by the four parameters of each
+block. C and `jax.lax.map` simulate one block after another. All use one core.
 
 The error is the largest one over all blocks and samples, relative to the largest value of its
-column; the truth is C with eight steps a sample.
+column. The reference is C with eight steps per sample.
 
     python experiments/benchmarks/p3.py [--rounds 9] [--csv FILE]
 """
@@ -28,7 +28,7 @@ DRAWN = PARAMETERS * np.exp(0.05 * np.random.default_rng(0).standard_normal((BLO
 
 
 def c_floor(name: str, *options: str) -> list[Contestant]:
-    """The hand-written C, one block after another, into memory that is there."""
+    """Return the hand-written C: one block after another, into existing memory."""
     floor = Floor.build(*options)
     y, dy = np.zeros((BLOCKS, len(FORCE), 2)), np.zeros((BLOCKS, len(FORCE), 2, 4))
 
@@ -49,10 +49,10 @@ def c_floor(name: str, *options: str) -> list[Contestant]:
 
 
 def frictax() -> list[Contestant]:
-    """The public interface, compiled from the parameters of all blocks to all outputs.
+    """Return frictax: compiled functions of the parameters of all blocks.
 
-    "A force each": each block has a table of its own, of the same numbers, that the program does
-    not know.
+    "A force each": each block has its own table of the force, as an input of the program. All
+    tables have equal values.
     """
     import jax
     import jax.numpy as jnp
@@ -90,20 +90,20 @@ def frictax() -> list[Contestant]:
 
 @functools.cache
 def truth(task: str) -> np.ndarray:
-    """From C with eight steps a sample."""
+    """Return the reference results: C with eight steps per sample."""
     run, force = getattr(Floor.build(), task), refined(FORCE)
     return np.stack([np.array(run(p, force)[::8]) for p in DRAWN])
 
 
 def error(c: Contestant) -> float:
-    """The largest error over all samples, relative to the largest value of its column."""
+    """Return the largest error over all samples, relative to the largest value of its column."""
     exact = truth(c.task)
     most = lambda x: np.abs(x).max(axis=(0, 1))  # noqa: E731
     return float(np.max(most(c.answer() - exact) / most(exact)))
 
 
 def field() -> list[Contestant]:
-    """Everybody who takes part."""
+    """Return all contestants."""
     return [*c_floor("C"), *c_floor("C with library exp", "-DLIBRARY_EXP"), *frictax()]
 
 

@@ -1,13 +1,13 @@
-"""What does it cost to identify friction from a motion, with every stick and slip of it simulated?
+"""How long does a fit of friction to a motion take, with all stick-slip events simulated?
 
-Problem P4: the four parameters of the friction 1 + 0.2 |v| + 0.4 exp(-5 |v|) N on a mass of 1 kg,
-from 2000 speeds measured over 10 s with a noise of 0.002 m/s. The force, 3 sin(2 pi t) + 3 sin(2 pi
-0.37 t) N, is known at the same instants and linear between them. The start is 30 % off: 1.3, 0.7,
-0.7 and 1.3 times the truth.
+In problem P4, a mass of 1 kg has the friction 1 + 0.2 |v| + 0.4 exp(-5 |v|) N. Its four parameters
+are fitted to 2000 speeds in 10 s, with a noise of 0.002 m/s. The force, 3 sin(2 pi t) + 3 sin(2 pi
+0.37 t) N, is known at the same times and interpolated linearly. The start values are 1.3, 0.7, 0.7
+and 1.3 times the true values.
 
-Timed is a whole fit, until no parameter moves by more than 1e-6 of itself (scipy: its own rule), of
-a machine and a record that are there. The error is the largest relative distance of a parameter
-from where the sum of squares is least.
+The time is that of a whole fit of an existing machine and record. The fit ends when no parameter
+changes by more than 1e-6 of its value; scipy has its own rule. The error is the largest relative
+distance of a parameter from the minimum of the sum of squares.
 
     python experiments/benchmarks/p4.py [--rounds 9] [--csv FILE]
 """
@@ -26,21 +26,21 @@ fast_loops()  # before jax computes anything
 TIMES = times(2000)
 FORCE = 3.0 * np.sin(2.0 * np.pi * TIMES) + 3.0 * np.sin(2.0 * np.pi * 0.37 * TIMES)
 START = PARAMETERS * np.array([1.3, 0.7, 0.7, 1.3])
-TOLERANCE = 1e-7  # of scipy's simulations
-STARTS = 64  # of a search from many places
+TOLERANCE = 1e-7  # rtol and atol of scipy's simulations
+STARTS = 64  # of a search from many starts
 MANY = 100  # records that `fit_many` fits in one call
 
 
 @functools.cache
 def speeds() -> np.ndarray:
-    """What was measured: nothing at t = 0, where the mass rests, then 2000 noisy speeds."""
+    """Return the measured speeds [m/s]: 0 at t = 0, then 2000 samples with noise."""
     v = Floor.build().forward(PARAMETERS, refined(FORCE))[::8, 1].copy()
     v[1:] += 0.002 * np.random.default_rng(0).standard_normal(len(v) - 1)
     return v
 
 
 def c_floor(name: str, *options: str) -> list[Contestant]:
-    """Levenberg-Marquardt in C."""
+    """Return a fit in C, by Levenberg-Marquardt."""
     floor, v = Floor.build(*options), speeds()
     return [
         Contestant(
@@ -53,12 +53,12 @@ def c_floor(name: str, *options: str) -> list[Contestant]:
 
 
 def frictax() -> list[Contestant]:
-    """The public interface. The first fit compiles and is not timed: `p4_process.py` does that."""
+    """Return fits by frictax, without the first one, which compiles (see `p4_process.py`)."""
     import jax
     import jax.numpy as jnp
 
     jax.config.update("jax_enable_x64", True)
-    jax.config.update("jax_cpu_enable_async_dispatch", False)  # else each call changes threads
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # otherwise JAX switches threads
 
     import frictax as fx
 
@@ -97,7 +97,7 @@ def frictax() -> list[Contestant]:
 
     blocks = [block(changed(i)) for i in range(20)]
     draws = np.random.default_rng(0).standard_normal((STARTS, len(START)))
-    # as far apart as those that `fit` draws
+    # These starts scatter as much as the random starts of `fit`.
     scattered = [block(START * np.exp(0.5 * draw)) for draw in draws]
     return [
         Contestant(
@@ -128,11 +128,11 @@ def frictax() -> list[Contestant]:
 
 
 def scipy() -> list[Contestant]:
-    """`least_squares` on simulations with `solve_ivp` and events; once on simulations in C; once
-    with its default differences.
+    """Return `least_squares` on simulations by `solve_ivp` with events, with two difference steps,
+    and on simulations in C.
 
-    The default differences are smaller than the simulation's own errors: it stops where it starts,
-    and calls that a success.
+    With the default difference step, the differences are smaller than the errors of the simulation.
+    Then `least_squares` stays at the start and reports success.
     """
     from scipy.optimize import least_squares
 
@@ -154,14 +154,14 @@ def scipy() -> list[Contestant]:
 
 
 def changed(i: int) -> np.ndarray:
-    """A start that differs a little from call to call."""
+    """Return start values that differ slightly from call to call."""
     return START * (1.0 + 1e-9 * i)
 
 
 @functools.cache
 def optimum() -> np.ndarray:
-    """Where the sum of squares is least, with eight steps a sample: by scipy's MINPACK, with the
-    derivatives of C.
+    """Return the minimum of the sum of squares, with eight steps per sample: by MINPACK of scipy,
+    with simulations and derivatives in C.
     """
     from scipy.optimize import least_squares
 
@@ -186,12 +186,12 @@ def optimum() -> np.ndarray:
 
 
 def error(c: Contestant) -> float:
-    """The largest relative distance of a parameter from the optimum."""
+    """Return the largest relative distance of a parameter from the optimum."""
     return float(np.max(np.abs(c.answer() / optimum() - 1)))
 
 
 def field() -> list[Contestant]:
-    """Everybody who takes part."""
+    """Return all contestants."""
     return [*c_floor("C"), *c_floor("C with library exp", "-DLIBRARY_EXP"), *frictax(), *scipy()]
 
 

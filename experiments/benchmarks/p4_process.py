@@ -1,10 +1,10 @@
-"""How long does a person wait who fits a record from the shell?
+"""How long does a fit of a record take as a whole process in the shell?
 
-Whole processes: Python starts, imports frictax, reads 2001 rows of time, force and speed from a CSV
-file (problem P4, see p4.py), fits four friction parameters and prints them. Each round does it
-first with an empty compilation cache, then again with what the first has left there (JAX's own
-persistent cache, and the programs that frictax keeps beside it); both with programs that are
-optimised, and as `fx.fast_loops(once=True)` has them. Medians over the rounds.
+In each process Python starts, imports frictax, and reads time, force and speed from a CSV file with
+2001 rows (problem P4, see p4.py). Then it fits four friction parameters and prints them. In each
+round the first process has an empty compilation cache. The second process loads the programs of the
+first (from JAX's persistent cache, and from that of frictax in the same folder). Both run with
+optimised programs, and with `fx.fast_loops(once=True)`. The results are medians over the rounds.
 
     python experiments/benchmarks/p4_process.py [--rounds 5]
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import p4
 
-# What a person would write. It prints the parameters, then how long the imports took and how long
+# A typical script of a user. It prints the parameters, then the time of the imports and the time of
 # the rest [s].
 SCRIPT = """
 import sys
@@ -54,10 +54,10 @@ print(imported - begin, time.perf_counter() - imported)
 
 
 def process(record: Path, cache: Path, how: str) -> tuple[np.ndarray, tuple[float, float, float]]:
-    """The parameters that one process finds; the seconds it takes in all, to import, and to do the
-    rest.
+    """Return the parameters that one process finds, and three times [s]: the whole process, the
+    imports, and the rest of the script.
     """
-    # As a user has it: no flags, and Python keeps what it has compiled of a module.
+    # As in a user's shell: no XLA flags, and Python saves the byte code of modules.
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -83,7 +83,7 @@ def process(record: Path, cache: Path, how: str) -> tuple[np.ndarray, tuple[floa
 
 
 def main() -> None:
-    """Take turns, print medians."""
+    """Run the tasks in turns and print medians."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=5)
     ways = [
@@ -102,7 +102,7 @@ def main() -> None:
             comments="",
         )
         for i in range(options.parse_args().rounds):
-            for (how, _), seconds in taken.items():  # in this order
+            for (how, _), seconds in taken.items():  # the empty cache first
                 parameters, times = process(record, Path(folder) / f"{how}{i}", how)
                 seconds.append(times)
                 floors.append(floor.seconds())

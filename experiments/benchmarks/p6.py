@@ -1,12 +1,12 @@
-"""What does a simulation with a bristle cost, with all outputs kept, and its derivatives?
+"""How long do a simulation with a bristle, with all outputs, and its derivatives take?
 
-Problem P6: P2's block, force and samples, its friction with a LuGre bristle of sigma_0 = 1e5 N/m
-and sigma_1 = 316 N.s/m, of which the damping fades as `LuGre` has it by default.
+Problem P6: block, force and samples of P2. The friction has a LuGre bristle with sigma_0 = 1e5 N/m
+and sigma_1 = 316 N.s/m; other options of `LuGre` are defaults.
 
-Timed is a compiled function from the four friction parameters and the two of the bristle to
-position and speed at all samples, and to their derivatives by the six; beside it P2, where the
-contact sticks, with its four. The error is the largest one over all samples, relative to the
-largest value of its column.
+The timed functions are compiled. From four friction parameters and two bristle parameters they
+compute position and speed at all samples, and the derivatives by all six. For comparison, P2 runs
+without a bristle, with its four parameters. The error is the largest one over all samples, relative
+to the largest value of its column.
 
     python experiments/benchmarks/p6.py [--rounds 9] [--csv FILE]
 """
@@ -25,7 +25,7 @@ fast_loops()  # before jax computes anything
 TIMES = times(25000)
 FORCE = 2.0 * np.sin(2.0 * np.pi * TIMES)
 ALL = np.append(PARAMETERS, [1e5, 316.0])
-STEP = 1e-5  # of differences, relative
+STEP = 1e-5  # relative step of central differences
 
 
 @functools.cache
@@ -50,7 +50,7 @@ def _differences(p: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def c_floor() -> list[Contestant]:
-    """The hand-written C; its derivatives are central differences, twelve runs."""
+    """Return the hand-written C. Its derivatives are central differences of twelve runs."""
     y = np.empty((len(FORCE), 2))
     return [
         Contestant(
@@ -69,7 +69,7 @@ def c_floor() -> list[Contestant]:
 
 
 def frictax() -> list[Contestant]:
-    """The public interface, compiled, with the bristle and without."""
+    """Return frictax: compiled functions with the bristle and without."""
     import jax
     import jax.numpy as jnp
 
@@ -109,26 +109,26 @@ def frictax() -> list[Contestant]:
 
 
 def changed(i: int) -> np.ndarray:
-    """Parameters that differ a little from call to call, so that none can be left out."""
+    """Return parameters that differ slightly from call to call, so that no call can be skipped."""
     return ALL + 1e-10 * i * (np.arange(6) == 1)
 
 
 @functools.cache
 def truth(task: str) -> np.ndarray:
-    """From C with sixteen steps a sample."""
+    """Return the reference results: C with sixteen steps per sample."""
     run = {"forward": _in_c, "jacobian": _differences}[task]
     return run(ALL, refined(FORCE, 16))[::16]
 
 
 def error(c: Contestant) -> float:
-    """The largest error over all samples, relative to the largest value of its column."""
+    """Return the largest error over all samples, relative to the largest value of its column."""
     exact = truth(c.task)
     exact = exact[..., :4] if c.answer().shape[-1] == 4 else exact
     return float(np.max(np.abs(c.answer() - exact).max(axis=0) / np.abs(exact).max(axis=0)))
 
 
 def field() -> list[Contestant]:
-    """Everybody who takes part."""
+    """Return all contestants."""
     return [*c_floor(), *frictax()]
 
 

@@ -1,8 +1,8 @@
 """How fast is the code that frictax exports?
 
-Problem P7: the block of P2 on 2001 samples of its force, linear between them: 39 mode changes.
-Timed is one run with position and speed at all samples. The error is the largest one over all
-samples, relative to the largest value of its column; the truth is C with eight steps a sample.
+Problem P7: the block of P2, with 2001 samples of its force and 39 mode changes. The time is that of
+one run with position and speed at all samples. The error is the largest one over all samples,
+relative to the largest value of its column. The reference is C with eight steps per sample.
 
     python experiments/benchmarks/p7.py [--rounds 9] [--csv FILE]
 """
@@ -77,7 +77,7 @@ def exported_c() -> list[Contestant]:
 
 @functools.cache
 def in_node() -> tuple[np.ndarray, float]:
-    """The answer of the exported JavaScript in node, and the mean time of a warm run [s]."""
+    """Return outputs of the exported JavaScript in node, and the mean time of later runs [s]."""
     import frictax as fx
 
     with TemporaryDirectory() as folder:
@@ -105,7 +105,7 @@ def javascript() -> list[Contestant]:
 def frictax() -> list[Contestant]:
     import jax.numpy as jnp
 
-    jax.config.update("jax_cpu_enable_async_dispatch", False)  # else each call changes threads
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # otherwise JAX switches threads
     run, p = jax.jit(outputs_of_frictax(FORCE)), jnp.asarray(PARAMETERS)
     call = lambda i: run(p).block_until_ready()  # noqa: E731
     return [Contestant("frictax", "run", lambda: np.asarray(run(p)), lambda: timed(call, CALLS))]
@@ -117,13 +117,13 @@ def truth() -> np.ndarray:
 
 
 def error(c: Contestant) -> float:
-    """The largest error over all samples, relative to the largest value of its column."""
+    """Return the largest error over all samples, relative to the largest value of its column."""
     most = lambda x: np.abs(x).max(axis=0)  # noqa: E731
     return float(np.max(most(c.answer() - truth()) / most(truth())))
 
 
 def field() -> list[Contestant]:
-    """Everybody who takes part."""
+    """Return all contestants."""
     by_hand = [*c_by_hand("C with short exp"), *c_by_hand("C", "-DLIBRARY_EXP")]
     return [*by_hand, *exported_c(), *javascript(), *frictax()]
 

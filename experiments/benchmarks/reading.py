@@ -1,8 +1,8 @@
-"""What does reading a text file cost beyond `pandas.read_csv`, in time and in memory?
+"""How much time and memory does reading a text file need, compared with `pandas.read_csv`?
 
-A million rows of time, current and angle are read in turn by pandas, by `Record.from_csv` and by
-what `frictax init` begins with; the ratios of the medians count. With `--large`, ten million rows
-are read in processes of their own, whose peak memory counts.
+pandas, `Record.from_csv` and the first step of `frictax init` read a million rows of time, current
+and angle in turns. Compare ratios of the medians. With `--large`, each reader also reads ten
+million rows in a new process, and the script prints the peak memory.
 
     python experiments/benchmarks/reading.py [--rounds 9] [--large]
 """
@@ -32,7 +32,7 @@ PEAK = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrs
 
 
 def main() -> None:
-    """Take turns, print medians and their ratios."""
+    """Run the readers in turns, and print medians and their ratios."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--large", action="store_true", help="ten million rows, peak memory")
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def turns(file: Path, rounds: int) -> dict[str, float]:
-    """The median time of each reader [s]; the first round is not counted."""
+    """Return the median time of each reader [s], without the first round."""
     readers = dict[str, Callable[[Path], object]]()
     for name, code in READ.items():
         names = dict[str, Callable[[Path], object]]()
@@ -72,7 +72,7 @@ def turns(file: Path, rounds: int) -> dict[str, float]:
 
 
 def write(file: Path, rows: int) -> None:
-    """A record of a rotor at 250 kHz."""
+    """Write a record of a rotor with `rows` rows, sampled at 250 kHz."""
     with file.open("w", encoding="utf-8") as out:
         out.write("t,current,angle\n")
         for first in range(0, rows, 100_000):

@@ -1,5 +1,5 @@
-"""A block under a force known on samples, which P2 simulates and P4 identifies: the record, the C
-floor, and scipy.
+"""The block under a sampled force of problems P2 to P7: its parameters, and its simulations in C,
+by scipy and by frictax.
 """
 
 import ctypes
@@ -15,13 +15,13 @@ END = 10.0  # s
 
 
 def times(intervals: int) -> np.ndarray:
-    """The grid from 0 to 10 s."""
+    """Return sample times from 0 to 10 s."""
     return np.linspace(0.0, END, intervals + 1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Floor:
-    """The hand-written C, built with some options of the compiler."""
+    """The hand-written C, compiled with additional compiler options."""
 
     c: ctypes.CDLL
 
@@ -30,7 +30,7 @@ class Floor:
         return cls(built("records", *options))
 
     def forward(self, p: np.ndarray, u: np.ndarray, y: np.ndarray | None = None) -> np.ndarray:
-        """Positions and speeds (n + 1, 2) at the samples of u (n + 1,)."""
+        """Return positions and speeds (n + 1, 2) at the samples of the force u (n + 1,) [N]."""
         y = np.empty((len(u), 2)) if y is None else y
         self.c.records_forward(_at(p), len(u) - 1, _step(u), _at(u), _at(y))
         return y
@@ -42,7 +42,7 @@ class Floor:
         y: np.ndarray | None = None,
         dy: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Their derivatives by the four parameters (n + 1, 2, 4)."""
+        """Return derivatives of positions and speeds by the four parameters (n + 1, 2, 4)."""
         y = np.empty((len(u), 2)) if y is None else y
         dy = np.empty((len(u), 2, 4)) if dy is None else dy
         self.c.records_jacobian(_at(p), len(u) - 1, _step(u), _at(u), _at(y), _at(dy))
@@ -51,8 +51,8 @@ class Floor:
     def fit(
         self, start: np.ndarray, u: np.ndarray, v: np.ndarray, tolerance: float = 1e-6
     ) -> np.ndarray:
-        """The parameters that explain speeds v best, by Levenberg-Marquardt until none moves by
-        more than `tolerance` of itself.
+        """Fit the parameters to the speeds v by Levenberg-Marquardt, until no parameter changes by
+        more than the share `tolerance` of its value.
         """
         p, squares = start.copy(), ctypes.c_double()
         self.c.records_fit(
@@ -76,19 +76,19 @@ def _step(u: np.ndarray) -> ctypes.c_double:
 
 
 def refined(u: np.ndarray, parts: int = 8) -> np.ndarray:
-    """The same force, linear between samples, on a grid that is finer: with it C's answers are
-    exact for the record.
+    """Return the force on a grid that is finer by the factor `parts`, interpolated linearly. The
+    results of C on this grid serve as reference.
     """
     n = len(u) - 1
     return np.interp(np.arange(parts * n + 1) / parts, np.arange(n + 1), u)
 
 
 def by_scipy(p: np.ndarray, u: np.ndarray, tolerance: float) -> np.ndarray:
-    """The same as `Floor.forward`: each slide is one `solve_ivp` with an event at its end, and its
-    samples come from dense output.
+    """Return the same arrays as `Floor.forward`. Each sliding phase is one call of `solve_ivp` with
+    an event at its end and dense output at the samples.
 
-    Where the block rests nothing is integrated: the sample before breakaway is looked up, and the
-    instant has a closed form.
+    A resting block is not integrated. The first sample above breakaway is looked up, and the time
+    of breakaway has a closed form.
     """
     from scipy.integrate import solve_ivp
 
@@ -105,11 +105,11 @@ def by_scipy(p: np.ndarray, u: np.ndarray, tolerance: float) -> np.ndarray:
         w = sign * v
         return [v, force(t) - sign * (F_Coulomb + F_prop * w + F_Stribeck * np.exp(-fexp * w))]
 
-    def guard(t, y, sign):  # positive while it slides
+    def guard(t, y, sign):  # positive while the block slides
         return sign * y[1]
 
     guard.terminal, guard.direction = True, -1  # type: ignore[attr-defined]
-    # `done` samples are written
+    # `done`: number of samples in `out` that are computed
     out, t, y, done, sign = np.empty((n + 1, 2)), 0.0, np.zeros(2), 0, 0.0
     while done <= n:
         if sign == 0:
@@ -142,8 +142,8 @@ def by_scipy(p: np.ndarray, u: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def outputs_of_frictax(force: np.ndarray) -> Any:
-    """Of the public interface: from the four parameters to positions and speeds (n, 2) at the
-    samples of the force (n,) [N].
+    """Return a function of the four parameters. It simulates with frictax and returns positions
+    and speeds (n, 2) at the samples of the force (n,) [N].
     """
     import jax.numpy as jnp
 

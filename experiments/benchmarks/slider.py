@@ -1,9 +1,8 @@
 """How fast does a report simulate its records after a slider moves?
 
-The report is that of a block with Stribeck friction and four records of 2000 samples of its speed.
-It is opened in Chromium, without a window and in real time. Each slider moves 20 times. Timed is
-the answer to one move: the simulation of all records, all rms values, the lines in all pictures,
-and the layout of the page.
+The report describes a block with Stribeck friction and four records of 2000 speeds. Chromium opens
+it without a window, in real time. Each slider moves 20 times. The time of a move includes the
+simulation of all records, all rms values, the lines in all pictures, and the layout of the page.
 
     python experiments/benchmarks/slider.py
 """
@@ -22,7 +21,7 @@ from sampled_problem import PARAMETERS, times
 jax.config.update("jax_enable_x64", True)
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# The page answers a move by a call of `setTimeout` with 16 ms. This script times these answers.
+# After a move the page calls `setTimeout` with 16 ms. This script times the called functions.
 PROBE = """
 <script>
   var answers = [], later = window.setTimeout;
@@ -73,7 +72,7 @@ def report(path: Path) -> None:
 
 
 def answers(page: Path) -> list[float]:
-    """Return the time [ms] of each answer of the page in Chromium."""
+    """Return the time [ms] that the page needs for each move of a slider in Chromium."""
     browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
         raise SystemExit(f"slider.py needs a browser on the PATH: one of {', '.join(BROWSERS)}.")

@@ -1,6 +1,6 @@
 """The eight machines: true machine, fitted machine, and motion of each.
 
-A run lasts 25 s at 100 Hz under two sines. Start values are 12 to 18 % off.
+A run lasts 25 s at 100 Hz under a sum of two sines. Start values are wrong by 12 to 18 %.
 """
 
 import dataclasses
@@ -16,15 +16,15 @@ import frictax as fx
 from frictax.parameters import Positive, Real, Scalar, parameter
 
 T = np.linspace(0.0, 25.0, 2501)
-FINE = fx.OnSamples(substeps=4)  # truths are run four times as finely as they are fitted
-ROWS = 200  # of the sweep
-Tone = tuple[float, float]  # its amplitude and its frequency [Hz]
-KINDS = ("exact", "missing", "wrong")  # how the truth departs from what it is taken for
+FINE = fx.OnSamples(substeps=4)  # true machines have four times finer steps than fits
+ROWS = 200  # rows of the sweep, one speed each
+Tone = tuple[float, float]  # amplitude and frequency [Hz] of a sine
+KINDS = ("exact", "missing", "wrong")  # fitted structure right, without a term, or wrong
 
 
 @dataclasses.dataclass(frozen=True)
 class Taken:
-    """One noise-free record: times, or a sweep's speeds, as `t`; what drove and what moved."""
+    """One record: times `t` [s] (row numbers of a sweep), inputs and outputs by name."""
 
     t: np.ndarray
     inputs: dict[str, np.ndarray]
@@ -35,12 +35,12 @@ class Taken:
 class Case:
     """One machine of the contest.
 
-    - `truth`: the values of what is fitted; `guess`: the machine, or the law, to start from.
-    - `taken(kind, turn)`: the record of one of `KINDS`; `turn` (2,) are the phases [rad] of the two
-      sines, 0 unless the motion is drawn anew.
-    - `objective`: None for the sweep. `noise`: of the sensor, over the rms of what it measures.
-    - `period`: of the slow motion [s]; of the sweep [rows].
-    - `missing`, `wrong`: in words, what the truth has and the machine that is fitted has not.
+    - `truth`: fitted parameter -> true value; `guess`: the start machine (a law for the sweep).
+    - `taken(kind, turn)`: returns the noise-free record of one of `KINDS`; `turn` (2,): phases of
+      the two sines [rad].
+    - `objective`: of the fit; None for the sweep. `noise`: standard deviation of the sensor noise,
+      over the rms of the output. `period`: of the slow sine [s]; for the sweep in rows.
+    - `missing`, `wrong`: texts on the difference between the true and the fitted machine.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Case:
     wrong: str
 
     def data(self, taken: Taken) -> fx.Record | fx.Sweep:
-        """As frictax takes it."""
+        """Return the record as `fx.Record` or `fx.Sweep`."""
         if self.objective is None:
             v = taken.inputs["speed"]
             return fx.Sweep(v, taken.outputs["force"], velocity_unit="m/s", force_unit="N")
@@ -62,7 +62,7 @@ class Case:
 
 
 class Axis(fx.AbstractAxis):
-    """An inertia under a torque, gravity and a torque that turns with the angle."""
+    """An inertia under a drive torque, gravity and a ripple with four periods per turn."""
 
     friction: fx.SupportFriction
     J: Scalar = parameter(Positive(), "kg.m2")
@@ -83,13 +83,13 @@ class Axis(fx.AbstractAxis):
 
 
 def sines(first: Tone, second: Tone, turn: np.ndarray, t: np.ndarray = T) -> np.ndarray:
-    """Two sines, each of an amplitude and a frequency [Hz]."""
+    """Return a sum of two sines, each with amplitude, frequency [Hz] and phase `turn` [rad]."""
     both = zip((first, second), turn, strict=True)
     return np.sum([a * np.sin(2 * np.pi * f * t + p) for (a, f), p in both], axis=0)
 
 
 class Drag(fx.AbstractLaw):
-    """Dry friction with parts in proportion to the speed and to its square."""
+    """Dry friction plus terms proportional to the speed and to the square of the speed."""
 
     dry: float = eqx.field(static=True)
     viscous: float = eqx.field(static=True)
@@ -104,7 +104,7 @@ class Drag(fx.AbstractLaw):
 
 
 def bump(law: fx.Coulomb, size: float, fexp: float) -> fx.Stribeck:
-    """`law`, with friction at rest larger by the share `size`."""
+    """Return `law` with a Stribeck term that increases friction at rest by the share `size`."""
     dry = float(law.F_Coulomb)
     return fx.Stribeck(F_Coulomb=dry, F_prop=float(law.F_prop), F_Stribeck=size * dry, fexp=fexp)
 
@@ -301,10 +301,10 @@ def servo() -> Case:
         return {"table": fx.Mass(m=far), "belt": fx.SpringDamper("mass", "table", c=300.0, d=0.5)}
 
     def taken(kind: str, turn: np.ndarray) -> Taken:
-        often = np.linspace(0.0, T[-1], 4 * T.size - 3)  # smooth: no corner at each sample
+        often = np.linspace(0.0, T[-1], 4 * T.size - 3)  # 400 Hz, for small corners between samples
         reference = sines((0.25, 0.31), (0.08, 0.83), turn, often)
-        reference = (reference - reference[0]) * np.minimum(often, 1.0)  # begins at rest
-        far = 0.6 * (kind == "wrong")  # mass behind an elastic belt
+        reference = (reference - reference[0]) * np.minimum(often, 1.0)  # starts at rest
+        far = 0.6 * (kind == "wrong")  # [kg] mass behind an elastic belt
         axis = fx.Mechanism(
             mass=fx.Mass(m=2.0 - far),
             friction=fx.SupportFriction("mass", f_pos=laws[kind]),
@@ -337,7 +337,7 @@ def sweep() -> Case:
     law = fx.Stribeck(**truth)
 
     def taken(kind: str, turn: np.ndarray) -> Taken:
-        most = 1.5 * (1.0 + 0.05 * turn[0])  # the fastest row: 1.5 m/s, drawn from 1.2 to 2
+        most = 1.5 * (1.0 + 0.05 * turn[0])  # highest speed: 1.5 m/s, or random up to 2 m/s
         v = np.geomspace(0.01, most, ROWS // 2)
         v = np.concatenate([-v[::-1], v])
         force = np.sign(v) * np.asarray(law(jnp.abs(v)))

@@ -1,7 +1,7 @@
-"""The contestants: functions that find values and intervals from a record.
+"""The contestants: functions that estimate parameters and intervals from a record.
 
-Another contestant is a function of a case and its data, such as `frictax` and `scipy`, in
-`FINDERS`. That of MuJoCo can describe three of the machines (mujoco_sysid.py).
+To add a contestant, add a function such as `frictax` or `scipy` to `FINDERS`. MuJoCo can describe
+only three of the machines, so its contestant is separate (mujoco_sysid.py).
 """
 
 import dataclasses
@@ -17,8 +17,8 @@ from scipy.special import stdtrit
 
 import frictax as fx
 
-# Notices that doubt the values or their intervals. Other notices say where a number lies or what a
-# rig cannot show.
+# Codes of the notices that doubt estimates or intervals. Other notices describe an estimate, or
+# what a rig cannot measure.
 DOUBTS = frozenset({
     "search-flat", "search-kink", "search-unfinished", "steps-too-long", "residuals-too-large",
     "nothing-moves", "starts-elsewhere", "starts-at-another-speed", "near-bound", "at-lower-bound",
@@ -33,8 +33,8 @@ DOUBTS = frozenset({
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """Values, standard errors and intervals (p,), in the order of `Case.truth`; the codes of what
-    was said beside them.
+    """Estimates, standard errors and interval limits (p,), in the order of `Case.truth`, and the
+    codes of the notices.
     """
 
     value: np.ndarray
@@ -48,20 +48,20 @@ Data = fx.Record | fx.Sweep
 
 
 def fitted(case: Case, data: Data) -> fx.FitResult:
-    """By frictax, with nothing but the objective chosen."""
+    """Fit with frictax. All options except the objective are defaults."""
     if isinstance(data, fx.Sweep):
         return fx.fit(case.guess, data)
     return fx.fit(case.guess, data, free=list(case.truth), objective=case.objective)
 
 
 def places(case: Case, found: fx.FitResult) -> list[int]:
-    """Where the numbers of `Case.truth` stand among those that were fitted."""
+    """Return the indices of the parameters of `Case.truth` among the fitted parameters."""
     names = [name.partition("[")[0] for name in found.names]
     return [names.index(path) for path in case.truth]
 
 
 def frictax(case: Case, data: Data, found: fx.FitResult) -> Found:
-    """What `print(found)` shows."""
+    """Return the estimates and intervals of the fit by frictax."""
     rows = [found.estimates[k] for k in places(case, found)]
     numbers = np.array([(e.value, e.standard_error, e.lower, e.upper) for e in rows], float).T
     return Found(*numbers, codes=tuple(dict.fromkeys(n.code for n in found.notices)))
@@ -73,7 +73,7 @@ def _residuals(problem: eqx.Module, x: jax.Array) -> jax.Array:
 
 
 def scipy(case: Case, data: Data, found: fx.FitResult) -> Found:
-    """`least_squares` over frictax's residuals, from the same start, with s^2 inv(J'J)."""
+    """Fit frictax's residuals by `least_squares`; the covariance is s^2 inv(J'J)."""
     problem, start = found.problem, np.asarray(found.problem.x0)
     end = least_squares(
         lambda x: np.asarray(_residuals(problem, jnp.asarray(x))),

@@ -1,4 +1,4 @@
-"""The seven imperfections: how each changes a noise-free record, or the machine."""
+"""The seven imperfections: functions that change a noise-free record, or the true machine."""
 
 import dataclasses
 import zlib
@@ -8,11 +8,11 @@ import numpy as np
 from eight_machines import Case, Taken
 from scipy.signal import lfilter
 
-INPUT = 0.05  # noise of a recorded input, over its rms
-SPEED = 0.02  # of a sweep's speeds, each over itself
-STEPS = 2000  # of an encoder, over the travel
-MEMORY = 3.0 / 25.0  # of the narrowband error, over the length of the record
-DRIFT = 5.0  # of a sensor by the end, over its white noise elsewhere
+INPUT = 0.05  # standard deviation of the noise of an input, over the rms of the input
+SPEED = 0.02  # standard deviation of the noise of a sweep's speed, over this speed
+STEPS = 2000  # number of encoder steps in the range of an output
+MEMORY = 3.0 / 25.0  # correlation time of narrowband noise, over the record's length
+DRIFT = 5.0  # standard deviation of the final sensor drift, over that of the white noise
 
 Draw = Callable[[int, Case, np.random.Generator], np.ndarray]
 
@@ -22,7 +22,7 @@ def white(n: int, case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def coloured(n: int, denominator: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """An autoregression of variance 1, which began long ago."""
+    """Return stationary autoregressive noise of variance 1."""
     response = lfilter([1.0], denominator, np.eye(1, 20 * n)[0])
     noise = lfilter([1.0], denominator, rng.standard_normal(3 * n))[2 * n :]
     return noise / np.sqrt(np.sum(response**2))
@@ -33,20 +33,20 @@ def ar9(n: int, case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def narrowband(n: int, case: Case, rng: np.random.Generator) -> np.ndarray:
-    """At the period of the slow motion, with a memory of 3 s of 25 s."""
+    """Return noise at the period of the slow sine, with a correlation time of 3 s (of 25 s)."""
     step = 1.0 if case.objective is None else 0.01
     radius, turn = np.exp(-1.0 / (MEMORY * n)), 2 * np.pi * step / case.period
     return coloured(n, np.array([1.0, -2.0 * radius * np.cos(turn), radius**2]), rng)
 
 
 def drift(n: int, case: Case, rng: np.random.Generator) -> np.ndarray:
-    """White noise, and a random walk."""
+    """Return white noise plus a random walk."""
     walk = np.cumsum(rng.standard_normal(n)) / np.sqrt(n)
     return rng.standard_normal(n) + DRIFT * walk
 
 
 def sensed(taken: Taken, case: Case, draw: Draw, rng: np.random.Generator) -> Taken:
-    """With an error of each output, as large as the case's sensors have."""
+    """Return the record with noise `draw` in each output, scaled to the sensors of `case`."""
     outputs = {
         name: x + case.noise * np.sqrt(np.mean(x**2)) * draw(x.size, case, rng)
         for name, x in taken.outputs.items()
@@ -55,7 +55,7 @@ def sensed(taken: Taken, case: Case, draw: Draw, rng: np.random.Generator) -> Ta
 
 
 def encoder(taken: Taken, case: Case, rng: np.random.Generator) -> Taken:
-    """Outputs in steps, and noise in the recorded inputs."""
+    """Return the record with outputs rounded to encoder steps and noise in the inputs."""
     outputs, inputs = {}, {}
     for name, x in taken.outputs.items():
         step = np.ptp(x) / STEPS
@@ -71,7 +71,7 @@ def by_sensor(draw: Draw) -> Callable[[Case, np.random.Generator], Taken]:
 
 
 def by_machine(kind: str) -> Callable[[Case, np.random.Generator], Taken]:
-    """The machine is another than it is taken for, under a motion that is drawn, too."""
+    """Return a function that records the true machine `kind` with random motion and white noise."""
 
     def measured(case: Case, rng: np.random.Generator) -> Taken:
         turn = rng.uniform(0.0, 2 * np.pi, 2)
@@ -92,7 +92,7 @@ IMPERFECTIONS: dict[str, Callable[[Case, np.random.Generator], Taken]] = {
 
 
 def measured(case: Case, imperfection: str, seed: int) -> Taken:
-    """What is recorded of a machine with one of `IMPERFECTIONS`, the same for each contestant."""
+    """Return a record with one of `IMPERFECTIONS`. It is equal for all contestants."""
     names = (case.name, imperfection)
     rng = np.random.default_rng([seed, *(zlib.crc32(name.encode()) for name in names)])
     return IMPERFECTIONS[imperfection](case, rng)

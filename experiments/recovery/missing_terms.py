@@ -1,7 +1,7 @@
-"""Six machines, each with one of seven terms more than the fitted machine: which term is named?
+"""Six machines have one of seven terms that the fitted machine lacks: which term is named?
 
 `python experiments/recovery/missing_terms.py` adds seeds to `missing_terms.csv` up to the given
-number, and writes the second table of the README.
+number, and writes its table at the end of the README.
 """
 
 import argparse
@@ -15,11 +15,11 @@ from pathlib import Path
 
 from run import HERE, ready
 
-RIGHT, OTHER = "none", "none, other objective"  # machines that are what they are taken for
+RIGHT, OTHER = "none", "none, other objective"  # cells without a missing term
 LARGE, TIMES = "white, term 8 times as large", 8.0
 TABLE = "<!-- table of missing terms: made by missing_terms.py -->"
 
-# What a name must hold to be the right one, of the term or of one that is alike on its record.
+# Term -> parts of right names. Names that the record cannot separate from the first also count.
 CALLED = {
     "drag": ("drag over v^2",),
     "offset": ("constant force",),
@@ -33,8 +33,8 @@ CALLED = {
 
 @dataclasses.dataclass
 class Cell:
-    """How many records, of so many `seeds`, named the right term first, a wrong one, or none; how
-    many named one more; and the seconds of all tables.
+    """Counts for a machine, term and noise. Of `seeds` records, `right` have the right name first,
+    `wrong` a wrong name and `nothing` none; `more` have several. `seconds`: of all `missing()`.
     """
 
     machine: str
@@ -53,7 +53,7 @@ class Cell:
 
 
 def tried(cell: Cell, seeds: int, end: float) -> Cell:
-    """`cell` with so many seeds, or as many as there is time for."""
+    """Add records to `cell` until it has `seeds` records or `time.time()` exceeds `end`."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -134,15 +134,15 @@ def main() -> None:
 
 
 def publish(cells: dict[tuple[str, str, str], Cell], readme: Path) -> None:
-    """Write the table of the README."""
+    """Write the table into the README."""
     whole = readme.read_text(encoding="utf-8")
     before, _, _ = whole.partition(TABLE)
     readme.write_text(before + TABLE + "\n" + "\n".join(table(cells)) + "\n", encoding="utf-8")
 
 
 def table(cells: dict[tuple[str, str, str], Cell]) -> list[str]:
-    """A row for each machine and term, and for each term over all machines: of each noise, right /
-    wrong in percent; how many records there are of each noise, at least and at most.
+    """Return table rows for each machine and term, and for the sum of all machines. They have the
+    percentages right / wrong for each noise, and the smallest and largest number of records.
     """
     from six_machines import NOISES, RIGS, TERMS
 
@@ -164,7 +164,7 @@ def table(cells: dict[tuple[str, str, str], Cell]) -> list[str]:
 
 
 def _together(cells: Sequence[Cell | None]) -> Cell | None:
-    """What was counted in all of them."""
+    """Return the sums of the counts of all cells; None without a cell."""
     known = [cell for cell in cells if cell is not None]
     if not known:
         return None

@@ -1,7 +1,7 @@
-"""The contestant that needs MuJoCo: its system identification, on the machines that it can say.
+"""The contestant MuJoCo: its system identification of the machines that it can describe.
 
-`pip install "mujoco[sysid]"`, then `python experiments/recovery/mujoco_sysid.py` makes
-`mujoco.csv` and the table of the README that holds it.
+After `pip install "mujoco[sysid]"`, `python experiments/recovery/mujoco_sysid.py` writes
+`mujoco.csv` and its table in the README.
 """
 
 import argparse
@@ -19,11 +19,11 @@ from frictax.parameters import get
 
 NAME = "mujoco.sysid"
 BEGIN, END = "<!-- table: made by mujoco_sysid.py -->\n", "<!-- end of that table -->\n"
-STEP = 0.0025  # s, a quarter of the record's
-LIGHT, ARM = 0.01, 0.01  # kg and m, of what gravity acts on: 1e-6 kg.m2
+STEP = 0.0025  # s, a quarter of the record's sample time
+LIGHT, ARM = 0.01, 0.01  # [kg, m] body and arm for gravity; their 1e-6 kg.m2 is negligible
 
-# A slide or a hinge. Its inertia stands in `armature`, which is what fits a joint of either kind;
-# its dry friction is as stiff as such constraints may be (a time constant of two steps).
+# The joint is a slide or a hinge. `armature` is its mass or inertia, because both kinds have this
+# field. Dry friction is as stiff as MuJoCo allows (a time constant of two steps).
 XML = """
 <mujoco>
   <option integrator="implicitfast" timestep="{step}" gravity="0 0 {gravity}"/>
@@ -38,7 +38,7 @@ XML = """
   <sensor><{sensor} name="seen" joint="joint"/></sensor>
 </mujoco>
 """
-# The kind of joint, what is seen of it, and m*g*l.
+# Machine -> kind of joint, sensor, and m*g*l [N.m].
 MACHINES = {
     "sliding": ("slide", "jointvel", 0.0),
     "turning": ("hinge", "jointpos", 0.0),
@@ -47,7 +47,7 @@ MACHINES = {
 
 
 def text(machine: str, start: np.ndarray) -> str:
-    """The machine as MuJoCo takes it, with the inertia, dry and viscous friction of `start`."""
+    """Return the machine as MuJoCo XML; `start`: inertia, dry and viscous friction."""
     joint, sensor, mgl = MACHINES[machine]
     inertia, dry, viscous = start
     return XML.format(
@@ -57,8 +57,8 @@ def text(machine: str, start: np.ndarray) -> str:
 
 
 def fitted(machine: str, record: Any, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values (3,) and half intervals (3,) of inertia, dry and viscous friction, all as `optimize`
-    and `calculate_intervals` have it by default; values may go to a fifth and to five times.
+    """Return estimates (3,) and half intervals (3,) of inertia, dry and viscous friction. Options
+    are defaults; bounds are a fifth of the start value and five times the start value.
     """
     import mujoco
     from mujoco import sysid
@@ -84,7 +84,7 @@ def fitted(machine: str, record: Any, start: np.ndarray) -> tuple[np.ndarray, np
     begin = sysid.create_initial_state(model, data.qpos, data.qvel, data.act)
     sequences = [sysid.ModelSequences("machine", spec, "run", begin, control, seen)]
     residual = sysid.build_residual_fn(models_sequences=sequences, n_threads=1)
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints every step
+    with contextlib.redirect_stdout(io.StringIO()):  # `optimize` prints every step
         best, result = sysid.optimize(params, residual, verbose=False)
     left, _, _ = residual(result.x, best)
     _, half = sysid.calculate_intervals(left, np.asarray(result.jac))
@@ -92,7 +92,7 @@ def fitted(machine: str, record: Any, start: np.ndarray) -> tuple[np.ndarray, np
 
 
 def runs(machine: str, imperfection: str, seeds: int) -> list[dict[str, str]]:
-    """As `run.runs` keeps them, of this contestant."""
+    """Return the runs of this contestant, as rows like those of `run.runs`."""
     from eight_machines import CASES
     from imperfections import measured
 
@@ -136,7 +136,7 @@ def main() -> None:
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """A line for each machine and imperfection."""
+    """Return a table with a line for each machine and imperfection."""
     from scores import shown
 
     lines = [

@@ -1,7 +1,7 @@
 """Recovery of known parameters: eight machines, seven imperfections, many seeds.
 
 `python experiments/recovery/run.py` adds missing runs to those in `build/`, and writes `rows.csv`
-and the table of the README.
+and its table in the README.
 """
 
 import argparse
@@ -18,8 +18,8 @@ COLUMNS = ("seed", "contestant", "parameter", "error", "standard_error", "lower"
 
 
 def runs(folder: Path, machine: str, imperfection: str, seeds: int, end: float) -> str:
-    """Add runs of a machine to its file until all seeds are there, or the time is over; errors and
-    intervals less the truth, over the truth.
+    """Add runs to the file of a machine until all seeds exist or `end` is reached, and return a
+    text. The file has errors and intervals relative to the truth: (value - truth)/truth.
     """
     import jax
 

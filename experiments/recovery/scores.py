@@ -1,4 +1,4 @@
-"""Runs to scores, scores to the table of the README."""
+"""Compute scores from runs, and write them to `rows.csv` and to the table of the README."""
 
 import csv
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ COLUMNS = (
     "machine", "imperfection", "contestant", "parameter", "seeds", "answered", "coverage", "width",
     "bias", "sd_of_z", "wrong", "silent", "doubted", "codes",
 )  # fmt: skip
-BEYOND = 1.5  # half intervals: farther off than that, a number is wrong
+BEYOND = 1.5  # [half intervals] an estimate with a larger error is wrong
 BEGIN, END = "<!-- table: made by run.py -->\n", "<!-- end of table -->\n"
-SHORT = ("white", "AR .9", "narrowband", "encoder")  # where intervals have to hold the truth
+SHORT = ("white", "AR .9", "narrowband", "encoder")  # here intervals must cover the truth
 
 
 def scored(
@@ -24,15 +24,15 @@ def scored(
     imperfection: str,
     contestants: Iterable[str] = tuple(FINDERS),
 ) -> list[dict[str, str]]:
-    """A row for each contestant and parameter.
+    """Return a row for each contestant and parameter.
 
-    - `seeds`; `answered`: the share of them with an interval, of which are `coverage`, the share
-      that holds the truth, `width`, the median half interval over 1.96 times the true spread (the
-      standard deviation of the errors), `bias`, the mean error over the median printed one, and
-      `sd_of_z`, the standard deviation of error over printed error.
-    - of the whole answer, the same for each of its parameters: `wrong`, the share of seeds of which
-      a number is off by more than `BEYOND` times the half of its interval; `silent`, the share that
-      is so without a notice of `DOUBTS`; `doubted`, the share with one; `codes`: how often each.
+    - For the parameter: `answered`, the share of `seeds` with an interval; `coverage`, the share of
+      intervals with the true value; `width`, the median half interval over 1.96 standard deviations
+      of the errors; `bias`, the mean error over the median standard error; `sd_of_z`, the standard
+      deviation of error over standard error.
+    - For all parameters of the fit: `wrong`, the share of seeds in which an error exceeds `BEYOND`
+      half intervals; `silent`, the share of seeds that are wrong without a notice of `DOUBTS`;
+      `doubted`, the share with such a notice; `codes`: how often each notice occurs.
     """
     rows = []
     for contestant in contestants:
@@ -44,11 +44,11 @@ def scored(
             [[float(r[k]) for k in ("error", "standard_error", "lower", "upper")] for r in mine]
         ).reshape(-1, len(names), 4)
         error, printed, lower, upper = np.moveaxis(numbers, -1, 0)
-        half = np.where(error > 0, error - lower, upper - error)  # on the side of the truth
+        half = np.where(error > 0, error - lower, upper - error)  # on the side of the true value
         told = np.isfinite(half) & np.isfinite(error) & (half > 0)
         said = [set(r["codes"].split()) for r in mine[:: len(names)]]
         doubts = np.array([bool(s & DOUBTS) for s in said])
-        # one without an interval is no wrong interval
+        # An estimate without an interval does not count as wrong.
         wrong = np.any(told & (np.abs(error) > BEYOND * np.where(told, half, 1.0)), axis=1)
         counts = {c: sum(c in s for s in said) for c in sorted(set().union(*said))}
         for k, name in enumerate(names):
@@ -80,7 +80,7 @@ def _told(score, of: np.ndarray) -> str:
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """A line for each machine and imperfection, the contestants beside each other."""
+    """Return a table with a line for each machine and imperfection, and columns by contestant."""
     head = ["machine", "imperfection", "seeds"]
     for name in FINDERS:
         head += [f"{name}: coverage", "width", "bias", "wrong", "silent"]
@@ -100,7 +100,7 @@ def table(rows: list[dict[str, str]]) -> str:
 
 
 def shown(mine: list[dict[str, str]]) -> list[str]:
-    """Coverage, width, bias, wrong and silent, of the rows of one contestant."""
+    """Return coverage, width, bias, wrong and silent as texts, from rows of one contestant."""
 
     def of(column: str) -> np.ndarray:
         return np.array([float(r[column]) for r in mine])
@@ -114,8 +114,8 @@ def shown(mine: list[dict[str, str]]) -> list[str]:
 
 
 def falls_short(rows: list[dict[str, str]], contestant: str = "frictax") -> list[str]:
-    """Where intervals hold the truth in less than 90 or more than 98 %, or are 1.5 times too wide,
-    of `SHORT`; elsewhere, where fewer than 95 % of the wrong answers are doubted.
+    """Return a line for each failed target. In `SHORT` the coverage is 90 to 98 % and the width at
+    most 1.5. Under other imperfections, at least 95 % of the wrong fits have a doubting notice.
     """
     out = []
     for r in rows:

@@ -1,8 +1,8 @@
-"""Six machines, each with one term more than the fitted machine.
+"""Six machines, each with one term that the fitted machine lacks.
 
 A run lasts 10 s at 200 Hz under six sines with random phases. Each term is so large that, without
 noise, the residuals of the best fit without the term are about the standard deviation of the
-sensor's noise. Fits on windows have free starts.
+sensor's noise. On windows, this best fit has a free initial state in each window.
 """
 
 import dataclasses
@@ -18,24 +18,24 @@ import frictax as fx
 from frictax.mechanism.forces import AbstractSource
 
 T = np.arange(2001) / 200.0
-FINE = fx.OnSamples(substeps=4)  # truths are run four times as finely as they are fitted
+FINE = fx.OnSamples(substeps=4)  # true machines have four times finer steps than fits
 FREQUENCY = np.array([0.3, 0.55, 0.9, 1.3, 1.9, 2.6])
 SIZE = np.array([2.5, 2.2, 1.8, 1.5, 1.2, 1.0])
 TERMS = ("drag", "offset", "ripple", "delay", "other way", "Stribeck", "series stiffness")
 NOISES = ("white", "steps", "AR .9")
-FAR = 0.6  # of a body's mass, behind a stiffness in series
-CARRIAGE = 0.9  # likewise, of the mass between stops
-PERIOD = 1 / 7.3  # of a ripple, over the travel
-PHASE = 0.7  # rad, of a ripple
+FAR = 0.6  # share of a body's mass behind a stiffness in series
+CARRIAGE = 0.9  # the same share for the carriage between stops
+PERIOD = 1 / 7.3  # period of a ripple, over the travel
+PHASE = 0.7  # rad, phase of a ripple
 
 
 @dataclasses.dataclass(frozen=True)
 class Has:
-    """What a machine has beyond what it is taken for: numbers that are 0, or a law."""
+    """Terms of the true machine that the fitted machine lacks. Defaults add no term."""
 
     drag: float = 0.0
-    ripple: tuple[float, float] = (0.0, 1.0)  # its size and period
-    soft: float = 0.0  # over a stiffness in series
+    ripple: tuple[float, float] = (0.0, 1.0)  # amplitude and period
+    soft: float = 0.0  # inverse of a stiffness in series
     law: Any = None
     f_neg: Any = None
 
@@ -44,10 +44,10 @@ class Has:
 class Rig:
     """One machine.
 
-    - `sizes`: of each of `TERMS`; a Stribeck's is over the dry friction, the other way's too.
-    - `law`: its friction; `vmax`: the highest speed, about; `travel`: of the body.
-    - `moved(has, u)`: its output under the drive `u`; `guess`: the machine to start from.
-    - `body`, `drive`, `output`: by name. `noise`: its standard deviation. `scale`: of the drive.
+    - `sizes`: term -> size; "Stribeck" and "other way" are relative to the dry friction.
+    - `law`: true friction; `vmax`: approximate highest speed; `travel`: approximate travel.
+    - `moved(has, u)`: returns the output under the drive `u`; `guess`: the start machine.
+    - `body`, `drive`, `output`: names. `noise`: its standard deviation. `scale`: drive amplitude.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Rig:
 
 
 def _pull(body: str, has: Has, rotational: bool = False) -> dict[str, Any]:
-    """Parts for its drag and ripple."""
+    """Return parts for the drag and the ripple of `has`, which act on `body`."""
     size, period = has.ripple
     parts: dict[str, Any] = {}
     if has.drag and rotational:
@@ -89,7 +89,7 @@ def _output(machine: fx.Mechanism, name: str) -> np.ndarray:
 def _body(
     name: str, inertia: float, has: Has, rotational: bool = False
 ) -> tuple[dict[str, Any], str]:
-    """A body, whole or behind a stiffness in series, and which part rubs."""
+    """Return one body, or two with a stiffness in series, and the name of the one with friction."""
     one: Any = fx.Inertia if rotational else fx.Mass
     if not has.soft:
         return {name: one(inertia)}, name
@@ -177,7 +177,7 @@ def rotor() -> Rig:
 
 
 def pendulum() -> Rig:
-    """An arm with a part of one's own: its weight."""
+    """An arm with a user-defined part, its weight."""
 
     def machine(J: float, law: Any, torque: Any = 0.0, has: Has | None = None) -> Any:
         has = has or Has()
@@ -244,7 +244,7 @@ def stops() -> Rig:
                 fexp=float(getattr(law, "fexp", 1.0)), f_neg=has.f_neg,
             )
         }  # fmt: skip
-        if has.soft:  # the carriage behind a belt, with its stops
+        if has.soft:  # a belt drives the carriage with its stops
             c = 1.0 / has.soft
             d = 0.04 * np.sqrt(c * m * CARRIAGE * (1 - CARRIAGE))
             light = fx.Mass(m=(1 - CARRIAGE) * m)
@@ -275,7 +275,7 @@ def stops() -> Rig:
 
 
 def servo() -> Rig:
-    """An axis in its position loop, driven by a reference that is recorded."""
+    """An axis with a position controller. The recorded input is the reference."""
 
     def machine(m: float, law: Any, reference: Any = 0.0, has: Has | None = None) -> Any:
         has = has or Has()
@@ -311,7 +311,7 @@ def servo() -> Rig:
 
 
 def gear() -> Rig:
-    """A motor that turns a load through a gear; the load rubs."""
+    """A motor that turns a load through a gear. Friction acts on the load."""
 
     def machine(J: float, law: Any, torque: Any = 0.0, has: Has | None = None) -> Any:
         has = has or Has()
@@ -354,7 +354,7 @@ RIGS: dict[str, Callable[[], Rig]] = {
 
 
 def with_term(rig: Rig, term: str, rng: np.random.Generator, size: float) -> Has:
-    """What it has more; a dip's width is drawn, from 4 to 25 % of the highest speed."""
+    """Return the additional `term`. A Stribeck term has a random width, 4 to 25 % of `vmax`."""
     dry, viscous = float(rig.law.F_Coulomb), float(rig.law.F_prop)
     width = rig.vmax * np.exp(rng.uniform(np.log(0.04), np.log(0.25)))
     if term == "drag":
@@ -370,12 +370,12 @@ def with_term(rig: Rig, term: str, rng: np.random.Generator, size: float) -> Has
 
 
 def recorded(rig: Rig, term: str, noise: str, seed: int, size: float | None = None) -> fx.Record:
-    """The record of a run with `term`, "" for none, and `noise`, "" for none."""
+    """Return the record of a run with additional `term` and with `noise`; "" means without."""
     rng = np.random.default_rng([seed, len(rig.name), *map(ord, rig.name + term)])
     size = rig.sizes.get(term, 0.0) if size is None else size
     turn = rng.uniform(0.0, 2 * np.pi, FREQUENCY.size)
     u = rig.scale * SIZE @ np.sin(2 * np.pi * FREQUENCY[:, None] * T + turn[:, None])
-    if rig.name == "servo":  # begins where the axis stands
+    if rig.name == "servo":  # the reference starts at the axis
         u = (u - u[0]) * np.minimum(T, 1.0)
     has = with_term(rig, term, rng, size)
     acting = np.interp(T - size, T, u) if term == "delay" else u
@@ -393,6 +393,6 @@ def recorded(rig: Rig, term: str, noise: str, seed: int, size: float | None = No
 
 
 def fitted(rig: Rig, record: fx.Record, other: bool = False) -> fx.FitResult:
-    """The fit of the machine it is taken for; `other`: by its other objective."""
+    """Fit the machine without an additional term; `other`: with the objective `rig.other`."""
     objective = rig.other if other else rig.objective
     return fx.fit(rig.guess, record, free=list(rig.free), objective=objective)

@@ -8,8 +8,8 @@ clone of the other version:
     python experiments/recovery/versions.py fits records.npz new.json
     python experiments/recovery/versions.py compare old.json new.json
 
-A second call of `records` or `fits` adds what is not in the file yet. The last command lists each
-difference, and its exit status is 1 if there is one.
+A second call of `records` or `fits` adds the entries that the file lacks. The last command lists
+each difference, and its exit status is 1 if there is a difference.
 """
 
 import argparse
@@ -105,7 +105,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def _distance(first: list[float], second: list[float]) -> float:
-    """Return the largest difference of two rows; infinite or missing ends must be equal."""
+    """Return the largest difference of two rows: inf if infinite or missing entries differ."""
     a, b = np.array(first), np.array(second)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(invalid="ignore"):  # inf - inf is nan

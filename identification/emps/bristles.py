@@ -18,7 +18,7 @@ BRISTLES: dict[str, tuple[AbstractBristle | None, list[str]]] = {
 
 
 def structures(*names: str) -> dict[str, fx.Structure]:
-    """Return the axis with friction by direction, without and with bristles."""
+    """Return structures of the axis with friction by direction, without and with bristles."""
     out, parts = {}, dict(axis().named_parts())
     for name in names or BRISTLES:
         bristle, free = BRISTLES[name]
@@ -34,7 +34,7 @@ def structures(*names: str) -> dict[str, fx.Structure]:
 
 
 def compared(record: fx.Record, *names: str) -> fx.StructureComparison:
-    """Compare structures by inverse dynamics. Bristles follow the motion in closed form."""
+    """Compare structures by inverse dynamics. Bristle states follow from the measured motion."""
     return fx.compare(record, structures(*names), objective=fx.InverseDynamics(70.0))
 
 

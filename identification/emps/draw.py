@@ -1,4 +1,4 @@
-"""Draw the figures of the page."""
+"""Draw the figures of the README of EMPS."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def _runs(
 
 
 def _friction(record: fx.Record, found: dict[str, fx.FoundMachine]) -> plt.Figure:
-    """Draw the friction of the smoothed motion, and the fitted laws."""
+    """Draw the friction that follows from the smoothed motion, and the fitted laws."""
     motion, m = smooth(record.t, record.outputs["mass.s"], 50.0), 95.2
     friction = record.inputs["drive"] - m * motion.a
     figure, axes = plt.subplots(1, 2, figsize=(8.2, 3.8), layout="constrained")

@@ -30,8 +30,8 @@ def _positions(
 def free_run(
     machine: fx.Mechanism, record: fx.Record, more: Any = 0.0, engine: fx.OnSamples | None = None
 ) -> np.ndarray:
-    """Return the error of position [m] of one run without feedback. It starts from the smoothed
-    first sample, under the record's force plus `more` [N].
+    """Return the position error [m] of a run without feedback, under the record's force plus `more`
+    [N]. The run starts from the smoothed position and speed at the first sample.
     """
     start = smooth(record.t, record.outputs["mass.s"], 50.0)
     force = jnp.asarray(record.inputs["drive"] + more)
@@ -49,13 +49,13 @@ def free_run(
 
 
 def rms(error: np.ndarray) -> float:
-    """Return the root mean square in mm."""
+    """Return the root mean square [mm] of `error` [m]."""
     return 1e3 * float(np.sqrt(np.mean(np.square(error))))
 
 
 class Spread(NamedTuple):
-    """Results of repeats: `values` (quarters, parameters) named `names`; `errors` [m] (draws,
-    samples) of free runs.
+    """Estimates `values` (quarters of the record, parameters) of the parameters `names`, and
+    position errors [m] of free runs with random parameters, `errors` (runs, samples).
     """
 
     names: tuple[str, ...]
@@ -64,25 +64,23 @@ class Spread(NamedTuple):
 
     @property
     def error_of_mean(self) -> np.ndarray:
-        """Standard error of the mean over the quarters (that of the jackknife), a
-        parameter each.
-        """
+        """Standard error of the mean over the quarters for each parameter, as by the jackknife."""
         return np.std(self.values, axis=0, ddof=1) / np.sqrt(len(self.values))
 
     @property
     def range(self) -> np.ndarray:
-        """rms error of position that 10, 50 and 90 % of the draws stay below [mm]."""
+        """10, 50 and 90 % quantiles of the rms position error of the free runs [mm]."""
         return np.quantile([rms(e) for e in self.errors], [0.1, 0.5, 0.9])
 
 
 def spread(
     found: fx.FoundMachine, record: fx.Record, scored: fx.Record, draws: int = 200
 ) -> Spread:
-    """Fit each quarter of `record`, one cycle of its motion, on windows. Then simulate free runs of
-    `scored` with random parameters.
+    """Fit each quarter of `record`, one cycle of its motion, on windows. Then simulate `draws` free
+    runs of `scored` with random parameters.
 
-    Draws have the mean of `found` and the covariance of the quarters, so the machines differ as
-    the cycles do.
+    The random parameters have the mean of `found` and the covariance between the quarters. So these
+    machines scatter like the cycles.
     """
     length = record.duration / 4
     parts = [record.trim(i * length, i * length + length - 0.5 / record.rate) for i in range(4)]
@@ -117,7 +115,7 @@ def spread(
 
 
 def sensitivities(machine: fx.Mechanism, record: fx.Record) -> tuple[float, float]:
-    """Return the changes of the free run, rms [mm], by 0.1 N of force and by 1 % of friction."""
+    """Return the rms change of the free run [mm] by 0.1 N more force, and by 1 % more friction."""
     laws = {
         f"friction.{way}.{term}" for way in ("f_pos", "f_neg") for term in ("F_Coulomb", "F_prop")
     }

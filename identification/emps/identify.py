@@ -39,7 +39,7 @@ def folder() -> Path:
 
 
 def read(label: str, where: Path, hold: bool = False) -> fx.Record:
-    """Read the record `label`: force on the load [N], from the voltage `vir`, and its position [m].
+    """Read record `label`: force on the load [N] from the voltage `vir`, position of the load [m].
 
     The validation record's `vir` already contains its 5 V pulses.
     """
@@ -54,7 +54,7 @@ def read(label: str, where: Path, hold: bool = False) -> fx.Record:
 
 
 def read_reference(label: str, where: Path) -> fx.Record:
-    """Read the record with the controller's reference [m] instead of the force."""
+    """Read the record with the reference of the controller [m] as input instead of the force."""
     names: dict[str, Any] = {
         "inputs": {"drive": fx.Column("qg", unit="m")},
         "outputs": {"mass.s": fx.Column("qm", unit="m")},
@@ -68,7 +68,7 @@ def read_reference(label: str, where: Path) -> fx.Record:
 # --------------------------------------------------------------------------------------------------
 
 KP, KV, GTAU = 160.18, 243.45, 35.15065  # [1/s, V.s/m, N/V] gains of the controller
-# [kg] The speed in the controller has a delay of 1 ms, so the mass appears smaller by this.
+# [kg] The speed in the controller is late by 1 ms. So the estimated mass is too small by `LATE`.
 LATE = GTAU * KV * 1e-3
 DIRECTIONS = ["mass.m", "friction.f_pos", "friction.f_neg"]
 OFFSET, DRIFT = "inputs.drive.offset", "inputs.drive.drift"
@@ -98,7 +98,7 @@ def axis(directions: bool = True) -> fx.Mechanism:
     return fx.Mechanism(
         mass=fx.Mass(m=100.0),
         friction=fx.SupportFriction("mass", **laws, peak=1.0),
-        guide=fx.LinearPositionDependentForce("mass"),  # 0 unless fitted
+        guide=fx.LinearPositionDependentForce("mass"),  # no force unless it is fitted
         drive=fx.Force("mass", 0.0),
     )
 
@@ -110,7 +110,7 @@ def axis(directions: bool = True) -> fx.Mechanism:
 def inverse_dynamics(record: fx.Record, cutoff: float = 70.0) -> fx.FoundMachine:
     """Fit the published symmetric model with an offset to all samples.
 
-    The offset is a force. Its sign is opposite to that of the published one.
+    The offset is an offset of the force. Its sign is opposite to that of the published offset.
     """
     return fx.fit(
         axis(directions=False),
@@ -123,8 +123,8 @@ def inverse_dynamics(record: fx.Record, cutoff: float = 70.0) -> fx.FoundMachine
 def on_windows(
     record: fx.Record, more: tuple[str, ...] = (), length: float = 0.5
 ) -> fx.FoundMachine:
-    """Fit by the default: from inverse dynamics, on windows of 0.5 s that start at the smoothed
-    measurement.
+    """Fit on windows that start at the smoothed measurement. Inverse dynamics finds the start
+    values of the parameters.
     """
     return fx.fit(
         axis(),
@@ -138,7 +138,7 @@ def on_windows(
 def in_closed_loop(reference: fx.Record) -> fx.FoundMachine:
     """Fit in the closed loop with the known controller.
 
-    Add `LATE` to the mass, because the controller of the model has the speed without delay.
+    Add `LATE` to the estimated mass, because the controller of the model has no delay.
     """
     controller = fx.PositionController("mass", s_ref=0.0, kp=KP, kv=KV, k=GTAU)
     return fx.fit(
@@ -163,7 +163,8 @@ def jointly(
 ) -> fx.FoundMachine:
     """Fit one axis to all records, with one drift of the force and an offset for each record.
 
-    Offsets and two Coulomb frictions are redundant, so the one backward stays at its start value.
+    Offsets and two Coulomb frictions are redundant, so the backward Coulomb friction stays at its
+    start value. `own_offset=False` omits the offsets and fits this friction.
     """
     fixed = "friction.f_neg.F_prop" if own_offset else "friction.f_neg"
     return fx.fit(
@@ -177,8 +178,8 @@ def jointly(
 
 
 def redundant(record: fx.Record) -> fx.FoundMachine:
-    """Fit an offset and two Coulomb frictions, which a record cannot separate. The result must have
-    the notice.
+    """Fit an offset and two Coulomb frictions, which one record cannot separate. The result must
+    have a notice of this.
     """
     return fx.fit(
         axis(),
@@ -255,7 +256,7 @@ def main() -> None:
         ("free run", five.model, 0.0),
         ("free run, drift", six.model, six.values[DRIFT] * ramp),
     ):
-        # A drift belongs to its record. Other records get its mean.
+        # A drift belongs to one record. For the other record, use the mean force of this drift.
         print(
             f"{name:50}{rms(free_run(machine, first, more)):8.3f}"
             f"{rms(free_run(machine, second, np.mean(more))):8.3f}"

@@ -1,7 +1,7 @@
 """Which model describes presliding friction with the fewest parameters?
 
 Fits bristles to the strokes of a tribometer (`frictax data fetch presliding_tribometer`). The
-displacement is given and the friction is measured, so a simulation is not necessary.
+record has displacement and friction, so no equation of motion is integrated.
 
 Run: python identification/presliding_tribometer/identify.py
 """
@@ -18,7 +18,7 @@ TOLD = "stiffness-in-series bristle-undamped at-lower-bound near-bound null-dire
 
 
 def elements(n: int) -> AbstractBristle:
-    """Return `n` springs with sliders, about 4e4 N/m in all, that slip one by one."""
+    """Return `n` springs with sliders, of 4e4 to 5e4 N/m in total, that slip one by one."""
     grid = np.geomspace(0.5, 2.0, n) if n > 1 else np.ones(1)
     return fx.MaxwellSlip(4e4 / (n * grid), share=np.ones(n))
 
@@ -35,18 +35,18 @@ BRISTLES = {
 
 
 def strokes(every: int = 1) -> fx.Record:
-    """Return the loaded part of the record; `every`: number of samples that become one."""
+    """Return the loaded part of the record; `every`: keep one of so many samples."""
     path = fx.data.path("presliding_tribometer") / "test_data_2.txt"
     t, _, s, f = np.loadtxt(path, skiprows=1, unpack=True)
     loaded = (t >= LOADED[0]) & (t <= LOADED[1])
     t, s, f = (x[loaded][::every] for x in (t, s, f))
-    # The file has the force on the stage, with the opposite sign of friction.
+    # The file has the force on the stage, whose sign is opposite to that of the friction.
     units = {"stage": "mm", "guide.f": "uN"}
     return fx.Record(t, {"stage": s}, {"guide.f": -f}, units=units, name="strokes")
 
 
 def tribometer(bristle: AbstractBristle) -> fx.Mechanism:
-    """Return a moved table on a guide with a friction limit for each direction."""
+    """Return a table on a guide with a friction limit for each direction; the stage moves it."""
     law = fx.Coulomb(F_Coulomb=2.5)
     return fx.Mechanism(
         table=fx.Mass(m=1.0),
@@ -66,8 +66,8 @@ def fitted(name: str, record: fx.Record) -> fx.FoundMachine:
 
 
 def scatter(record: fx.Record) -> tuple[float, float]:
-    """Return the rms distance [N] of equal strokes from their mean, forward and backward. A model
-    of the contact cannot explain it.
+    """Return the rms deviation [N] of the strokes from their mean, forward and backward. A model of
+    the contact cannot explain this scatter, because all strokes have the same motion.
     """
     s, f = record.inputs["stage"], record.outputs["guide.f"]
     middle = 0.5 * (s.max() + s.min())

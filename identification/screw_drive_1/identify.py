@@ -1,4 +1,4 @@
-"""Which friction law fits the sweep of a lead-screw drive, and how does a block with it move?
+"""Which law fits the sweep of a lead-screw drive, and how does a block with this law move?
 
 Run from anywhere:  python identification/screw_drive_1/identify.py
 """
@@ -13,8 +13,8 @@ import frictax as fx
 jax.config.update("jax_enable_x64", True)
 HERE = Path(__file__).resolve().parent
 
-# Measured: steady torque over speed, 16 speeds each way, a payload of 0.096 kg hanging from the
-# screw.
+# The sweep has the measured steady torque at 16 speeds in each direction. A payload of 0.096 kg
+# hangs from the screw.
 sweep = fx.Sweep.from_csv(
     HERE.parents[1] / "data" / "screw_drives" / "sweep.csv",
     velocity="omega",
@@ -28,17 +28,17 @@ sweep = fx.Sweep.from_csv(
     ),
 )
 
-# Choose a law for each direction.
+# Choose the kind of the law for each direction.
 forward, backward = fx.compare(sweep.positive()), fx.compare(sweep.negative())
 print(f"Forward\n{forward}\n\nBackward\n{backward}\n")
 
-# Fit a law for each direction. The sweep cannot separate the payload's weight from a
-# Coulomb friction that differs between the directions; the fit says so.
+# Fit both laws. The sweep cannot separate the weight of the payload from a Coulomb friction that
+# differs between the directions. A notice of the fit reports this.
 found = fx.fit(forward.best.found.law, sweep, f_neg=backward.best.found.law)
 print(f"{found}\n\nFor Modelica:\n{found.to_modelica()}\n")
 
-# A block with this friction, pushed to and fro. An inertia of 1e-4 kg.m2 under a torque is the same
-# as a mass of 1e-4 kg under a force: the numbers stay those of the drive.
+# Simulate a block with this friction under an alternating force. A mass of 1e-4 kg under a force
+# has the equation of an inertia of 1e-4 kg.m2 under a torque, so the fitted numbers are valid.
 block = fx.Mechanism(
     mass=fx.Mass(m=1e-4),
     friction=fx.SupportFriction("mass", f_pos=found.model.f_pos, f_neg=found.model.f_neg, peak=1.0),

@@ -1,12 +1,12 @@
 """Which friction, inertia and zero explain the free decays of a servo pendulum, and is friction
 that grows with load significant?
 
-Three runs (kp 100, 200, 400 of `lift_and_drop`) are fitted together: one plant, and for each run
-its angle and speed at the start. Coulomb and viscous friction, a Stribeck law, and friction that
-grows with the joint's load are compared.
+Three runs (kp 100, 200, 400 of `lift_and_drop`) are fitted together. The plant is common; each run
+has its own angle and speed at the start. Three models are compared: Coulomb and viscous friction, a
+Stribeck law, and friction that grows with the load of the joint.
 
-A decay to a dead stop has many minima, one for each number of half swings before the stop.
-Therefore the search has several rounds.
+The cost of a decay to standstill has many minima, one for each number of half swings. Therefore the
+search has several rounds.
 
 Run: python identification/xl330_pendulum/identify.py [--figure decays.png]
 """
@@ -63,7 +63,7 @@ def stribeck(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
 
 
 def loaded(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
-    """Fit Coulomb and viscous friction and a share of the joint's load."""
+    """Fit Coulomb and viscous friction, plus friction proportional to the load of the joint."""
     each = list(starts().values())
     return fx.fit(
         LoadedPendulum(start, share=0.01),
@@ -75,7 +75,7 @@ def loaded(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
 
 
 def rms(found: fx.FoundMachine) -> float:
-    """Return the rms of all samples of all runs [rad]."""
+    """Return the rms of the residuals of all runs [rad]."""
     squares = sum(
         found.rms[label]["phi"] ** 2 * record.n for label, record in found.records.items()
     )
@@ -83,19 +83,19 @@ def rms(found: fx.FoundMachine) -> float:
 
 
 def plant(found: fx.FoundMachine) -> Pendulum:
-    """Return the pendulum with the common parameters of the runs."""
+    """Return the fitted pendulum, with the parameters that all runs have in common."""
     return getattr(found.model, "pendulum", found.model)
 
 
 def held(found: fx.FoundMachine) -> bool:
-    """Return whether each measured dead stop is in the stick band of the fitted plant."""
+    """Return whether every measured final angle is in the stick band of the fitted plant."""
     low, high = stick_band(plant(found))
     return all(low <= record.outputs["phi"][-1] <= high for record in found.records.values())
 
 
 def aic(found: fx.FoundMachine) -> float:
-    """Return Akaike's criterion up to a constant; less is better. Residuals that are not white
-    exaggerate differences.
+    """Return Akaike's criterion up to a constant; a smaller value is better. Autocorrelated
+    residuals make the differences between models too large.
     """
     n = sum(record.n for record in found.records.values())
     return n * np.log(rms(found) ** 2) + 2 * len(found.estimates)

@@ -1,4 +1,4 @@
-"""The pendulum on a servo's shaft, as a machine of its own kind."""
+"""The pendulum on the shaft of a servo, as a user-defined machine."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from frictax.parameters import AtLeast, Positive, Real, Scalar, parameter
 class Pendulum(fx.AbstractAxis):
     """A pendulum with dry friction in its joint: J*dw/dt = -mgl*sin(phi + phi_offset) - friction.
 
-    **Arguments:** `friction` of the joint, in N.m over rad/s; `J`, its moment of inertia about the
-    joint [kg.m2]; `mgl`, the torque of gravity where it is horizontal [N.m]; `phi_offset`, what the
-    sensor's zero lies beside hanging down [rad]; `phi`, `w`: angle [rad] and speed [rad/s] at the
-    start.
+    **Arguments:** `friction` of the joint, in N.m over rad/s; `J`, moment of inertia about the
+    joint [kg.m2]; `mgl`, torque of gravity on the horizontal pendulum [N.m]; `phi_offset`, angle
+    from the hanging position at the sensor's zero [rad]; `phi`, `w`: angle [rad] and speed [rad/s]
+    at the start.
     """
 
     friction: fx.SupportFriction
@@ -39,8 +39,8 @@ class Pendulum(fx.AbstractAxis):
 
 
 class LoadedPendulum(fx.AbstractAxis):
-    """A `Pendulum` whose friction grows with the load of its joint, as in gears: by `share` (0 or
-    more) of the size of gravity's torque.
+    """A `Pendulum` whose friction grows with the load of its joint, as in gears. The additional
+    friction is `share` (at least 0) times the absolute torque of gravity.
     """
 
     pendulum: Pendulum

@@ -1,10 +1,10 @@
 """How well do the published friction parameters of a Dynamixel XL330 servo explain the free decay
 of a pendulum on its shaft?
 
-Reads the measured runs `lift_and_drop` (`frictax data fetch xl330_pendulum`): the servo lifts the
-pendulum, at 2 s its torque goes off, and the pendulum swings to a dead stop. Simulates each from
-its own start with the published values, and says how far apart the two are and whether the pendulum
-stopped where dry friction can hold it.
+The measured runs are `lift_and_drop` (`frictax data fetch xl330_pendulum`): the servo lifts the
+pendulum, its torque is switched off at 2 s, and the pendulum swings until it rests. The script
+simulates each run from its measured start with the published values. It prints the difference from
+the measurement, and whether dry friction can hold the pendulum at its final angle.
 
 Run: python identification/xl330_pendulum/records.py [--figure decay.svg]
 """
@@ -28,28 +28,28 @@ CITATION = (
     "M. Duclusaud, G. Passault, V. Padois, O. Ly, Extended friction models for the physics"
     " simulation of servo actuators, ICRA 2025; github.com/Rhoban/bam, commit af22604, Apache-2.0"
 )
-TICK = 2 * np.pi / 4096  # of the servo's position sensor [rad]
+TICK = 2 * np.pi / 4096  # step of the servo's position sensor [rad]
 G = 9.80665  # m/s2
 COLOURS = {100: "#2f6db3", 200: "#d98032", 400: "#5aa469"}
 
-# Published for this servo (model M1: Coulomb and viscous), with the mass and length of the test
-# bench.
+# Published values of this servo (model M1: Coulomb and viscous friction), and mass and length of
+# the pendulum on the test bench.
 F_COULOMB, F_PROP, ARMATURE = 0.01283, 0.003662, 0.001814  # N.m, N.m.s/rad, kg.m2
 MASS, LENGTH = 0.49, 0.10  # kg, m
 
 
 def raw_folder() -> Path:
-    """Where the raw logs lie; raises `FileNotFoundError` where they are not here."""
+    """Return the folder of the raw logs; `FileNotFoundError` if they are not on this computer."""
     return fx.data.path("xl330_pendulum") / "raw"
 
 
 def decays(folder: Path | None = None) -> dict[int, fx.Record]:
-    """The free decay of each `lift_and_drop` run by its kp: the angle `phi` [rad], t = 0 at the
-    first sample without torque.
+    """Return the free decay of each `lift_and_drop` run by its kp: the angle `phi` [rad]. t = 0 is
+    the first sample without motor torque.
     """
     found = {}
     for kp, log in _logs(folder).items():
-        # The sensor's steps are all the noise there is: uniform within one.
+        # The assumed noise is rounding to the steps of the sensor, uniform within a step.
         sd = {"phi": TICK / np.sqrt(12)}
         t = log["timestamp"] - log["timestamp"][0]
         found[kp] = fx.Record(
@@ -59,13 +59,13 @@ def decays(folder: Path | None = None) -> dict[int, fx.Record]:
 
 
 def decay(kp: int) -> fx.Record:
-    """One of them, for the problem file."""
+    """Return the decay of the run `kp`, for the problem file."""
     return decays()[kp]
 
 
 def starts(folder: Path | None = None) -> dict[int, tuple[float, float]]:
-    """Angle [rad] and speed [rad/s] at t = 0 of each run, as the servo itself reports them: its
-    speed is late by some 10 ms.
+    """Return angle [rad] and speed [rad/s] of each run at t = 0, as reported by the servo. The
+    reported speed has a delay of about 10 ms.
     """
     return {
         kp: (float(log["position"][0]), float(log["speed"][0])) for kp, log in _logs(folder).items()
@@ -73,7 +73,7 @@ def starts(folder: Path | None = None) -> dict[int, tuple[float, float]]:
 
 
 def _logs(folder: Path | None) -> dict[int, dict[str, np.ndarray]]:
-    """What was logged of each `lift_and_drop` run without torque, by kp."""
+    """Return the logged samples without motor torque of each `lift_and_drop` run, by kp."""
     found = {}
     for path in sorted((raw_folder() if folder is None else folder).glob("*.json")):
         log = json.loads(path.read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ def _logs(folder: Path | None) -> dict[int, dict[str, np.ndarray]]:
 
 
 def published(phi: float = 0.0, w: float = 0.0, phi_offset: float = 0.0) -> Pendulum:
-    """The pendulum with the published parameters, from a start."""
+    """Return the pendulum with the published parameters and the given initial state."""
     friction = fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=F_COULOMB, F_prop=F_PROP))
     return Pendulum(
         friction,
@@ -100,19 +100,19 @@ def published(phi: float = 0.0, w: float = 0.0, phi_offset: float = 0.0) -> Pend
 
 
 def stick_band(pendulum: Pendulum) -> tuple[float, float]:
-    """The angles between which friction holds the pendulum at rest [rad]."""
+    """Return the limits of the angles at which friction holds the pendulum at rest [rad]."""
     half = float(jnp.arcsin(pendulum.friction.peak * pendulum.friction.f_pos.f0 / pendulum.mgl))
     return -half - float(pendulum.phi_offset), half - float(pendulum.phi_offset)
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One run: the measured decay and the simulated one, at the record's times."""
+    """One run: the measured decay, and the simulated decay at the times of the record."""
 
     record: fx.Record
     pendulum: Pendulum
     phi: np.ndarray  # simulated [rad]
-    stopped: float  # when the simulated one came to rest for good [s], inf for not at all
+    stopped: float  # first rest of the simulated pendulum [s]; inf without a rest
 
     @property
     def rms(self) -> float:
@@ -120,18 +120,18 @@ class Row:
 
     @property
     def dead_stop(self) -> float:
-        """The measured angle at the end [rad]."""
+        """The last measured angle [rad]."""
         return float(self.record.outputs["phi"][-1])
 
     @property
     def held(self) -> bool:
-        """Whether the measured dead stop lies in the stick band."""
+        """True if the last measured angle is in the stick band."""
         low, high = stick_band(self.pendulum)
         return low <= self.dead_stop <= high
 
 
 def compared(record: fx.Record, start: tuple[float, float], phi_offset: float = 0.0) -> Row:
-    """The record beside the pendulum with published parameters, from angle and speed `start`."""
+    """Simulate the record with published parameters, from angle and speed `start`; return both."""
     pendulum = published(*start, phi_offset)
     path = _walk(pendulum, jnp.asarray(record.t))
     rests = np.asarray(path.after[: int(path.count), 0]) == 0
@@ -145,7 +145,7 @@ def _walk(pendulum: Pendulum, ts: jax.Array) -> Any:
 
 
 def report(rows: Sequence[Row]) -> str:
-    """A line a run."""
+    """Return a table with a line for each run."""
     lines = [
         "run     samples  start [rad, rad/s]   rms [mrad]  dead stop [mrad]  stick band [mrad] "
         " held  simulated [mrad, s]"
@@ -163,7 +163,7 @@ def report(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Each decay, measured and simulated, and what lies between them."""
+    """Draw each decay, measured and simulated, and the difference."""
     figure = Figure(figsize=(9.0, 2.2 * len(rows) + 0.4), layout="constrained", facecolor="white")
     grid = figure.subplots(len(rows), 2, sharex=True, squeeze=False, width_ratios=[2, 1])
     for (swing, misfit), row in zip(grid, rows, strict=True):

@@ -33,7 +33,7 @@ from jax.interpreters.ad import Zero as Zero, instantiate_zeros as instantiate_z
 JaxLiteral = Literal
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
-# first version of JAX whose linearization rules return structured residuals
+# first version of JAX whose linearization rules return the stored values as a pytree
 _STRUCTURED_RESIDUALS = (0, 11, 1)
 # Names of the JAX traces that apply a rule and then pass the operation to their parent trace.
 _TRANSFORMING = ("JVPTrace", "BatchTrace", "LinearizeTrace")

@@ -63,7 +63,7 @@ def test_a_residual_study_of_both_directions_names_both() -> None:
     study = fx.fit(fx.Coulomb, sweep_of(0, offset=0.4)).residual_study()
     assert study["direction"].strong
     assert "forward and" in study["direction"].sentence
-    assert "one direction alone" not in str(study)
+    assert "only one direction" not in str(study)
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ def test_by_repeats_machines_differ_as_one_repeat_from_the_next(found: fx.FoundM
     low, middle, high = score.ranges["mass.v"]
     assert middle == pytest.approx(np.hypot(score.rms["mass.v"], 0.6745 * spread), rel=0.03)
     assert low < middle < high
-    assert "one repeat from the next" in str(score)
+    assert "differ as much as the repeats" in str(score)
 
 
 def test_a_record_that_was_not_fitted_is_scored_from_its_measured_start(

@@ -90,7 +90,7 @@ def test_peak_asks_for_a_breakaway() -> None:
         free=["friction.f_pos.F_Coulomb", "friction.peak"],
     )
     assert told.identifiability.unknown == ("friction.peak",)
-    assert any("until it breaks away" in s for s in told.sentences)
+    assert any("until the body breaks away" in s for s in told.sentences)
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ def test_unless_given_residuals_count_as_what_they_are_worth() -> None:
     found = fitted(1)
     one = found.posterior(draws=100, warmup=100, chains=2)
     assert 0.3 * found.dof < one.samples < 1.05 * found.dof  # white noise, filtered a little
-    assert f"count as {one.samples:.3g} independent ones" in str(one)
+    assert f"have {one.samples:.3g} effective samples" in str(one)
 
 
 @pytest.mark.slow
@@ -222,7 +222,7 @@ def test_it_is_the_same_again_with_the_same_seed_and_another_with_another() -> N
 def test_it_prints_a_table_gives_a_band_and_draws_itself(plain: fx.Posterior) -> None:
     text = str(plain)
     assert text.startswith(
-        "Posterior: 2 chains of 1000 draws by NUTS; the residuals count as 30 independent ones"
+        "Posterior: 2 chains of 1000 draws by NUTS; the residuals have 30 effective samples"
     )
     assert "friction.f_pos.F_Coulomb" in text
     band = plain.friction("friction", [-0.5, 0.5])

@@ -97,9 +97,9 @@ def test_replicates_of_a_speed_count_as_one_row_where_speeds_differ_by_more_than
         for e in (0.1 * shared + 0.03 * own, 0.1 * own)
     ]
     alike, white = (fx.fit(fx.Coulomb, sweep) for sweep in sweeps)
-    assert "those of one speed as one" in alike.spread.says
+    assert "with rows of one speed as one row" in alike.spread.says
     assert all(dof <= 6 for dof in alike.degrees_of_freedom.values())
-    assert "those of one speed" not in white.spread.says
+    assert "rows of one speed" not in white.spread.says
 
 
 def test_a_sweep_of_white_rows_prints_the_intervals_of_white_rows_and_says_so() -> None:

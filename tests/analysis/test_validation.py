@@ -61,7 +61,7 @@ def test_a_record_that_begins_elsewhere_is_predicted_to_its_noise_with_parameter
     assert s.lower < 0.2 < s.upper
     assert v.lower < 0.6 < v.upper
     assert "parameters fixed" in str(made)
-    assert "its start, the only numbers fitted: mass.s = " in str(made)
+    assert "its initial state (nothing else is fitted): mass.s = " in str(made)
 
 
 @pytest.mark.slow

@@ -167,7 +167,7 @@ def held(found: FitResult) -> list[bool]:
 def test_a_fit_says_that_a_zero_wanders(clean) -> None:
     found = fitted(clean + noise(np.random.default_rng([5, 1]), 1.0))
     (line,) = [line for line in str(found).splitlines() if line.startswith("Intervals (Guarded)")]
-    assert "uncorrelated residuals and a zero that drifts (random walk, " in line
+    assert "uncorrelated residuals and a drifting offset (random walk, " in line
     assert "times the noise at the end)" in line
 
 

@@ -38,7 +38,7 @@ def test_the_least_value_that_hunts_is_that_of_a_scan_of_long_simulations(
     path: str, to: float
 ) -> None:
     along = branch(path, to)
-    assert "it does not come back within 60 s" in along.ended
+    assert "the state does not return within 60 s" in along.ended
     assert along.folds == ()
     edge, last = along.values[-1], along.cycles[-1]
     assert edge == np.min(along.values)

@@ -163,7 +163,7 @@ def test_the_command_line_lists_fetches_and_tells_what_is_wrong(
     listed = run.invoke(app, ["data", "list"])
     assert listed.exit_code == 0
     assert "machine  0.0 MB, 2 files, licence: MIT" in listed.output
-    assert "not here: frictax data fetch machine" in listed.output
+    assert "not downloaded: frictax data fetch machine" in listed.output
     fetched = run.invoke(app, ["data", "fetch", "machine", "--to", str(tmp_path / "there")])
     assert (fetched.exit_code, fetched.output.strip()) == (0, str(tmp_path / "there" / "machine"))
     missing = run.invoke(app, ["data", "path", "machine"])

@@ -138,7 +138,7 @@ def test_check_finds_errors_as_predicted(monkeypatch):
     check = longer.check(60, seed=3)
     assert check.converged >= 0.9
     assert check.astray == 0.0
-    assert "of the searches ended" in str(check)
+    assert "of the searches converged" in str(check)
     assert np.all((check.spread > 0.75) & (check.spread < 1.3))
     assert np.all(check.covered > 0.85)
     assert "in another minimum" not in str(check)

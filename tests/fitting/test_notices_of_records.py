@@ -62,7 +62,7 @@ def test_reports_have_them(tmp_path) -> None:
     record = fx.Record(T[kept], {"drive": force[kept]}, {"mass.v": v[kept]}, name="gap")
     found = fx.fit(block(), record, free=FREE, rounds=0)
     page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "where inputs are joined by a straight line" in page
+    assert "where inputs are interpolated linearly" in page
 
 
 @pytest.mark.slow

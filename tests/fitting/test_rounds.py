@@ -76,7 +76,7 @@ def test_a_valve_that_sticks_is_found_within_a_thousandth(stem: fx.Record) -> No
     alone = fx.fit(AWAY, stem, free=list(TRUTH), rounds=0)
     assert alone.at_noise is False
     assert not {n.code for n in alone.notices} & {"search-by-rounds", "search-above-noise"}
-    assert not any("end is valid" in warning for warning in alone.warnings)
+    assert not any("result of the search is valid" in warning for warning in alone.warnings)
 
 
 @pytest.mark.usefixtures("no_rounds")
@@ -150,7 +150,7 @@ def test_rounds_that_find_nothing_at_the_noise_say_so_and_call_no_end_an_answer(
     assert "fit again with rounds=12" in str(said)
     codes = [n.code for n in found.notices]
     assert "misfit-above-noise" not in codes
-    assert not any("end is valid" in warning for warning in found.warnings)
+    assert not any("result of the search is valid" in warning for warning in found.warnings)
 
 
 @pytest.mark.slow

@@ -153,7 +153,7 @@ def test_an_end_at_an_edge_names_the_event_and_is_an_answer() -> None:
     assert float(edge.numbers["away"]) < 1e-3
     assert 1.0 < float(edge.numbers["jump"]) < 20.0
     assert found.at_noise is True
-    assert str(edge).endswith("so this end is valid.")
+    assert str(edge).endswith("so the result of the search is valid.")
     assert all(np.isfinite(list(found.standard_errors.values())))
 
 

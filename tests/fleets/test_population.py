@@ -252,7 +252,7 @@ def test_what_a_record_does_not_tell_is_borrowed_and_what_failed_is_counted() ->
     fleet.loc[10:12, "reason"] = "The record is empty."
     fleet.loc[13, "converged"] = False
     found = fx.population(fleet)
-    assert dict(found.left_out) == {"The record is empty.": 3, "the search did not end": 1}
+    assert dict(found.left_out) == {"The record is empty.": 3, "the search did not converge": 1}
     assert len(found.records) == n - 4
     borrowed = found.records["b"].to_numpy()[:10]
     error = np.sqrt(found.covariance[:10, 1, 1])
@@ -288,7 +288,7 @@ def test_what_cannot_be_a_population_is_refused_in_a_sentence() -> None:
         fx.population(pd.DataFrame({"a": [1.0]}))
     bare = fleet.copy()
     bare["part.n0.standard_error"] = np.nan
-    with pytest.raises(ValueError, match="none of the numbers has an error: 5"):
+    with pytest.raises(ValueError, match="no estimate has a standard error: 5"):
         fx.population(bare, "part.n0")
     assert "population-few-machines" in {n.code for n in fx.population(fleet.iloc[:3]).notices}
 

@@ -196,7 +196,8 @@ def test_broken_lines_are_named_with_their_number_and_dropped_on_request(tmp_pat
         read(path)
     record = read(path, drop_missing=True)
     assert record.n == T.size - 4
-    assert "2 lines of f.csv have another number of cells, the first line 104" in record.notes[0]
+    lines = "2 lines of f.csv have a different number of cells, the first line 104"
+    assert lines in record.notes[0]
     assert "2 of 398 rows of f.csv have no number, the first line 304" in record.notes[1]
     assert shape_of(path).broken == 3
     columns = read_columns(path, drop=True)
@@ -227,7 +228,7 @@ def test_stamps_that_repeat_propose_the_rate_and_a_few_are_left_out(tmp_path: Pa
         read(path)
     record = read(path, drop_missing=True)
     assert record.n == 399
-    assert "1 rows of g.csv repeat the time before them, the first line 9" in record.notes[0]
+    assert "1 rows of g.csv repeat the previous time, the first line 9" in record.notes[0]
 
 
 LOGS = {

@@ -86,7 +86,7 @@ def test_a_unit_in_the_columns_name_counts_as_declared_unless_another_is() -> No
         frame, time="time (ms)", outputs={"mass.s": fx.Column("pos [mm]", unit="m")}
     )
     np.testing.assert_allclose(declared.outputs["mass.s"], S)
-    contradiction = "Column 'pos [mm]' of the DataFrame says mm in its name, `unit` says m"
+    contradiction = "Column 'pos [mm]' of the DataFrame has mm in its name, but `unit` is m"
     assert found.notes == ()
     assert declared.warnings[0].startswith(contradiction)
     assert declared.decimate(2).warnings[0].startswith(contradiction)

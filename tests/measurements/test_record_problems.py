@@ -70,7 +70,7 @@ def test_progress_tells_step_cost_distance_and_the_time_left(run) -> None:
     lines: list[str] = []
     found = fx.fit(block(**AWAY_LAW), run, free=LAW, progress=lines.append)
     assert lines[0].startswith("step 3: cost ")
-    assert all("standard errors to go" in line for line in lines)
+    assert all("standard errors from the end" in line for line in lines)
     assert any("s left" in line for line in lines)
     assert (
         f"step {found.iterations}: cost {0.5 * found.full_residuals @ found.full_residuals:.6g}"

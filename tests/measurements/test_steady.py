@@ -66,10 +66,10 @@ UNSTEADY = {
     "force": (run(2.0, force=3.0 - 0.1 * T), r"its force drifts by 18% of its mean"),
     "jerks": (
         run(np.where(np.sin(40 * T) > 0.6, 1.5, 0.0)),
-        "as of a motion that sticks and slips",
+        "as in stick-slip motion",
     ),
     "settling": (run(2.0 * (1 - np.exp(-T / 0.3))), "its speed drifts by"),
-    "short": (run(2.0, 3, a=0.997, noise=0.3), "independent samples, fewer than 10|drifts"),
+    "short": (run(2.0, 3, a=0.997, noise=0.3), "effective samples, fewer than 10|drifts"),
 }
 
 

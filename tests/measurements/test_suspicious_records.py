@@ -16,7 +16,7 @@ Q = np.round(S / 0.01) * 0.01
 SUSPICIOUS: dict[str, tuple[fx.Record, list[str]]] = {
     "gap": (
         record(np.delete(T, slice(50, 90))),
-        ["a gap of 0.205 s after 0.245 s", "joined by a straight line", "trim"],
+        ["a gap of 0.205 s after 0.245 s", "interpolated linearly", "trim"],
     ),
     "gap, held": (record(np.delete(T, slice(50, 90)), hold=True), ["last value is held"]),
     "gap in a decay": (
@@ -43,7 +43,7 @@ SUSPICIOUS: dict[str, tuple[fx.Record, list[str]]] = {
     ),
     "degrees": (
         record(outputs={"arm.phi": 45 * np.sin(3 * T)}),
-        ["to and fro", "90 rad", 'unit="deg"'],
+        ["back and forth", "90 rad", 'unit="deg"'],
     ),
     "millimetres": (record(outputs={"mass.s": 1000 * S}), ["moves over", 'unit="mm"']),
     "wrapped angle": (
@@ -132,8 +132,8 @@ def test_what_is_sound_is_not_warned_of(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("a [deg]", {"gain": np.pi / 180}, "has a gain, and what it leads to is taken as deg"),
-        ("a [raw]", {}, "says 'raw', which is no unit known here"),
+        ("a [deg]", {"gain": np.pi / 180}, "has a gain. The result is read in deg"),
+        ("a [raw]", {}, "has 'raw' in its name, which is not a known unit"),
         ("a_deg", {}, "ends in deg, which is not read as a unit"),
         ("a [deg]", {"gain": 2.0, "to": "deg"}, ""),
         ("a [raw]", {"unit": "deg"}, ""),

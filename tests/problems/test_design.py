@@ -46,7 +46,7 @@ def test_table_and_page_are_written_and_not_overwritten(problem: Callable[..., P
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        (DESIGN, "", "has no [design], which says what the machine bears"),
+        (DESIGN, "", "has no [design], which gives the limits of the machine"),
         ("travel = 0.5", "travl = 0.5", "design.limits.travl is no key of a problem file. Did you"),
         ("force = 3.0, ", "", "`Limits.force` must say how much 'drive' may give"),
         ("travel = 0.5", "travel = -1", "`Limits.travel` must be a number > 0, got -1"),

@@ -124,7 +124,7 @@ def test_a_result_that_is_there_is_not_overwritten_unasked(
     with pytest.raises(FileExistsError, match=r"parameters.toml exists. Give --overwrite"):
         check_results(made.problem.file, tmp_path)
     targets = check_results(made.problem.file, tmp_path, overwrite=True)
-    with pytest.raises(FileExistsError, match="come into being meanwhile"):
+    with pytest.raises(FileExistsError, match="was created in the meantime"):
         write_results(texts, targets)
     assert (tmp_path / "parameters.toml").read_text() == "mine"
     assert not (tmp_path / "result.json").exists()
@@ -221,7 +221,7 @@ def test_code_beside_a_problem_runs_only_when_asked(problem: Write, tmp_path: Pa
         " fx.Mechanism(mass=fx.Mass(m=m), friction=fx.SupportFriction('mass',"
         " f_pos=fx.Coulomb(F_Coulomb=0.8)), drive=fx.Force('mass', 0.0))\n"
     )
-    with pytest.raises(ValueError, match="runs no code unasked"):
+    with pytest.raises(ValueError, match="runs only with permission"):
         read(folder)
     assert not touched.exists()
     found = read(folder, allow_code=True)

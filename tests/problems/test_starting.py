@@ -457,7 +457,9 @@ DOUBTFUL = {
     "t [s],current [V],q [rad]": "Give --current 'current [V]'.",
     "t [s],torque [%],q [rad]": "of a rated torque that the file does not state. Give --current",
     "t [s],i [A],angle": "numbers fit rad and deg. Give --position 'angle[rad]' or 'angle[deg]'.",
-    "t [s],i [A],angle [V]": "is in V, which is no unit of a position. Give --position 'angle [V][",
+    "t [s],i [A],angle [V]": (
+        "is in V, which is not a unit of a position. Give --position 'angle [V]["
+    ),
 }
 
 
@@ -541,7 +543,7 @@ def test_a_vehicle_that_coasts_is_recognised_and_drag_is_among_the_structures(
     for unit, size in {"km/h": 3.6, "mph": 1 / 0.44704, "kn": 3600 / 1852}.items():
         file = write(tmp_path / "car.csv", f"Time (s),Vehicle Speed ({unit})", t, size * v)
         done = frictax("init", file, "--yes")
-        assert "No record contains this number: Mass of what coasts [kg]. Give --mass NUM" in (
+        assert "No record contains this number: Mass of the moving body [kg]. Give --mass NUM" in (
             done.stderr
         )
         done = frictax("init", file, "--mass", "1400", "-f")
@@ -600,7 +602,7 @@ def test_rows_of_speed_and_force_in_both_directions_are_a_sweep(tmp_path: Path) 
     file = write(tmp_path / "g.csv", "", v, force)
     done = frictax("init", file, "--yes")
     assert done.exit_code == 1
-    assert "Only its numbers say that column 1 is the velocity." in done.stderr
+    assert "Only its numbers indicate that column 1 is the velocity." in done.stderr
     assert first_draft(tmp_path / "g.csv").machine == "sweep"
 
 

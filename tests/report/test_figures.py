@@ -153,7 +153,8 @@ def test_a_sweep_is_drawn_with_points_curve_band_and_residuals_in_handy_units(fo
 def test_the_picture_says_what_its_bars_are(found: Found) -> None:
     (box,) = draw_sweep(found).legends
     said = " ".join(box.get_title().get_text().split())
-    assert said == "Bars: 1 standard deviation of the noise, 0.024 mN.m, found from the misfit."
+    noise = "1 standard deviation of the noise, 0.024 mN.m, estimated from the residuals"
+    assert said == f"Bars: {noise}."
 
 
 def test_bars_of_rows_with_a_known_sigma_are_that_sigma() -> None:
@@ -245,7 +246,7 @@ def test_starts_that_failed_are_counted_and_two_minima_are_told_apart(sweep: Swe
     costs = np.array([3.0, np.nan, 1.0, 1.0 + 1e-9, np.inf, 2.0])
     figure = draw_starts(dataclasses.replace(found, costs=costs))
     suptitle = figure.get_suptitle()
-    assert suptitle == "2 of 6 starts end at the least misfit; 2 failed"
+    assert suptitle == "2 of 6 starts reach the least misfit; 2 failed"
     assert line(figure.axes[0], "above it").tolist() == [2.0, 3.0]
     assert figure.axes[0].get_yscale() == "log"
 

@@ -328,7 +328,7 @@ def test_a_design_and_its_check_show_themselves() -> None:
     assert made._repr_html_().count("<svg") == 1
     told = Check(("mass.m",), np.ones((12, 1)), np.ones(1), np.ones(1), np.ones(1), 1.0, 0.0)
     page = shown(told)
-    assert "12 records fitted, 100 % of the searches ended" in page.text
+    assert "12 records fitted, 100 % of the searches converged" in page.text
     assert "spread over predicted" in page.text
     assert str(told).splitlines()[0] == told.title
 

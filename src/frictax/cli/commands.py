@@ -53,8 +53,8 @@ class Command(NamedTuple):
         if not self.failures:
             return "\n\n".join(self.examples) or None
         codes = (
-            f"It ends with 0 when all is well, 1 when {self.failures}, 2 when the command line is"
-            f" wrong{', 130 when interrupted' if self.interruptible else ''}."
+            f"Exit code: 0 after success, 1 if {self.failures}, 2 if the command line is"
+            f" wrong{', 130 if interrupted' if self.interruptible else ''}."
         )
         return "\n\n".join(["**Examples**", *self.examples, codes])
 
@@ -68,7 +68,7 @@ COMMANDS = {
             "`frictax init run.csv --machine rotor --time 't[ms]' --position 'enc[counts/4096]'"
             "   --current 'i[A]' --torque-constant 0.0525`",
         ),
-        "files fail",
+        "a file cannot be read or written",
     ),
     "identify": Command(
         identify,
@@ -76,7 +76,7 @@ COMMANDS = {
             "`frictax identify identification/emps`",
             "`frictax identify identification/xl330_pendulum --allow-code --out results`",
         ),
-        "the problem, the data or the fit fail",
+        "the problem, the data or the fit fails",
         interruptible=True,
     ),
     "simulate": Command(simulate, ("`frictax simulate motor`",), "the problem or a run fails"),
@@ -105,7 +105,7 @@ COMMANDS = {
             "`frictax fleet motor records --out fleet.parquet`",
             "`frictax fleet motor runs.parquet --about runs.csv --jobs 8 --resume`",
         ),
-        "the problem, the files or all records fail",
+        "the problem, a file or every record fails",
         interruptible=True,
     ),
     "table": Command(estimates_table, ("`frictax table identification --write`",)),
@@ -117,7 +117,7 @@ COMMANDS = {
             "   --force-unit mN.m --each-direction --report report.html`",
             "`frictax fit sweep.csv --law coulomb --where drive=2 --direction positive --json -`",
         ),
-        "the data or the fit fail",
+        "the data or the fit fails",
     ),
     "compare": Command(compare),
 }

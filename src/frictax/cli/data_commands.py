@@ -9,11 +9,11 @@ import typer
 from .working import plain_errors, say
 
 app = typer.Typer(
-    help="Public records of measured machines: what there is, and how to get it.",
+    help="List and download public records of measured machines.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A name of `frictax data list`.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A name in `frictax data list`.")]
 
 
 @app.command("list")
@@ -26,7 +26,7 @@ def list_() -> None:
             try:
                 where = str(data.path(name))
             except FileNotFoundError:
-                where = f"not here: frictax data fetch {name}"
+                where = f"not downloaded: frictax data fetch {name}"
             except ValueError:
                 where = f"damaged: frictax data fetch {name}"
             say(
@@ -43,7 +43,7 @@ def fetch(
     to: Annotated[
         Path | None,
         typer.Option(
-            "--to", metavar="FOLDER", help="Where to keep it; this user's cache unless given."
+            "--to", metavar="FOLDER", help="The folder for the files; default: the user's cache."
         ),
     ] = None,
 ) -> None:

@@ -32,24 +32,24 @@ class Export:
     )
     to: Target = option(WHAT, "", "The format.", default=Target.C)
     friction: str | None = option(
-        WHAT, "CONTACT", "Only the friction of this contact, as a function for a controller."
+        WHAT, "CONTACT", "Export only the friction of this contact, as a function for a controller."
     )
     inputs: list[str] | None = option(
         WHAT,
         "NAME=held|linear",
-        "An input that the caller gives, held or linear between samples; may be repeated. Unless"
-        " given, the inputs of the record are in the export.",
+        "An input that the caller gives, held or linear between samples. The option can be"
+        " repeated. Without it, the export contains the recorded inputs.",
         "--input",
     )
     outputs: list[str] | None = option(
         WHAT,
         "NAME",
-        "A variable that is returned; may be repeated. Unless given: positions, speeds and"
-        " friction forces.",
+        "A variable to return. The option can be repeated. Default: positions, speeds and friction"
+        " forces.",
         "--output",
     )
     out: Path | None = option(
-        OUT, "FILE", "The file. Default: machine.c (.fmu, .js, .st) beside the fit."
+        OUT, "FILE", "The file. Default: machine.c (.fmu, .js, .st), next to the fit."
     )
     overwrite: bool = overwrite_option()
 

@@ -39,20 +39,20 @@ class Reading:
     """Options of `init` for the record, the kind of its machine, and the samples that are used."""
 
     record: Path | None = argument(
-        "FILE.csv", "A text file of a motion, or of steady speeds.", default=None
+        "FILE.csv", "A text file with a motion, or with steady speeds.", default=None
     )
     machine: str | None = option(
         FIT,
         "KIND",
-        "rotor, axis, gear, pendulum, arm, spindown, coastdown, servo, brake or sweep;"
-        " unless given, as names and numbers suggest.",
+        "rotor, axis, gear, pendulum, arm, spindown, coastdown, servo, brake or sweep. Default: a"
+        " guess from the names and numbers in the file.",
     )
     rate: float | None = option(
         DATA, "HZ", "Samples per second, if there is no time column.", callback=positive_number
     )
     where: list[str] | None = where_option()
     part: int | None = option(
-        DATA, "N", "Which part of a file whose clock starts again; 1 is the first.", min=1
+        DATA, "N", "The part to read if the clock of the file starts again; 1 is the first.", min=1
     )
 
 
@@ -62,12 +62,12 @@ class Columns:
 
     time: str | None = _column("The time: 't[ms]', '1[s]'.")
     position: str | None = _column(
-        "The position: 'q[mm]', 'phi[deg]', 'enc[counts/4096]', 'CH3[72 deg]' per volt."
+        "The position: 'q[mm]', 'phi[deg]', 'enc[counts/4096]', 'CH3[72 deg]' (per volt)."
     )
     velocity: str | None = _column("The velocity: 'n[rpm]', 'v[km/h]'.")
     force: str | None = _column("The force or torque: 'F[N]', 'M[mN.m]'.")
     current: str | None = _column("A motor's current: 'i[A]'; needs --torque-constant.")
-    reference: str | None = _column("What a controller is asked for: 'q_ref[rad]'.")
+    reference: str | None = _column("The reference of a controller: 'q_ref[rad]'.")
     pressing: str | None = _column("A brake's normal force: 'fn[N]'.")
 
 
@@ -76,19 +76,19 @@ class Constants:
     """Constants of a machine that are not in its record."""
 
     torque_constant: float | None = _number(
-        "Torque [N.m/A], or force [N/A], per ampere, of a current in mA too.",
+        "Torque [N.m/A] or force [N/A] per ampere, also for a current in mA.",
         "--torque-constant",
         "--force-constant",
     )
-    ratio: float | None = _number("Of a gear: turns of the motor in a turn of the load.")
+    ratio: float | None = _number("Ratio of a gear: turns of the motor per turn of the load.")
     inertia: float | None = _number(
-        "Of a gear's motor alone, of a brake's wheel, of a rotor that runs down [kg.m2]."
+        "Inertia of a motor (without gear), a brake's wheel or a rotor that runs down [kg.m2]."
     )
-    mass: float | None = _number("Of a vehicle or slide that rolls to rest [kg].")
-    radius: float | None = _number("Of a brake's face, times the number of faces [m].")
-    kp: float | None = _number("Of a servo: gain of the position loop [1/s].")
-    kv: float | None = _number("Of a servo: gain of the speed loop [N.m.s/rad or N.s/m].")
-    mgl: float | None = _number("Of a pendulum: torque of gravity when horizontal [N.m].")
+    mass: float | None = _number("Mass of a vehicle or slide that rolls to rest [kg].")
+    radius: float | None = _number("Mean radius of a brake's face, times the number of faces [m].")
+    kp: float | None = _number("Gain of the position loop of a servo [1/s].")
+    kv: float | None = _number("Gain of the speed loop of a servo [N.m.s/rad or N.s/m].")
+    mgl: float | None = _number("Torque of gravity on a horizontal pendulum [N.m].")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,15 +98,15 @@ class Writing:
     yes: bool = option(
         DATA,
         "",
-        "Ask nothing: guesses are taken, and doubtful ones end the command.",
+        "Ask no questions. Clear guesses are accepted; a doubtful guess ends the command.",
         "--yes",
         "-y",
         default=False,
     )
     example: str | None = option(
-        DATA, "NAME", "In place of a file, a bundled problem: motor or screw_drive."
+        DATA, "NAME", "Copy a bundled problem instead of reading a file: motor or screw_drive."
     )
-    out: Path | None = option(OUT, "FOLDER", "Where the problem goes; named as the file is.")
+    out: Path | None = option(OUT, "FOLDER", "Folder of the problem; default: the file's name.")
     overwrite: bool = overwrite_option()
 
 
@@ -294,7 +294,7 @@ def _describe_draft(draft: "Draft") -> str:
     lines += [f"  {note}" for note in draft.shape.notes]
     if draft.reversed and draft.drive is not None:
         lines.append(
-            f"  {draft.drive.label} brakes where it is positive and the motion is, so it is read"
-            " with sign = -1."
+            f"  {draft.drive.label} brakes where force and motion are positive, so it is read with"
+            " sign = -1."
         )
     return "\n".join(lines)

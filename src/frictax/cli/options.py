@@ -82,31 +82,31 @@ def law_option(help: str, default: Any) -> Any:
 
 
 def problem_argument() -> Any:
-    return argument("FOLDER", "A folder with a problem.toml, or such a file.")
+    return argument("FOLDER", "A problem.toml, or the folder that contains it.")
 
 
 def where_option() -> Any:
-    return option(DATA, "COLUMN=VALUE", "Only rows with this value. May be repeated.")
+    return option(DATA, "COLUMN=VALUE", "Use only rows with this value. Can be repeated.")
 
 
 def json_option() -> Any:
-    return option(OUT, "FILE", "Results as JSON, in SI units; - for the standard output.")
+    return option(OUT, "FILE", "File for the results (JSON, SI units); - is the standard output.")
 
 
 def overwrite_option() -> Any:
-    says = "Replace files that are already there."
+    says = "Replace existing files."
     return option(OUT, "", says, "--overwrite", "-f", default=False)
 
 
 def allow_code_option() -> Any:
-    says = "Let the problem call functions of Python files beside it. Read them first."
+    says = "Let the problem call functions in Python files of its folder. Read these files first."
     return option(FIT, "", says, default=False)
 
 
 def tolerance_option() -> Any:
     says = (
-        "The largest error of a step of the simulation, relative to the range of each state; 1e-7,"
-        " or what the problem says in fit.tolerance."
+        "The largest error of a simulation step, relative to the range of each state. Default:"
+        " fit.tolerance of the problem, or 1e-7."
     )
     return option(FIT, "NUMBER", says, callback=positive_number)
 
@@ -160,10 +160,10 @@ class SweepFile:
     velocity_unit: str = option(DATA, "UNIT", "rad/s, rpm, deg/s, m/s, mm/s, ...", default="rad/s")
     force_unit: str = option(DATA, "UNIT", "N.m, mN.m, N, kN, ...", default="N.m")
     where: list[str] | None = where_option()
-    direction: Direction = option(DATA, "", "Only rows of this direction.", default=Direction.BOTH)
-    sign: int = option(DATA, "1|-1", "-1 for a force recorded as acting on the body.", default=1)
+    direction: Direction = option(DATA, "", "Rows that are used.", default=Direction.BOTH)
+    sign: int = option(DATA, "1|-1", "-1 if the recorded force acts on the body.", default=1)
     sigma: str | None = option(
-        DATA, "COLUMN", "Relative accuracy of each row, in the unit of the force."
+        DATA, "COLUMN", "Column of the relative accuracy of each row, in the unit of the force."
     )
     sigma_known: bool = option(
         DATA,
@@ -172,9 +172,9 @@ class SweepFile:
         default=False,
     )
     breakaway: str | None = option(
-        DATA, "COLUMN", "1 where the force is the one at which motion began, else 0."
+        DATA, "COLUMN", "Column with 1 in rows with a breakaway force, 0 in other rows."
     )
-    delimiter: str = option(DATA, "TEXT", "What separates the cells; \\t for a tab.", default=",")
+    delimiter: str = option(DATA, "TEXT", "The separator of the cells; \\t for a tab.", default=",")
     decimal: str = option(DATA, "TEXT", "The decimal sign.", default=".")
 
 
@@ -183,11 +183,11 @@ class FitChoice:
     """Options for the fit of a sweep: a law for each direction, a constant force, the loss."""
 
     each_direction: bool = option(
-        FIT, "", "Each direction has a law of its own; else one law is mirrored.", default=False
+        FIT, "", "Fit a law for each direction instead of one mirrored law.", default=False
     )
     offset: bool = option(
         FIT, "", "Fit a constant force too, such as a payload's weight.", default=False
     )
     robust: bool = option(
-        FIT, "", "Huber's loss: outliers pull less.", "--robust", "--huber", default=False
+        FIT, "", "Reduce the influence of outliers.", "--robust", "--huber", default=False
     )

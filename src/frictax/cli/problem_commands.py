@@ -44,15 +44,14 @@ class Identify:
 
     problem: Path = problem_argument()
     out: Path | None = option(
-        OUT, "FOLDER", "Where results go, made if need be; the problem's own folder unless given."
+        OUT, "FOLDER", "Folder for the results, created if needed; default: that of the problem."
     )
     overwrite: bool = overwrite_option()
     allow_code: bool = allow_code_option()
     check: bool = option(
         FIT,
         "",
-        "Read the problem and its data, print what would be done and the expected accuracy, and"
-        " stop.",
+        "Read the problem and its data, print the plan and the expected accuracy, and stop.",
         default=False,
     )
     tolerance: float | None = tolerance_option()
@@ -103,13 +102,13 @@ def identify(options: Identify) -> None:
                     )
                 except KeyboardInterrupt:
                     end("Interrupted: nothing was written.", INTERRUPTED)
-            more = {"result.fit": " (the fit itself: fx.load_fit, frictax report)"}
+            more = {"result.fit": " (the saved fit, for fx.load_fit and frictax report)"}
             files = [f"Written: {path}{more.get(name, '')}" for name, path in targets.items()]
             said = [*_result_texts(made), "\n".join(files)]
     show(*said)
     if not options.check and not made.found.converged:
         end(
-            "The fit did not converge: its numbers are not the answer. See the report.", DATA_FAILED
+            "The fit did not converge, so its estimates are not valid. See the report.", DATA_FAILED
         )
 
 
@@ -118,10 +117,10 @@ class Table:
     """The options of `frictax table`."""
 
     folder: Path = argument(
-        "FOLDER", "The folder above those of the machines.", default=Path("identification")
+        "FOLDER", "The folder with the machines' folders.", default=Path("identification")
     )
     write: bool = option(
-        OUT, "", "Put the table into FOLDER/README.md, between its marks.", default=False
+        OUT, "", "Write the table into FOLDER/README.md, between its two marks.", default=False
     )
 
 
@@ -197,7 +196,7 @@ class Simulate:
     """The options of `frictax simulate`."""
 
     problem: Path = problem_argument()
-    out: Path | None = option(OUT, "FILE", "The page; simulation.html beside the problem.")
+    out: Path | None = option(OUT, "FILE", "Default: simulation.html beside the problem.")
     overwrite: bool = overwrite_option()
     allow_code: bool = allow_code_option()
     tolerance: float | None = tolerance_option()
@@ -231,7 +230,7 @@ def simulate(options: Simulate) -> None:
         said = [*map(str, made), f"Written: {target}"]
     show("\n".join(said[:-1]), said[-1])
     if not all(one.motion.complete for one in made):
-        end("A run ended before its record did: see above.", DATA_FAILED)
+        end("A simulation ended before the end of its record: see above.", DATA_FAILED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,11 +239,11 @@ class DesignRun:
 
     problem: Path = problem_argument()
     out: Path = option(
-        OUT, "FILE", "The table of times and drive, as CSV.", default=Path("excitation.csv")
+        OUT, "FILE", "CSV file for the drive input over time.", default=Path("excitation.csv")
     )
-    report: Path | None = option(OUT, "FILE", "An HTML page on it.")
+    report: Path | None = option(OUT, "FILE", "An HTML page about the designed experiment.")
     check: int | None = option(
-        FIT, "N", "Simulate N records of it and fit them: whether errors will be as predicted."
+        FIT, "N", "Simulate and fit N records of the design, to check the predicted errors."
     )
     overwrite: bool = overwrite_option()
     allow_code: bool = allow_code_option()
@@ -292,8 +291,8 @@ def design(options: DesignRun) -> None:
 class Report:
     """The options of `frictax report`."""
 
-    fit: Path = argument("FIT", "The file, such as motor/result.fit.")
-    out: Path | None = option(OUT, "FILE", "The page; unless given, beside FIT, as .html.")
+    fit: Path = argument("FIT", "The saved fit, such as motor/result.fit.")
+    out: Path | None = option(OUT, "FILE", "The HTML page. Default: FIT with the suffix .html.")
     overwrite: bool = overwrite_option()
 
 
@@ -333,16 +332,16 @@ class FleetRun:
     )
     out: Path = option(OUT, "FILE", "The Parquet file of the table.", default=Path("fleet.parquet"))
     about: Path | None = option(
-        DATA, "FILE", "A table with a row a record: record, machine, date, temperature, ..."
+        DATA, "FILE", "A table with one row per record: record, machine, date, temperature, ..."
     )
-    jobs: int | None = option(FIT, "N", "Processes; one a processor unless given.")
+    jobs: int | None = option(FIT, "N", "Number of processes. Default: one per processor.")
     cluster: str | None = option(
         FIT,
         "ADDRESS",
-        "Of a Dask scheduler, whose workers do the work in the place of processes here.",
+        "Address of a Dask scheduler, whose workers fit the records instead of local processes.",
     )
     report: Path | None = option(
-        OUT, "FILE", "An HTML page on the fleet, kept up to date while it is fitted."
+        OUT, "FILE", "An HTML page about the fleet, updated during the run."
     )
     resume: bool = option(OUT, "", "Continue an interrupted run.", default=False)
     overwrite: bool = overwrite_option()
@@ -358,11 +357,11 @@ def fleet(options: FleetRun) -> None:
     """
     out, jobs = options.out, options.jobs
     if jobs is not None and jobs < 1:
-        end(f"--jobs must be at least 1, got {jobs}. Leave it out for one a processor.")
+        end(f"--jobs must be at least 1, got {jobs}. Leave it out for one process per processor.")
     if jobs is not None and options.cluster is not None:
         end("--jobs is not used: the workers of --cluster do the work. Leave out one of the two.")
     with plain_errors(options=False), progress() as doing:
-        doing("Looking at the records")
+        doing("Reading the records")
         from frictax.fleets import fleet as run
 
         try:
@@ -374,8 +373,8 @@ def fleet(options: FleetRun) -> None:
             end(sentence.replace("as `out`", "with --out"), DATA_FAILED)
         except KeyboardInterrupt:
             kept = out.with_name(f"{out.name}.parts")
-            more = " Give --resume to go on with it." if kept.exists() else ""
-            end(f"Interrupted: what was done is kept in {kept}.{more}", INTERRUPTED)
+            more = " Give --resume to continue." if kept.exists() else ""
+            end(f"Interrupted: the results so far are in {kept}.{more}", INTERRUPTED)
     failed = made.failed
     said = [
         f"{made!r}",
@@ -386,7 +385,7 @@ def fleet(options: FleetRun) -> None:
         said.append(f"! {row['record']}: {row['reason']}")
     if len(failed) > _SHOWN_FAILURES:
         said.append(
-            f"! {len(failed) - _SHOWN_FAILURES} more without numbers: see the column `reason`."
+            f"! {len(failed) - _SHOWN_FAILURES} more without estimates: see the column `reason`."
         )
     show("\n".join(said))
     if len(failed) == len(made.table):

@@ -47,13 +47,13 @@ class Laws:
 
     law: Law = law_option("The law of friction over speed.", Law.STRIBECK)
     exponent: float | None = option(
-        FIT, "NUMBER", "Of the Stribeck law: 1 (the default) or 2.", callback=positive
+        FIT, "NUMBER", "Exponent of the Stribeck law: 1 (the default) or 2.", callback=positive
     )
-    neg_law: Law | None = law_option("The law for v < 0; means --each-direction.", None)
+    neg_law: Law | None = law_option("The law for v < 0; implies --each-direction.", None)
     neg_exponent: float | None = option(
-        FIT, "NUMBER", "Its exponent; means --each-direction.", callback=positive
+        FIT, "NUMBER", "Exponent of the law for v < 0; implies --each-direction.", callback=positive
     )
-    level: float = option(FIT, "NUMBER", "Of the intervals.", default=0.95, callback=inside_0_1)
+    level: float = option(FIT, "NUMBER", "Confidence level.", default=0.95, callback=inside_0_1)
 
     @property
     def backward(self) -> Law:
@@ -65,10 +65,10 @@ class Laws:
 class Outputs:
     """The files and texts that `frictax fit` makes."""
 
-    report: Path | None = option(OUT, "FILE", "A self-contained HTML report with the picture.")
-    title: str | None = option(OUT, "TEXT", "Of the report.")
-    citation: str = option(DATA, "TEXT", "Where the data are from, for the report.", default="")
-    compare: bool = option(OUT, "", "Compare the usual laws as well (some seconds).", default=False)
+    report: Path | None = option(OUT, "FILE", "File for a self-contained HTML report.")
+    title: str | None = option(OUT, "TEXT", "Title of the report.")
+    citation: str = option(DATA, "TEXT", "Source of the data, for the report.", default="")
+    compare: bool = option(OUT, "", "Also compare the usual laws (a few seconds).", default=False)
     modelica: bool = option(OUT, "", "Print the friction as a Modelica modifier.", default=False)
     json: Path | None = json_option()
     overwrite: bool = overwrite_option()
@@ -130,7 +130,7 @@ def fit_sweep_file(data: SweepFile, laws: Laws, choice: FitChoice, outputs: Outp
         )
     if not found.converged:
         end(
-            "The fit did not converge: its numbers are not the answer. Try another law, or look at"
+            "The fit did not converge, so its estimates are not valid. Try another law, or check"
             " the data.",
             DATA_FAILED,
         )

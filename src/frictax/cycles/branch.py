@@ -339,10 +339,10 @@ def _follow_curve(
             for near_end in points[1:-1]:
                 if np.linalg.norm(near_end.x - kept[-1].x) > 0.01 * longest:
                     kept.append(near_end)
-            ended = "no such cycle is found, as where events come or go."
+            ended = "no such cycle is found. One cause is an event that appears or disappears."
             if not curve.evaluate(trial)[0].image.arrived:
                 span = figures(float(curve.cycle.section.longest))
-                ended = f"it does not come back within {span} s."
+                ended = f"the state does not return within {span} s."
             place = f"It ends at {curve.path} = {figures(curve.value(trial), 6)}: beyond, "
             return [*kept, points[-1]], folds, place + ended
         if new.tangent[-1] * point.tangent[-1] < 0:
@@ -362,4 +362,4 @@ def _follow_curve(
             )
             return points, folds, text
         point, step = new, min(2 * step, longest * max(1.0, size))
-    return points, folds, f"It has {most} cycles: allow more (`most`) to go on."
+    return points, folds, f"It has {most} cycles, which is the limit. Increase `most` to continue."

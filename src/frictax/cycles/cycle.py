@@ -282,13 +282,13 @@ def build_cycle(
     if not float(found.residual) <= ACCEPTED:
         if not np.isfinite(found.residual):
             why = (
-                "from where it was looked for it does not come back within"
+                "from the start of the search the state does not return within"
                 f" {figures(float(section.longest))} s, or the run fails. Let it settle for longer"
                 " (`within`)"
             )
         else:
             why = (
-                f"after {int(found.tried)} returns the state still misses itself by"
+                f"after {int(found.tried)} returns the state still differs from its start by"
                 f" {float(found.residual):.1g} of the amplitudes. Let it settle for longer"
                 " (`within`), or say how many events make a period (`returns`)"
             )
@@ -301,10 +301,9 @@ def build_cycle(
     later_half = float(compiled_run_to_section(machine, args, found.y, later, engine).ys[-1, -1])
     if not abs(later_half - half) <= 1e-6 * half:
         raise CycleError(
-            f"No cycle: the same state returns after {figures(half, 6)} s, and"
-            f" {figures(later_half, 6)} s where it begins 0.37 of that later. What acts on the"
-            " machine must not change over time: hold drives and references still (`Constant`), or"
-            " begin when they have ended (`within`)."
+            f"No cycle: the state returns after {figures(half, 6)} s, but after"
+            f" {figures(later_half, 6)} s from a start that is 0.37 of this time later. Drives and"
+            " references must be constant (`Constant`), or end before the search begins (`within`)."
         )
     phases, period = len(log.times), 2 * half if section.symmetric else half
     if section.symmetric:

@@ -141,8 +141,8 @@ def limit_cycle(
     check_count("`limit_cycle`: `returns`", given["returns"], 1)
     if not jax.config.read("jax_enable_x64"):
         raise ValueError(
-            "`limit_cycle` needs 64-bit numbers: the state has to come back to itself to ten"
-            ' figures. Write `jax.config.update("jax_enable_x64", True)` first.'
+            "`limit_cycle` needs 64-bit numbers: the state must return to its start to ten"
+            ' digits. Write `jax.config.update("jax_enable_x64", True)` first.'
         )
     if engine is not None and not isinstance(engine, Adaptive):
         raise ValueError(
@@ -190,7 +190,7 @@ def _settle(
         raise CycleError(
             f"No cycle: {names[which[0]]} {_EVENTS[event or 'rest']} at {figures(last)} s and not"
             f" again within {figures(within)} s. Let it run for longer, or look at its run: it may"
-            " have come to rest for good, which the gains, or a greater start, may change."
+            " have come to rest for good. Other gains or a larger start may change this."
         )
     section = dataclasses.replace(section, event=_int32(which), count=_int32(len(at)))
     end = compiled_run_to_section(machine, args, y, section, engine)

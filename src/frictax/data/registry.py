@@ -185,8 +185,8 @@ def _fetch_file(record: PublicRecord, file: PublicFile, target: Path) -> None:
     except requests.exceptions.RequestException as error:
         host = file.address.split("/")[2]
         raise OSError(
-            f"{host} cannot be reached, so that {record.name}/{file.path} was not fetched. What"
-            " came before it is kept; try again with a connection, or copy the record from"
+            f"{host} cannot be reached, so that {record.name}/{file.path} was not fetched. The"
+            " files before it are kept; try again with a connection, or copy the record from"
             f" elsewhere and set {ENVIRONMENT} to the folder above {record.name}/."
         ) from error
 

@@ -57,8 +57,8 @@ def _run_phases_jvp(primals, tangents) -> Any:
     # derivatives. A second derivative raises an error, because it would be wrong.
     model_, t1_, ts_, record_ = nondifferentiable((model, t1, ts, record), msg=SECOND)
     moved, rest, d_moved = split_moving(model_, d_model)
-    # JAX can transpose this map only if every tangent is linear in an input tangent. Therefore a
-    # missing tangent is `nought`, a zero that is computed from an input tangent.
+    # For reverse mode, JAX transposes the map from input tangents to output tangents. Each tangent
+    # must be linear in an input tangent. Therefore a missing tangent is `nought`: 0 * a tangent.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])
     zero = lambda like, d=None: jnp.zeros_like(like) + nought if d is None else d  # noqa: E731
     inputs = (d_moved, zero(t0, d_t0), zero(t1, d_t1), zero(y0, d_y0))

@@ -38,11 +38,11 @@ class Result(eqx.Enumeration):
 
     successful = "The run reached its end."
     too_many_events = (
-        "The run has more mode changes and drive switches than there is room for: 1000 beside the"
-        " samples of drives, or `max_events=...` of `Adaptive` or `OnSamples`. Raise it, shorten"
-        " the run, or look in `run.events.time` whether the machine chatters. `simulate` outside of"
-        " `jit` and `vmap`, with `max_events` left out, makes the room itself; its"
-        " `run.path.count` is a `max_events` that suffices."
+        "The run has more mode changes and drive switches than there is room for. The limit is"
+        " `max_events=...` of `Adaptive` or `OnSamples`, by default 1000 plus the samples of"
+        " drives. Raise it, shorten the run, or look in `run.events.time` whether the machine"
+        " chatters. `simulate` outside of `jit` and `vmap`, with `max_events` left out, makes the"
+        " room itself; its `run.path.count` is a `max_events` that suffices."
     )
     max_steps_reached = (
         "The run needs more solver steps than `max_steps=...` of `Adaptive` or `OnSamples` allows."
@@ -50,8 +50,8 @@ class Result(eqx.Enumeration):
         " such as `Adaptive(solver=diffrax.Kvaerno5())`."
     )
     chatter = (
-        "Modes change again and again at one instant without time passing. Two events feed each"
-        " other: look at the last entries of `run.events` and give the machine a consistent load,"
+        "Modes change again and again at one instant without time passing. Two events cause each"
+        " other. Look at the last entries of `run.events` and give the machine a consistent load,"
         " or a peak > 1 where stuck and sliding friction are equal."
     )
     nonfinite = (

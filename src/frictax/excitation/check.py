@@ -46,7 +46,7 @@ class Check(Summarised):
     def ended(self) -> str:
         """Text on how many searches converged, and how many ended in another minimum."""
         astray = f", {100 * self.astray:.2g} % in another minimum" if self.astray else ""
-        return f"{100 * self.converged:.0f} % of the searches ended{astray}"
+        return f"{100 * self.converged:.0f} % of the searches converged{astray}"
 
     @property
     def title(self) -> str:

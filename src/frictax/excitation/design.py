@@ -253,19 +253,20 @@ class Design(Summarised, DesignVerbs):
             out.append("No excitation within all limits was found: this one is the nearest.")
         if self.slip < tolerance * problem.margins.slip:
             out.append(
-                f"The shortest slip lasts {self.slip:.2g} samples: a fit may end at an edge there,"
-                " and errors be larger. Sample faster."
+                f"The shortest slip lasts {self.slip:.2g} samples. There a search may stop at a"
+                " discontinuity of the cost, with larger errors. Sample faster."
             )
         if self.miss < tolerance * problem.margins.miss:
             out.append(
-                f"An event is missed by {100 * self.miss:.2g} % of its margin: with slightly other"
-                " values it happens, and the errors differ from the predicted ones."
+                f"A possible event is only {100 * self.miss:.2g} % of its margin away. With"
+                " slightly different values it happens, and the errors differ from the predicted"
+                " errors."
             )
         better = min(self.beside, key=self.worst, default=None)
         if better is not None and self.worst(better) < tolerance * self.worst():
             out.append(
-                f"The {better.split(',')[0]} identifies the worst parameter better: search longer,"
-                " with more `starts` and `steps`, or use it."
+                f"The {better.split(',')[0]} identifies the worst parameter better. Use it, or"
+                " search for longer with more `starts` and `steps`."
             )
         weak = [self.names[i] for i in problem.wanted if self.relative[i] > 0.5]
         if weak:

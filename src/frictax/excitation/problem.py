@@ -357,8 +357,7 @@ def _slip_and_miss(
     # An entry of the event functions has another meaning if its contact is stuck. Therefore the
     # largest value is taken only over samples with the same set of stuck contacts.
     modes = modes[:, :count]
-    # With more than ten contacts, some sets share a number. Then their values are compared.
-    kinds = 2 ** min(modes.shape[1], 10)
+    kinds = 2 ** min(modes.shape[1], 10)  # With more than ten contacts, sets can share a number.
     bits = 2 ** (jnp.arange(modes.shape[1]) % 30)
     kind = jnp.sum(jnp.where(modes == 0, bits, 0), axis=1, dtype=jnp.int32) % kinds
     finite = jnp.isfinite(margins)

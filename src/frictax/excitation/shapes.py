@@ -126,7 +126,7 @@ class Staircase(AbstractShape):
     measurement of friction over speed. Only the reference of a position can have this shape.
 
     **Arguments:** `speeds`: number of speeds; `turn`: duration of a reversal [s], by default a
-    quarter of a period of the highest frequency.
+    quarter of the period of the highest frequency in the `band` of the limits.
 
     >>> import frictax as fx
     >>> fx.Staircase(speeds=4, turn=0.2).bounded

@@ -44,7 +44,7 @@ def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
     ]
     if friction.offset is not None:
         lines.append(
-            f"// beside it acts a constant {'torque' if rotational else 'force'} of"
+            f"// in addition there is a constant {'torque' if rotational else 'force'} of"
             f" {_number(friction.offset)} {sweep.force_unit.si_name}"
         )
     law = friction.f_pos
@@ -64,8 +64,7 @@ def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
             continue
         if before:
             lines.append(
-                "// backward motion has a law of its own, which this element cannot take; it would"
-                " be"
+                "// backward motion has a separate law, which this element does not support:"
             )
         rows, error = sample(law, v_max, tolerance)
         text = "; ".join(f"{_number(v)}, {_number(f)}" for v, f in rows)
@@ -338,7 +337,7 @@ def _highest_speed(fitted: FittedMachine) -> float | None:
         return None
     run = simulate(fitted.machine, fitted.ts)
     parts, names = [run[name] for name in fitted.machine.names], ("v_relfric", "w_relfric")
-    speeds = [getattr(part, v) for part in parts for v in names if hasattr(part, v)]
+    speeds = (getattr(part, v) for part in parts for v in names if hasattr(part, v))
     return max(float(np.max(np.abs(np.asarray(v)))) for v in speeds)
 
 

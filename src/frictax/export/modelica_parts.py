@@ -450,8 +450,8 @@ def _friction(sheet: Sheet, name: str, part: Any) -> None:
         modifiers.append("v_small=0.001")  # [m/s or rad/s] sliding goes on after a jump above it
     if contact.redundant:
         said += (
-            f"\n{here}: another friction can hold the same motion, and how the two share its force"
-            " while stuck is not unique"
+            f"\n{here}: another friction can stop the same motion, so the force of each while"
+            " stuck is not unique"
         )
     element = "RotationalBrake" if kind is Brake and turns else kind.__name__
     sheet.declare(element, here, modifiers, own=own, comment=said)

@@ -154,7 +154,7 @@ def law_table(
         said = f"{what}: the table itself"
         if law.extrapolation == "error":
             said += (
-                f", which ends at {number(law.v[-1])}; beyond it Modelica goes on, frictax does not"
+                f", which ends at {number(law.v[-1])}; Modelica extrapolates it, frictax does not"
             )
         return law.extended_rows(), said
     if isinstance(law, Coulomb):

@@ -137,7 +137,7 @@ def joint_friction(
     if len(ways) == 2:
         apart = float(np.max(np.abs(curves[0] - curves[1])))
         lost.append(
-            f"Lost: the two directions differ by up to {apart:.3g} {unit}; these are between them."
+            f"Lost: the two directions differ by up to {apart:.3g} {unit}; one line fits both."
         )
     bent = float(np.max(np.abs(curves[0] - level - slope * v)))
     if len(ways) == 1 and bent > 1e-3 * float(np.max(np.abs(curves[0]))):
@@ -204,24 +204,24 @@ def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]
             " Fit the contact with a `LuGre`, or without a bristle."
         )
     if isinstance(bristle, ElastoPlastic):
-        lost.append("Lost: below z_ba the contact does not creep, and here it does.")
+        lost.append("Lost: below z_ba the contact does not creep, but in MuJoCo it does.")
     if (exponent := float(getattr(bristle, "exponent", 1.0))) != 1.0:
-        lost.append(f"Lost: the exponent {exponent:.4g} of the bristle, 1 here.")
+        lost.append(f"Lost: the exponent {exponent:.4g} of the bristle; it is 1 here.")
     if part.law(-1) is not law:
-        lost.append("Lost: the law of motion backward; this is that of motion forward.")
+        lost.append("Lost: the law for backward motion; the law for forward motion is used.")
     sigma_1, v_d = float(getattr(bristle, "sigma_1", 0.0)), getattr(bristle, "v_d", None)
     fades = float(inverse_fading_speed(jnp.asarray(sigma_1), v_d, law))
     if sigma_1 and fades:
         lost.append(
-            f"Lost: sigma_1 fades over a speed of {1 / fades:.3g}; here it is constant, and gives"
-            " energy at high speeds."
+            f"Lost: sigma_1 fades over a speed of {1 / fades:.3g}; here it is constant, so the"
+            " bristle adds energy at high speeds."
         )
     dip = law.stribeck_dip
     least, inverse = (float(law.f0), 1.0) if dip is None else map(float, dip)
     if isinstance(law, Stribeck) and float(law.F_Stribeck) and float(law.exponent) != 2.0:
-        lost.append(f"Lost: the exponent {float(law.exponent):.4g} of the Stribeck law, 2 here.")
+        lost.append(f"Lost: the Stribeck exponent {float(law.exponent):.4g}; it is 2 here.")
     elif not isinstance(law, Stribeck | Coulomb):
-        lost.append(f"Lost: the curve of a {type(law).__name__}; this is constant.")
+        lost.append(f"Lost: the curve of a {type(law).__name__}; here the friction is constant.")
     speed = 1 / inverse if inverse else 1.0
     values = float(bristle.sigma_0), sigma_1, least, float(law.f0), speed, float(law.viscous_slope)
     return values, tuple(lost)

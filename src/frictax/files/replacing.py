@@ -171,7 +171,7 @@ def _fill(
 def _check_absent(target: Path, replace: bool) -> None:
     if not replace and target.exists():
         raise FileExistsError(
-            f"{target.name} has come into being meanwhile. It was left as it is: name another file."
+            f"{target.name} was created in the meantime and is not replaced. Name another file."
         )
 
 

@@ -207,8 +207,8 @@ class PartsFolder:
         plan = self.folder / _PLAN_FILE
         if self.folder.exists() and not resume and not overwrite:
             raise FileExistsError(
-                f"{self.folder} holds what an earlier run has done. Give resume=True to go on with"
-                " it, or overwrite=True to begin anew."
+                f"{self.folder} contains the results of an earlier run. Give resume=True to"
+                " continue that run, or overwrite=True to start again."
             )
         finish_interrupted(self.out.resolve().parent)
         finish_interrupted(self.folder)
@@ -217,14 +217,14 @@ class PartsFolder:
             if before.get("format", 1) > FORMAT:
                 raise ValueError(
                     f"{self.folder} is of format {before['format']}, and frictax {__version__}"
-                    f" knows up to {FORMAT}. Go on with a newer frictax, or give overwrite=True"
-                    " to begin anew."
+                    f" knows up to {FORMAT}. Continue with a newer frictax, or give overwrite=True"
+                    " to start again."
                 )
             if before["digest"] != digest:
                 raise ValueError(
-                    f"{self.folder} holds what was done with other records, another problem or"
-                    " another version of frictax. Give overwrite=True to begin anew, or put back"
-                    " what was."
+                    f"{self.folder} contains results for other records, another problem or another"
+                    " version of frictax. Give overwrite=True to start again, or restore the"
+                    " earlier files."
                 )
             return {n for n in range(chunks) if self._file(n).is_file()}
         if self.folder.exists():

@@ -71,7 +71,7 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         if self.jobs is not None:
-            check_count("`jobs`", self.jobs, 1, "Leave it out for one a processor.")
+            check_count("`jobs`", self.jobs, 1, "Leave it out for one process per processor.")
 
 
 _RUN: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(RunOptions)}
@@ -147,7 +147,7 @@ def fleet(
     progress = FitOptions(**fits).progress
     fits.pop("progress", None)
     with show_progress(progress, "Fitting a fleet") as work:
-        work("Looking at the records")
+        work("Reading the records")
         setting = _plan(problem, records, run, fits)
         if run.limits is not None:
             setting = dataclasses.replace(setting, limits=run.limits)
@@ -241,7 +241,7 @@ def _plan(problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any])
         return _Setting(plan_chunks(task, sources, described, each), "Fleet")
     if given:
         raise ValueError(
-            f"`{next(iter(given))}` stands in the problem file, under [fit]. Leave it out here."
+            f"`{next(iter(given))}` is set in the problem file, under [fit]. Leave it out here."
         )
     from frictax.problems import read
     from frictax.problems.problem import find, template_of

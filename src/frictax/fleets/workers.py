@@ -105,8 +105,8 @@ def _run_until_broken(
 def _lost_rows(chunk: Chunk) -> Any:
     """Return the rows of a chunk whose process ended early at each attempt, with a `reason`."""
     why = (
-        f"the process that fitted it and {len(chunk.sources) - 1} others ended {TRIES} times, as"
-        " when memory is short or a compiled library fails."
+        f"the process that fitted it and {len(chunk.sources) - 1} others ended {TRIES} times."
+        " Possible causes: too little memory, or a fault in a compiled library."
     )
     return table_of_rows([failed_row(source.name, why) for source in chunk.sources], chunk.about)
 

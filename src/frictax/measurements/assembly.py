@@ -171,8 +171,8 @@ def _read_clock(
     again = np.flatnonzero(np.diff(t) == 0) + 1
     if given.drop_missing and 0 < again.size <= few * t.size:
         found.append(
-            f"{again.size} rows of {table.source} repeat the time before them, the first"
-            f" {table.place(int(again[0]))}: they are left out."
+            f"{again.size} rows of {table.source} repeat the previous time, the first"
+            f" {table.place(int(again[0]))}. They are left out."
         )
         kept = np.delete(np.arange(t.size), again)
         table, t = table.rows(kept), t[kept]
@@ -239,8 +239,8 @@ def _read_channel(
             for at in find_seams(smooth, size)[:3]:
                 found.append(
                     f"Column {told!r} of {table.source} jumps by {smooth[at] - smooth[at - 1]:.6g}"
-                    f" in {table.place(int(at))} when unwrapped at {size:.6g}, which no speed"
-                    " beside it explains. Trim the record there."
+                    f" in {table.place(int(at))} when unwrapped at {size:.6g}, which does not fit"
+                    " the speeds around it. Trim the record there."
                 )
             values = column.factor * smooth
         elif column.unwrap:
@@ -250,8 +250,8 @@ def _read_channel(
                 at = int(np.argmax(step)) + 1
                 found.append(
                     f"Column {told!r} of {table.source} jumps by {step[at - 1]:.6g} in"
-                    f" {table.place(at)}, and no range explains it. Give the range as unwrap=4096,"
-                    " or trim the record there."
+                    f" {table.place(at)}, and no counter range explains this. Give the range as"
+                    " unwrap=4096, or trim the record there."
                 )
     sd: Any = column.sd
     if isinstance(sd, str):
@@ -350,8 +350,8 @@ def _contradiction(column: Column, table: Table) -> Iterator[str]:
     cells = table.unit(column.name)
     if cells is not None and column.unit is not None and normalize_unit(column.unit) != cells:
         yield (
-            f"Column {name!r} of {table.source} has {cells} behind its numbers, `unit` says"
-            f" {column.unit}, which counts: correct it if the cells are right."
+            f"Column {name!r} of {table.source} has the unit {cells} in its cells, but `unit` is"
+            f" {column.unit}. {column.unit} is used. Correct `unit` if the cells are right."
         )
     text = name.strip()
     said, inside = (
@@ -361,23 +361,22 @@ def _contradiction(column: Column, table: Table) -> Iterator[str]:
     this, untold = f"Column {name!r} of {table.source}", column.unit is None and column.to is None
     if column.gain is not None and untold and said is not None:
         yield (
-            f"{this} has a gain, and what it leads to is taken as"
-            f" {said}, as its name says. Give the unit after the gain, to={said!r} if that is"
-            " right."
+            f"{this} has a gain. The result is read in {said}, which is the unit in its name. Give"
+            f" the unit after the gain: to={said!r} if this is right."
         )
     if said is None and inside and untold:
         yield (
-            f"{this} says {inside!r}, which is no unit known here, so"
-            " that it counts as SI. Give `unit`, or a gain and `to`."
+            f"{this} has {inside!r} in its name, which is not a known unit, so it is read in SI"
+            " units. Give `unit`, or a gain and `to`."
         )
     ending = name.rpartition("_")[2]
     if said is None and untold and ending in _ENDINGS:
         yield (
-            f"{this} ends in {ending}, which is not read as a unit: it"
-            f" counts as SI. Give unit={ending!r}."
+            f"{this} ends in {ending}, which is not read as a unit, so it is read in SI units."
+            f" Give unit={ending!r}."
         )
     if said is not None and column.unit is not None and said != normalize_unit(column.unit):
         yield (
-            f"{this} says {said} in its name, `unit` says"
-            f" {column.unit}, which counts: correct it if the name is right."
+            f"{this} has {said} in its name, but `unit` is {column.unit}. {column.unit} is used."
+            " Correct `unit` if the name is right."
         )

@@ -153,8 +153,8 @@ def _resample(
     step, at = float(np.median(np.diff(times))), float(np.median(np.diff(t)))
     if channel.kind == "outputs" and step > 1.01 * at:
         notes.append(
-            f"{this} has a sample each {amount(step, 's')}, the record's times are"
-            f" {amount(at, 's')} apart: what is read between its samples is not a measurement. Take"
+            f"{this} has a sample every {amount(step, 's')}, but the record has one every"
+            f" {amount(at, 's')}. Values between its samples are interpolated, not measured. Take"
             " its clock as `time`."
         )
     wide = gaps(times)
@@ -162,8 +162,8 @@ def _resample(
         i = int(wide[np.argmax(np.diff(times)[wide])])
         notes.append(
             f"{this} has {wide.size} gaps, the longest of {times[i + 1] - times[i]:.3g} s at"
-            f" {times[i]:.6g} s, where it is joined by a straight line: if the channel differed"
-            " from this, trim the record."
+            f" {times[i]:.6g} s. It is interpolated linearly there. If this is wrong, trim the"
+            " record."
         )
     back = np.flatnonzero(np.diff(times) <= 0)
     if back.size:

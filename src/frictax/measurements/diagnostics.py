@@ -79,9 +79,7 @@ def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
     if wide.size:
         i = wide[np.argmax(step[wide])]
         count = "a gap" if wide.size == 1 else f"{wide.size} gaps, the longest"
-        between = (
-            "the input's last value is held" if hold else "inputs are joined by a straight line"
-        )
+        between = "the input's last value is held" if hold else "inputs are interpolated linearly"
         then = (
             f"where {between}: if the input differed from this, trim the record"
             if driven
@@ -140,7 +138,7 @@ def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
 
 
 def quantum(x: np.ndarray) -> float:
-    """Return the smallest difference of two values of `x`, ignoring rounding errors; 0 if equal."""
+    """Return the smallest difference between two distinct values of `x`; 0 if all are equal."""
     levels = np.sort(x)
     step = np.diff(levels)
     step = step[step > 1e-9 * max(abs(levels[0]), abs(levels[-1]), levels[-1] - levels[0])]
@@ -175,7 +173,7 @@ def _motion(
     ):
         turns = reach / (2 * math.pi)
         yield unit_doubt(
-            f"moves to and fro over {reach:.4g} rad ({turns:.3g} turns)", "deg", "degrees"
+            f"moves back and forth over {reach:.4g} rad ({turns:.3g} turns)", "deg", "degrees"
         )
     step = np.diff(y)
     jump = np.abs(step)

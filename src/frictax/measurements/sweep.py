@@ -563,7 +563,7 @@ def steady_runs(
         if np.std(v) > 0.5 * abs(speed):  # stick-slip has such a large scatter of speed
             reasons.append(
                 f"its speed scatters by {np.std(v) / max(abs(speed), 1e-300):.0%} of its mean, as"
-                " of a motion that sticks and slips"
+                " in stick-slip motion"
             )
         u = (t - np.mean(t)) / (t[-1] - t[0])
         # The residuals of a polynomial of degree 7 count as noise. In residuals of a straight line,
@@ -583,8 +583,8 @@ def steady_runs(
         fewest = 10
         if independent < fewest and not reasons:
             reasons.append(
-                f"its force is correlated for so long that it carries the information of"
-                f" {independent:.0f} independent samples, fewer than {fewest}"
+                f"its force is so strongly autocorrelated that it has only {independent:.0f}"
+                f" effective samples, fewer than {fewest}"
             )
         out.append(SteadyRun(name, speed, mean_force, error, " and ".join(reasons)))
         channel_units.append((record.units[velocity], record.units[force]))

@@ -7,7 +7,7 @@ from frictax.parameters import AtLeast, CheckedModule, Positive, Real, Scalar, p
 
 
 class AbstractBody(CheckedModule):
-    """A rigid body with one degree of freedom, turning if `rotational`, otherwise sliding."""
+    """A rigid body with one degree of freedom: a rotation if `rotational`, or a translation."""
 
     rotational: ClassVar[bool]
 

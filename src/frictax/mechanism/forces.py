@@ -481,8 +481,8 @@ class QuadraticSpeedDependentForce(_QuadraticSpeedDependent):
 
     **Arguments:** `body`: name of the body that the force acts on; `f_nominal` [N]: the force at
     `v_nominal` > 0 [m/s]. A fit changes `v_nominal` only if the user names it, because a record
-    identifies only f_nominal/v_nominal^2. With v_nominal = 1 m/s, -f_nominal is the drag
-    coefficient [N.s2/m2].
+    identifies only f_nominal/v_nominal^2. With v_nominal = 1 m/s, -f_nominal is the factor k
+    [N.s2/m2] in f = -k*v*|v|.
 
     **Raises:** `ValueError` for a value that is not finite or a v_nominal that is not positive.
 

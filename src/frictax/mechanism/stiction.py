@@ -231,8 +231,8 @@ def _holding_forces(
     push = jnp.where(redundant & prescribed, a_rel, 0.0)
     largest = jnp.max(jnp.abs(push))
     push = push / jnp.where(largest > 0, largest, 1.0) * beyond * jnp.max(weight)
-    # Each redundant stuck contact takes a share of the force from the contacts of the basis. The
-    # shares minimise the weighted sum of squared forces.
+    # The contacts of the basis alone can hold the load. Each redundant stuck contact takes over a
+    # share of this load. The shares minimise the weighted sum of squared forces.
     squares = mix.T @ (weight[:, None] * mix) + jnp.diag(weight)
     table, extra = eliminate(
         jnp.column_stack([squares, mix.T @ (weight * alone) + push]), stuck & ~basis, 0.0

@@ -51,11 +51,11 @@ VARIABLES = {
     # The next variables are states of a contact.
     "mode": Variable("mode (-1 backward, 0 stuck, 1 forward, 2 free)", "1", "1", kind="mode"),
     "sa": Variable("curve parameter", "1", "1"),
-    "locked": Variable("whether it is stuck", "1", "1", kind="flag"),
-    "stuck": Variable("whether it is stuck", "1", "1", kind="flag"),
+    "locked": Variable("whether the contact is stuck", "1", "1", kind="flag"),
+    "stuck": Variable("whether the contact is stuck", "1", "1", kind="flag"),
     "free": Variable("whether there is no normal force", "1", "1", kind="flag"),
     "stopped": Variable(
-        "at the lower stop (-1), at none (0), at the upper one (1)", "1", "1", kind="mode"
+        "at the lower stop (-1), at no stop (0), at the upper stop (1)", "1", "1", kind="mode"
     ),
     # The next variables belong to bristles.
     "z": Variable("deflection of the bristle", "m", "rad"),

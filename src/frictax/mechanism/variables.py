@@ -149,20 +149,20 @@ _rotational = functools.partial(_variable_class, turns=True)
 _FRICTION = "f mode sa locked free f0 f0_max v_relfric a_relfric lossPower fn"
 _OF_FRICTION = """
 
-    The force (torque) is positive against positive velocity; while stuck, it is the force that
-    holds the contact, with a stop's reaction. `sa` is the force while locked, a + f0_max while
-    sliding forward, a - f0_max while sliding backward, a while free. `lossPower` is the force times
-    the velocity of the sliding faces. `startForward`, `startBackward`: whether it begins to slide
-    in that direction at this time."""
+    The force (torque) is positive if it opposes positive velocity. While stuck, it is the force
+    that keeps the contact at rest, including the reaction of a mechanical stop. `sa` is the force
+    while locked, a + f0_max while sliding forward, a - f0_max while sliding backward, a while free.
+    `lossPower` is the force times the velocity of the sliding faces. `startForward` and
+    `startBackward`: whether the contact begins to slide in this direction at this time."""
 _OF_BRISTLE = """
 
-    `mode` is the direction of motion, and the contact is never locked. Of a bristle with elements
-    `mode` is stuck, and the contact is locked, until all elements slip. `sa` is the force, and the
-    friction at rest is the breakaway force. The force in the bristle is sigma_0*z, or the sum of
-    the forces of the elements. `lossPower` is what becomes heat: the power of the friction force
-    without the power that bends the bristle."""
+    `mode` is the direction of motion, and the contact is never locked. A bristle with elements is
+    an exception: until all its elements slip, its `mode` is stuck and the contact is locked. `sa`
+    is the force, and the friction at rest is the breakaway force. The force in the bristle is
+    sigma_0*z, or the sum of the forces of the elements. `lossPower` is the heating power: the power
+    of the friction force minus the power that bends the bristle."""
 
-MassVariables = _translational("MassVariables", "Variables of a mass, `s` is its centre.", "s v a")
+MassVariables = _translational("MassVariables", "Variables of a mass; `s` is its centre.", "s v a")
 InertiaVariables = _rotational("InertiaVariables", "Variables of an inertia.", "s v a")
 FixedVariables = _translational(
     "FixedVariables", "Variables of a fixed flange or a given motion.", "s"
@@ -224,7 +224,7 @@ RotationalCompliantVariables = _rotational(
     "s_rel v_rel f lossPower",
 )
 ForceVariables = _translational(
-    "ForceVariables", "Variables of an external force, `s` is the flange's position.", "s f"
+    "ForceVariables", "Variables of an external force; `s` is the flange's position.", "s f"
 )
 TorqueVariables = _rotational("TorqueVariables", "Variables of an external torque.", "s f")
 ControllerVariables = _translational(
@@ -242,7 +242,7 @@ IdealPlanetaryVariables = _rotational(
 LossyGearVariables = _rotational(
     "LossyGearVariables",
     "Variables of a `LossyGear`. `tau_a` is the torque that enters at a, and `tauLoss` is the part"
-    " of it that is lost. `sa` is tauLoss while locked, else a_a + tauLoss.",
+    " of `tau_a` that is lost. `sa` is tauLoss while locked, and a_a + tauLoss otherwise.",
     "phi_a phi_b w_a a_a tau_a tauLoss mode sa locked lossPower",
     Breakaway,
 )

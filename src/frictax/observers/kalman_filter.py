@@ -99,7 +99,7 @@ class Filtered:
             (name, figures(self.mean[-1, i], 4), figures(self.sd[name][-1], 2))
             for i, name in enumerate(self.names)
         ]
-        usual = f"95 % of the records of a right model have {c} +- {self._half:.3f}"
+        usual = f"95 % of the records of a correct model have {c} +- {self._half:.3f}"
         nis = f"mean NIS {np.mean(self.nis):.3f}; {usual}"
         sticks = [f"{name} sticks {100 * p.mean():.1f} %" for name, p in self.stuck.items()]
         first = f"{n} samples of {', '.join(self.outputs)} filtered"
@@ -224,7 +224,7 @@ def kalman_filter(
     if failed.any():
         i = int(np.argmax(failed))
         how = jax.tree.map(lambda a: a[i], found.result)
-        why = "What was found is not finite." if how == Result.successful else Result[how]
+        why = "The estimate is not finite." if how == Result.successful else Result[how]
         begin, end = record.t[max(i - 1, 0)], record.t[i]
         raise RuntimeError(f"`kalman_filter` failed from {begin:g} s to {end:g} s: {why}")
     contacts = contact_names(model)[: problem.contacts]

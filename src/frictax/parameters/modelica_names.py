@@ -11,7 +11,7 @@ _FLANGE = (
 )
 _SUPPORT = (
     "Write support='housing', the name of the body or `Fixed` that bears the friction; a part"
-    " without `support` stands on the ground."
+    " without `support` is attached to the ground."
 )
 _HEAT = (
     "Every run has `lossPower`. Write HeatCapacitor(('brake',), C=...) for a temperature, with the"
@@ -26,7 +26,7 @@ _STEP = "Write {}(body, Step(height=..., offset=..., startTime=...))."
 # For each name in Modelica: the name in frictax (empty if it does not exist), and advice.
 _NAMES: dict[str, tuple[str, str]] = {
     # The next names belong to friction elements.
-    "mue_pos": ("mu_pos", f"It is called so {_ELEMENT_4}."),
+    "mue_pos": ("mu_pos", f"It has this name {_ELEMENT_4}."),
     "mue0": ("mu_pos", "The first row of mu_pos is the coefficient at rest: [[0, 0.5]]."),
     "mu0": ("mu_pos", "The first row of mu_pos is the coefficient at rest: [[0, 0.5]]."),
     "useSupport": ("", _SUPPORT),
@@ -64,7 +64,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "flange": ("", _FLANGE),
     "flange_a": ("", _FLANGE),
     "flange_b": ("", _FLANGE),
-    "support": ("", "This part stands on the ground, or between the bodies that it names."),
+    "support": ("", "This part is attached to the ground, or to the bodies that it names."),
     "s_start": ("s", _START.format("s")),
     "v_start": ("v", _START.format("v")),
     "phi_start": ("phi", _START.format("phi")),
@@ -76,16 +76,16 @@ _NAMES: dict[str, tuple[str, str]] = {
     "a_start": ("", "It follows from the forces. Leave it out."),
     "a": ("", "An acceleration follows from the forces. Leave it out."),
     "initType": ("", "Positions and speeds at the start are given by s, v, phi and w."),
-    "phi0": ("s0", "One `Fixed` holds what slides and what turns."),
+    "phi0": ("s0", "One `Fixed` holds bodies that slide and bodies that turn."),
     "b": ("backlash", "`b` names the second body here."),
     "s_nominal": ("", _SCALES),
-    "i": ("ratio", "It is called so since version 3 of the Modelica Standard Library."),
+    "i": ("ratio", "It has this name since version 3 of the Modelica Standard Library."),
     "ideal": ("", "It follows from lossTable. Leave it out, or take `IdealGear`."),
     "T_start": ("T", _START.format("T")),
     "der_T": ("", "It follows from the heat flows. Leave it out."),
     # The next names belong to sources.
-    "phi_ref": ("s", "A `Position` gives what slides and what turns by `s`."),
-    "s_ref": ("s", "A `Position` gives its motion by `s`."),
+    "phi_ref": ("s", "A `Position` prescribes translations and rotations by `s`."),
+    "s_ref": ("s", "A `Position` prescribes its motion by `s`."),
     "exact": ("", "Leave it out: the motion is followed exactly."),
     "f_crit": ("", "Leave it out: the motion is followed exactly, without a filter."),
     "f_constant": ("f", _CONSTANT.format("Force('mass', 5.0)")),
@@ -99,7 +99,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "ForceDirection": ("", _ALONG),
     "TorqueDirection": ("", _ALONG),
     # The next names belong to signals.
-    "freqHz": ("f", f"It is called so {_ELEMENT_4}."),
+    "freqHz": ("f", f"It has this name {_ELEMENT_4}."),
     "continuous": (
         "",
         "Before startTime the signal has its offset. Choose the offset that it begins with.",
@@ -126,7 +126,7 @@ def modelica_advice(name: str, known: Iterable[str]) -> str:
     for any other name. `known`: the parameter names that exist.
 
     >>> modelica_advice("mue_pos", ["body", "mu_pos", "peak"])
-    " Did you mean 'mu_pos'? It is called so since version 4.0 of the Modelica Standard Library."
+    " Did you mean 'mu_pos'? It has this name since version 4.0 of the Modelica Standard Library."
     >>> modelica_advice("v_small", ["body", "mu_pos"])
     ' Leave it out: frictax locates events in time, at any speed.'
     """

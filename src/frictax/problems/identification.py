@@ -81,8 +81,8 @@ def design_experiment(problem: Problem, *, progress: bool | Progress = False) ->
         raise place.error("is for a machine with records, and this problem has a [sweep].")
     if entry is None:
         raise problem.place.error(
-            "has no [design], which says what the machine bears. Write, say, [design] with limits ="
-            " { force = 3.0, travel = 0.2, band = [0.1, 5.0] }."
+            "has no [design], which gives the limits of the machine. Write, say, [design] with"
+            " limits = { force = 3.0, travel = 0.2, band = [0.1, 5.0] }."
         )
     record = next(iter(problem.data.values()), None)
     outputs = dict(entry.outputs)
@@ -219,7 +219,7 @@ def _of_records(problem: Problem, work: Work) -> Identification:
             lambda: fx.fit(problem.machine, records, **settings, progress=fitting), problem.place
         )
     fitting.end()
-    parts[" errors"]("Finding errors", 0.0)
+    parts[" errors"]("Computing errors", 0.0)
     by = problem.errors() or Guarded()
     uncertainty = call_checked(lambda: found.uncertainty(by), problem.place.below("uncertainty"))
     profiles = {}

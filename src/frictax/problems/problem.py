@@ -143,7 +143,7 @@ def check_names(problem: Problem) -> None:
     if both:
         here = place.below("validation", "records")
         raise here.error(
-            f"names {both[0]!r}, which is fitted: a record validates only what it did not make."
+            f"names {both[0]!r}, which is fitted: a fit cannot be validated with its own records."
             " Name it in one of the two."
         )
     if not problem.fitted_records:
@@ -289,7 +289,7 @@ def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None 
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ProblemError(
-            f"{file.name} is not TOML: {error}. Texts stand in quotes, tables begin with [name]."
+            f"{file.name} is not TOML: {error}. Put texts in quotes, begin tables with [name]."
         ) from None
     except ValueError as error:  # for an integer with thousands of digits
         raise ProblemError(
@@ -337,8 +337,8 @@ class Reader:
         others = [key for key in parts if key not in ("python", "arguments")]
         if others:
             raise place.below(others[0]).error(
-                "cannot stand beside `python`, which returns the whole machine. Leave one of them"
-                " out."
+                "cannot be used together with `python`, which returns the whole machine. Leave one"
+                " of them out."
             )
         built = self._call(parts["python"], parts.get("arguments", {}), place)
         if not isinstance(built, fx.Mechanism | fx.AbstractHybridSystem):
@@ -457,8 +457,8 @@ class Reader:
             )
         if not self.allow_code:
             raise place.error(
-                f"wants to run {name!r}, and a problem file runs no code unasked. Read it first,"
-                " then give --allow-code."
+                f"calls {name!r}, and code of a problem file runs only with permission. Read it"
+                " first, then give --allow-code."
             )
         module, _, function = name.partition(":")
         path = self.file.parent / f"{module}.py"
@@ -500,8 +500,8 @@ def template_of(problem: Problem) -> str:
     """
     if not isinstance(problem.data, dict) or not problem.fitted_records:
         raise problem.place.error(
-            "has no record to go by: a fleet reads its files as the first record that is fitted."
-            " Give one as [records.NAME]."
+            "has no fitted record, and a fleet reads its files like the first fitted record. Give"
+            " one as [records.NAME]."
         )
     label = next(iter(problem.fitted_records))
     if problem.content.records[label].file is None:

@@ -220,7 +220,7 @@ def parameters_toml(made: Identification) -> str:
                 f"level = {_number(made.found.level)}",
             ]
         else:
-            lines += ["# no error: at its bound, or not identifiable"]
+            lines += ["# no standard error: at its bound, or not identifiable"]
     return "\n".join(lines) + "\n"
 
 

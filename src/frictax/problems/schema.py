@@ -292,8 +292,8 @@ class ProblemFile(Strict):
             raise ValueError("has nothing measured: give [sweep], or [records.NAME] for motions")
         if self.sweep is not None and (self.records or self.machine or self.structures):
             raise ValueError(
-                "has a [sweep] beside records or a machine: a sweep is explained by a [law] alone,"
-                " in a problem of its own"
+                "has a [sweep] beside records or a machine: describe a sweep with its [law] in a"
+                " separate problem"
             )
         for name in ("compare", "uncertainty", "validation"):
             if self.sweep is not None and name in self.model_fields_set:
@@ -370,7 +370,7 @@ def mistake_sentence(
                 model = ColumnEntry
         known = list(getattr(model, "model_fields", ProblemFile.model_fields))
         return place.error(
-            f"is no key of a problem file.{suggestion(key, known)} Here stand:"
+            f"is no key of a problem file.{suggestion(key, known)} The keys here are:"
             f" {', '.join(known)}.{more}"
         )
     if first["type"] == "missing":
@@ -379,7 +379,7 @@ def mistake_sentence(
         return place.error(f"{says}.{more}")
     if first["type"] == "string_pattern_mismatch":
         return place.error(
-            'must be "module:function", the module a file beside the problem, got'
+            'must be "module:function", where the module is a file beside the problem, got'
             f" {brief(first['input'], 80)}.{more}"
         )
     for pydantics, ours in _WORDS.items():

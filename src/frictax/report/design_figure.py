@@ -159,7 +159,7 @@ def design_text(
         load.append((what, "none" if x > 999 else figures(x, 3), f"≥ {least}"))
     if design.drawn:
         kept = f"{100 * design.kept:.0f} % of {len(design.drawn)}"
-        load.append(("machines that keep all limits", kept, ""))
+        load.append(("machines within all limits", kept, ""))
         of = {"designed": None, **{says.partition(",")[0]: says for says in design.beside}}
         for who, says in of.items():
             most = error_in_words(design.worst_of_most(says))

@@ -201,7 +201,7 @@ def machine_report_text(
     moving = sliders(found, uncertainty.estimates)
     plots = dict(moving.figures)
     again = (
-        "The same problem gives the same numbers on the same machine:"
+        "The same problem gives the same results on the same computer:"
         f" {'' if about.seed is None else f'seed {about.seed}; '}{versions_in_words()}."
     )
     residuals = [
@@ -212,7 +212,7 @@ def machine_report_text(
     quality = (
         f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.freedom}."
         f" Residuals: {'; '.join(residuals)}. Condition {found.identifiability.condition:.3g}."
-        " “× white”: these errors over those of white residuals."
+        " “× white”: these errors divided by the errors for white residuals."
     )
     estimates = uncertainty.rows()[1], "× white", quality
     sections = [
@@ -256,7 +256,7 @@ def machine_report_text(
     sections.append(Section("measured", "Measurements", [("terms", terms)]))
     if hasattr(found.model, "named_parts"):
         code = Markup('<code>found.write_modelica("folder")</code>')
-        note = Markup("A whole model that runs, under the record's own input: {}.").format(code)
+        note = Markup("A complete model with the input of the record: {}.").format(code)
         try:
             text = found.to_modelica_modifiers()
             shown = [("code", text), ("lead", note)]
@@ -282,8 +282,8 @@ def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
         sentences += list(seen.study.notes)
         patterns = {
             "whiteness": "they are autocorrelated",
-            "speed": "they follow the speed",
-            "position": "they follow the position",
+            "speed": "they depend on the speed",
+            "position": "they depend on the position",
             "direction": "they differ between the directions",
             "time": "they drift",
             "ripple": "they repeat with the position",
@@ -291,7 +291,7 @@ def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
         strong = dict.fromkeys(patterns[f.name] for f in seen.study.findings if f.strong)
         if strong:
             sentences.append(
-                f"The residuals are not white noise: {', '.join(strong)}. They are shown below, at"
+                f"The residuals are not white noise: {', '.join(strong)}. See the section"
                 " “Residuals and their patterns”."
             )
     sentences += map(str, seen.notices)
@@ -331,7 +331,7 @@ def _validation(scores: Iterable[Any]) -> list[Section]:
             rows.append((f"{name}, rms", amount(value, unit)))
             if isinstance(run, FreeRunScore):
                 rows += [
-                    (f"{says} moves it by", amount(moved[name], unit))
+                    (f"{says} changes it by", amount(moved[name], unit))
                     for says, moved in run.sensitivities.items()
                 ]
                 ends = " / ".join(amount(x, unit) for x in run.ranges[name])
@@ -356,8 +356,8 @@ def _judgements(
         head, rows = structures_rows(comparison)
         looks = ["keep", *["n"] * (len(head) - 2), ""]
         captions = (
-            (draw_laws, "Friction of all structures over speed, the chosen one thick."),
-            (draw_held_out, "Their errors on data left out of the fit, by repeats and by speeds."),
+            (draw_laws, "Friction of all structures over speed; thick line: the chosen one."),
+            (draw_held_out, "Errors of all structures on repeats and speeds left out of the fit."),
         )
         panels = [
             (pictures(draw(comparison))["wide"], says, says, False) for draw, says in captions
@@ -372,10 +372,10 @@ def _judgements(
         head, rows = missing.rows()
         note = (
             "Each term is fitted together with all parameters above. The columns are the misfit"
-            " with it, its value, the probability that noise alone explains as much, and the share"
-            " of its effect that the fitted parameters cannot explain. A star marks a term that is"
-            " significant at 1 % over all candidates, has a possible value different from 0, and is"
-            " confirmed by a refit."
+            " with the term, its value, the probability that noise alone explains as much, and the"
+            " share of its effect that the fitted parameters cannot explain. A star marks a term"
+            " that is significant at 1 % over all candidates, has a possible value different from"
+            " 0, and is confirmed by a refit."
         )
         blocks = [
             *(("text", sentence) for sentence in missing.sentences),
@@ -400,9 +400,9 @@ def _judgements(
         sections.append(Section("profiles", "Profile likelihoods", blocks))
     if (waterfall := starts_plot(found)) is not None:
         plots["waterfall"] = waterfall
-        caption = f"Cost at the end of each of {found.costs.size} starts, over the least."
+        caption = f"Final cost of each of {found.costs.size} starts, divided by the least cost."
         shown = ("plot", ("waterfall", caption))
-        sections.append(Section("starts", "Ends of all starts", [shown]))
+        sections.append(Section("starts", "Final costs of all starts", [shown]))
     return sections
 
 

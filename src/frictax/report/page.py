@@ -132,7 +132,7 @@ def correlation_section(found: FitResult) -> list[Section]:
     """Return the section with the correlation of the estimates; [] for a single estimate."""
     if len(found.correlation) < 2:
         return []
-    lead = "Near 1 or −1, the data fix a combination of two parameters better than each alone."
+    lead = "Near 1 or −1, the data identify a combination of two parameters better than each one."
     cells = correlation_cells(found.correlation, found.names)
     blocks = [("lead", lead), ("correlation", cells)]
     return [Section("correlation", "Correlation of the estimates", blocks)]
@@ -200,7 +200,7 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
     Long files are compressed. A CSV that is too large for the page is left out, and the text beside
     `result.json` names its record. `motions`: label of a record -> its free run.
     """
-    out = [_file("result.json", "application/json", result, "all of the fit, SI units")]
+    out = [_file("result.json", "application/json", result, "the complete fit, SI units")]
     room, absent = 300_000, []  # `room` [bytes]: allowed size of the files of all records together
     for label, record in found.records.items():
         if isinstance(record, Record):

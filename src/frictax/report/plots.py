@@ -40,8 +40,8 @@ def motion_plots(
     # share 800 bins, which keeps the page below 3 MB.
     bins = min(500, 800 // beside)
     caption = (
-        f"{label}: the whole record, and the free run of the {what}. Drag to look closer,"
-        " double click to return."
+        f"{label}: the whole record, and the free run of the {what}. Drag to zoom in; double-click"
+        " to zoom out."
     )
     out = [(caption, _motion_plot(record, motion, np.arange(record.n), bins, thin=True))]
     # Find the longest time in which a contact sticks; without sticking, the first change of mode.

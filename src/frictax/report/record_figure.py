@@ -294,7 +294,7 @@ def draw_starts(found: FitResult[Any], *, width: float = 5.5) -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         legend_above(axes, 2)
         more = f"; {total - count} failed" if total > count else ""
-        write_heading(figure, f"{best} of {total} starts end at the least misfit{more}")
+        write_heading(figure, f"{best} of {total} starts reach the least misfit{more}")
     return figure
 
 

@@ -140,7 +140,7 @@ class Sliders:
     still: list[str]
     lead: str
     script: str = ""
-    group: str = "Fitted numbers"
+    group: str = "Fitted parameters"
     found: str = "found"
     back: str = "Back to the fit"
 
@@ -199,8 +199,8 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
         holds = f"{'' if code else 'valid '}{low} to {high} {unit}".rstrip()
         if r.off > 1:
             holds = (
-                f"{low} to {high} {unit}: the linear approximation is not valid here, its error is"
-                f" {r.off:.2g} times the tolerance"
+                f"{low} to {high} {unit}: the linear approximation is not valid here, because its"
+                f" error is {r.off:.2g} times the tolerance"
             )
         error = e.standard_error / one
         known = f" ± {shown.error}" if np.isfinite(error) else ""
@@ -306,7 +306,7 @@ def _plot(
             moves.append(_move(both, slopes))
     kind = "the fit" if found.of_sweep else type(found.problem.objective).__name__
     windows = f", {mine[0].windows} windows" if mine[0].windows > 1 else ""
-    known = "given" if found.problem.noise_known else "found from the misfit"
+    known = "given" if found.problem.noise_known else "estimated from the residuals"
     caption = (
         f"{label}: the residuals of {kind}{windows}. Below each pair: measured −"
         f" {'simulated' if motion else 'fitted'}; band: two standard deviations of the noise, as"

@@ -110,12 +110,12 @@ def bars_in_words(found: FitResult) -> str:
     noise = found.noise_scale / found.shown_force.si
     if found.sweep.sigma is not None:
         return (
-            f"1 standard deviation: the given sigma times {found.noise_scale:.3g}, found from the"
-            " misfit"
+            f"1 standard deviation: the given sigma times {found.noise_scale:.3g}, estimated from"
+            " the residuals"
         )
     return (
-        f"1 standard deviation of the noise, {noise:.2g} {found.shown_force.name}, found from the"
-        " misfit"
+        f"1 standard deviation of the noise, {noise:.2g} {found.shown_force.name}, estimated from"
+        " the residuals"
     )
 
 

@@ -94,11 +94,9 @@ def sweep_report_text(
         f" {bars_in_words(found)}."
     )
     what = "torque" if found.sweep.rotational else "force"
-    caption = (
-        f"Band: where the curve lies with {100 * found.level:g} % confidence, point by point. "
-    )
+    caption = f"Band: pointwise {100 * found.level:g} % confidence interval of the curve. "
     if np.any(found.sweep.direction < 0):
-        caption += f"The {what} is drawn against the motion, times −1 for v < 0. "
+        caption += f"For v < 0 the {what} is multiplied by −1. "
     caption += f"Below: measured minus fitted {what}."
     caption += " Thin lines: the other laws that were compared." if made else ""
     drawn = pictures(*(draw_sweep(found, made, width=w) for w in (_WIDE, _NARROW)))
@@ -112,7 +110,7 @@ def sweep_report_text(
         laws += [("table", table), ("text", one.reason)]
     note = (
         "rms: root mean square of the residuals; left out: rms error of each row, predicted by a"
-        " fit to the others; AICc and BIC: smaller is better, and differences below 2 are not"
+        " fit to the other rows; AICc and BIC: smaller is better, and differences below 2 are not"
         " significant."
     )
     sweep, force = found.sweep, found.shown_force
@@ -161,7 +159,7 @@ def sweep_report_text(
         ),
     ]
     lead = f"{type(found.law).__name__} friction from {found.n} measured rows"
-    lead += "; each direction has a law of its own" if len(formulas) > 1 else ""
+    lead += "; each direction has a separate law" if len(formulas) > 1 else ""
     unknown = found.identifiability.unknown
     lead += f". Not identifiable: {', '.join(unknown)}." if unknown else "."
     return page(
@@ -176,7 +174,7 @@ def sweep_report_text(
 
 
 def _simulation(simulation: Trajectory | Figure, found: FitResult) -> Section:
-    title = "A motion with this friction"
+    title = "Simulated motion with this friction"
     if isinstance(simulation, Figure):
         says = "A simulated motion."
         return Section("motion", title, [("picture", (pictures(simulation), says, says))])
@@ -196,9 +194,9 @@ def _simulation(simulation: Trajectory | Figure, found: FitResult) -> Section:
         " slides."
     )
     caption = (
-        f"Simulated from {float(simulation.ts[0]):g} to {float(simulation.ts[-1]):g} s with {count}"
-        " mode changes, each located in time. Dashed: the force ±f0_max that breaks the contact"
-        " away; thin: the drive."
+        f"Simulated from {float(simulation.ts[0]):g} to {float(simulation.ts[-1]):g} s with"
+        f" {count} mode changes, each located in time. Dashed: the breakaway force ±f0_max; thin:"
+        " the drive."
     )
     blocks: list[tuple[str, Any]] = [("picture", (pictures(*drawn), alt, caption))]
     if rows:

@@ -53,22 +53,20 @@ def describe_sweep(sweep: Sweep, force: Unit) -> list[tuple[str, str]]:
         out.append(("source", sweep.citation))
     out.append(("rows", rows))
     if sweep.breakaway.any():
-        out.append(
-            ("of these", f"{int(sweep.breakaway.sum())} with the force at which motion began")
-        )
+        out.append(("of these", f"{int(sweep.breakaway.sum())} with the breakaway force"))
     speeds, unit = sweep.velocity[~sweep.breakaway], sweep.velocity_unit
     out.append(("velocity", _range(speeds / unit.si, unit.name)))
     what = "torque" if sweep.rotational else "force"
     reach = _range(sweep.force / force.si, force.name)
     out.append((what, f"{reach}; positive where it opposes positive velocity"))
     if sweep.sigma is None:
-        weight = "all rows count alike; the noise is estimated from the misfit"
+        weight = "all rows have the same weight; the noise is estimated from the residuals"
     elif sweep.sigma_known:
-        weight = "each row has a standard deviation that is taken as known"
+        weight = "each row has a known standard deviation"
     else:
         weight = (
             "each row has a sigma that sets its relative weight; the noise is estimated from the"
-            " misfit"
+            " residuals"
         )
     return [*out, ("weights", weight)]
 
@@ -85,7 +83,7 @@ def describe_quality(found: FitResult) -> str:
     misfit, size = (figures(x / force.si, 3) for x in (found.rms_force, found.noise_scale))
     noise = f"the noise {size} {force.name}"
     if found.sweep.sigma_known:
-        noise = "the noise is as given"
+        noise = "the noise is known"
     elif found.sweep.sigma is not None:
         noise = f"the noise {found.noise_scale:.3g} times sigma"
     squares = isinstance(found.loss, Squares)

@@ -151,11 +151,11 @@ def to_arviz(drawn: Posterior) -> Any:
     about = {"inference_library": "frictax", "inference_library_version": frictax.__version__}
     draws = {"chain": np.arange(drawn.draws.shape[0]), "draw": np.arange(drawn.draws.shape[1])}
     meaning = {
-        "lp": "log density except for a constant, before draws were widened",
+        "lp": "log density up to a constant, before the draws are widened",
         "diverging": "whether the sampler diverged in this draw",
         "acceptance_rate": "mean probability of acceptance along the path",
-        "tree_depth": "doublings of the path",
-        "n_steps": "steps of the path",
+        "tree_depth": "number of times that the path was doubled",
+        "n_steps": "number of steps of the path",
     }
     stats = {
         name: (("chain", "draw"), values, {"long_name": meaning[name]})

@@ -172,8 +172,8 @@ def what_if_text(
     lead = (
         "Each slider changes one parameter. Then this page simulates the machine again, with error"
         " control and all events. Grey: the run from which this page was written. The screen shows"
-        " a part of the samples; each rms uses all samples. Before a slider moves, it is the"
-        " difference of two methods of integration."
+        " a part of the samples; each rms uses all samples. Before a slider moves, the rms is the"
+        " difference between two integration methods."
     )
     figure = plot_panels(panels, "time [s]", 190 * len(panels) + 90)
     moving = Sliders(

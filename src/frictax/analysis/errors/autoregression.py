@@ -424,7 +424,7 @@ _LEAST_INFORMATION = 1e-9
 # `_ROUNDS`: largest number of REML iterations. `_SETTLED`: relative change of the covariance at
 # which the iterations end.
 _ROUNDS, _SETTLED = 12, 3e-3
-_IN_TIME = ("s", "record", "Record longer, or repeat the run and use the errors of Jackknife")
+_IN_TIME = ("s", "record", "Record for longer, or repeat the run and use `Jackknife`")
 _IN_ROWS = ("rows", "sweep", "Measure the sweep again with its speeds in another order")
 # Pairs (correlation times in the record, degrees of freedom); errors are rough below the first
 # pair, and useless below the second pair.
@@ -513,7 +513,7 @@ class Autoregression(LinearNoiseModel):
         if ends:
             most = max(ends) / (linear.noise or 1.0)
             drift = f"(random walk, {most:.2g} times the noise at the end)"
-            says = f"{says} and a zero that drifts {drift}"
+            says = f"{says} and a drifting offset {drift}"
         return CovarianceEstimate(covariance, dof, says, notices, None, is_coloured)
 
 

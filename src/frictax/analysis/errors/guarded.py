@@ -342,7 +342,7 @@ def _average_replicates(
         counted=np.ones(m, bool),
         rows=tuple(parts),
         noise=float(np.sqrt(between / (m - p))),
-        order="in order of speed, those of one speed as one",
+        order="in order of speed, with rows of one speed as one row",
     )
 
 

@@ -375,8 +375,8 @@ class HAC(NoiseModel):
         check_positive_time("`HAC.bandwidth`", self.bandwidth, "to have it chosen.")
 
     def spread(self, found: FitResult) -> CovarianceEstimate:
-        # `bread` is the inverse Hessian of the summed loss, and 0 for parameters at a bound.
-        # `contributions` contains the gradient of the loss of each residual.
+        # The sandwich estimator. `bread` is the inverse Hessian of the summed loss, and 0 for
+        # parameters at a bound. `contributions` has the gradient of the loss of each residual.
         problem, jacobian, noise = found.problem, found.full_jacobian[: found.n], found.noise_scale
         norms, (r, slope) = np.linalg.norm(found.full_jacobian, axis=0), influence_residuals(found)
         bread = inverse_gram(found.full_jacobian, norms, found.active) / slope

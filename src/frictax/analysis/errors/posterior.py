@@ -385,8 +385,8 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
         """The sampler, the number of draws, and the number of independent residuals."""
         chains, n = self.draws.shape[:2]
         return (
-            f"Posterior: {chains} chains of {n} draws by NUTS; the residuals count as"
-            f" {self.samples:.3g} independent ones{self.widened}"
+            f"Posterior: {chains} chains of {n} draws by NUTS; the residuals have"
+            f" {self.samples:.3g} effective samples{self.widened}"
         )
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -549,7 +549,7 @@ def posterior(
         ess,
         divergences,
         tuple(notices),
-        ", and draws are as wide as the errors of the fit" if samples is None else "",
+        ", and the draws are widened to the errors of the fit" if samples is None else "",
         stats,
     )
 
@@ -563,8 +563,8 @@ def _agreement() -> Callable[[Any], Any]:
 
 
 def posterior_sample_size(found: FitResult) -> float:
-    """Return the number of independent residuals for which the density is as wide as the errors of
-    the fit, on average over all directions. If no error is known, return `effective_sample_size`.
+    """Return the number of independent residuals with which the posterior density is as wide as the
+    covariance of the fit, by the determinant. Without known errors: `effective_sample_size`.
     """
     here = np.ix_(*[_identified_places(found)] * 2)
     if not here[0].size:

@@ -310,7 +310,7 @@ def _find_parameter(found: FitResult, path: str) -> tuple[int, Any]:
     known = {e.name: e for e in found.estimates}
     ties = {tie.path: tie for tie in found.problem.ties}
     if path in ties:
-        other = ties[path].source or "what it is made of"
+        other = ties[path].source or "a parameter that it depends on"
         raise UnknownName(
             f"`profile`: {path!r} was not free, it is tied ({ties[path].says}). Ask for {other}."
         )

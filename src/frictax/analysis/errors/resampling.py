@@ -150,7 +150,7 @@ class BlockBootstrap(NoiseModel):
             )
         covariance = np.atleast_2d(np.cov(x, rowvar=False))
         says = (
-            f"{done} fits to blocks drawn with replacement, {few} blocks to a"
+            f"{done} fits to blocks drawn with replacement, {few} blocks per"
             f" record{_ends_at_kinks(ok[finite])}"
         )
         return CovarianceEstimate(covariance, SameDegreesOfFreedom(few - 1), says, draws=x)

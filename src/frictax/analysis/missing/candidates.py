@@ -427,7 +427,7 @@ def augmented_setup(
     periods: Mapping[str, Any],
     ranges: OperatingRange,
 ) -> Setup:
-    """Return the setup with all candidates except compliances, with the coefficients `c`."""
+    """Return `setup` with all candidate terms except compliances. `c`: their coefficients."""
     values = {one: c[k : k + one.size] for one, k in zip(tried, first_columns(tried), strict=True)}
     held = {one.of: get(setup, one.of) + v[0] for one, v in values.items() if one.kind == "held"}
     setup = replace(setup, held)

@@ -37,8 +37,8 @@ from .sensitivities import (
 from .structures import SERIES, refit_by_free_runs, split_bodies
 from .table import Missing, MissingTerm
 
-_PERIODS = 45  # number of ripple periods on each grid of the search
-# Least number of ripple periods in the travel of a record. Fewer periods look like a slope.
+_PERIODS = 45  # number of trial values on each grid of the search for a ripple period
+# Least number of waves of a ripple over the travel of a record. Fewer waves look like a slope.
 _LEAST_PERIODS = 3.0
 # A refit of a ripple begins at each of the `_WAVES` best periods. The numbers of waves over the
 # travel differ by more than `_APART` between any two of these periods.
@@ -88,7 +88,7 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
         for notice in long_steps(found):
             engine = with_shorter_steps(engine, notice)
         problem = dataclasses.replace(found.problem, engine=engine)
-        with show_progress(progress, "Looking for what is missing") as work:
+        with show_progress(progress, "Searching for missing terms") as work:
             search = _Search(dataclasses.replace(found, problem=problem))
             cache["missing_table"] = search.run(work)
     return cache["missing_table"]
@@ -356,7 +356,7 @@ class _Search(Trials):
                 terms, untestable = self.table_of(now)
                 start = float(np.sqrt(now.cost / now.count))
                 if not now.leaves_white:
-                    tell("a body in two, with a spring between")
+                    tell("a body split in two, with a spring between")
                     sprung = self.stiffness_in_series(now)
                     if sprung is not None:
                         taken = [sprung]

@@ -134,8 +134,8 @@ class Missing(Summarised, MissingVerbs):
     def untold_in_words(self) -> str:
         """A sentence with the names of the candidates that were not tested."""
         return (
-            "Not judged, because they have no effect, are explained by the fitted parameters, or"
-            f" need an impossible value: {', '.join(self.untold)}."
+            "These candidates are not tested, because they have no effect, are explained by the"
+            f" fitted parameters, or need an impossible value: {', '.join(self.untold)}."
         )
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -230,7 +230,7 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     refuse({name: x for name, x in options.items() if name not in known}, of, here)
     by = options.pop("by", None)
     given = FitOptions(**options)
-    with show_progress(given.progress, "Looking ahead") as work:
+    with show_progress(given.progress, "Computing the expected accuracy") as work:
         if isinstance(data, Sweep) and not isinstance(model, Machine):
             asked: dict[str, Any] = {**options, "progress": work}
             found = fit(model, data, **asked)
@@ -449,8 +449,8 @@ def better_motions(
     tried motion. For a parameter `peak`, which sliding does not identify, breakaway is the remedy.
     """
     hold = (
-        "let it come to rest and hold it there, then raise the force slowly until it breaks away,"
-        " several times"
+        "let the body come to rest and wait, then raise the force slowly until the body breaks"
+        " away; do this several times"
     )
     out: dict[str, tuple[Remedy, ...]] = {
         name: (Remedy(hold, np.inf),) for name in weak if name.endswith(".peak")
@@ -582,15 +582,15 @@ def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Reme
     half = jnp.arange(v.shape[0]) % 2 == 0
     tried = [
         (
-            f"measure faster too, up to {_FAST * top:.2g} {unit} instead of {top:.2g}",
+            f"measure higher speeds too, up to {_FAST * top:.2g} {unit} instead of {top:.2g}",
             (jnp.where(half, _FAST * v, v), breakaway, way),
         ),
         (
-            f"measure more slowly too, down to {slowest / _SLOW:.2g} {unit} instead of"
+            f"measure lower speeds too, down to {slowest / _SLOW:.2g} {unit} instead of"
             f" {slowest:.2g}",
             (jnp.where(half, v / _SLOW, v), breakaway, way),
         ),
-        ("measure the force at which motion begins too", (v, breakaway | half, way)),
+        ("measure the breakaway force too", (v, breakaway | half, way)),
     ]
     if not sweep.both_directions:
         turned = (jnp.where(half, -v, v), breakaway, jnp.where(half, -way, way))

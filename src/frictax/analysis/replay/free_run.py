@@ -155,7 +155,7 @@ class Preview:
         if not self.motion.complete:
             lines.append(f"! The run ended at {self.motion.end:g} s: {self.motion.result}")
         if self.record.gaps.size:
-            lines.append("! The record has gaps, over which its inputs are joined.")
+            lines.append("! The record has gaps, in which its inputs are interpolated.")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -246,14 +246,14 @@ class FreeRunScore:
             low, middle, high = (x / size for x in self.ranges[name])
             lines.append(f"{self.label}: free run, rms of {name} {value / size:.3g} {unit}")
             lines += [
-                f"  {says} moves it by {moved[name] / size:.2g} {unit}"
+                f"  {says} changes it by {moved[name] / size:.2g} {unit}"
                 for says, moved in self.sensitivities.items()
             ]
             lines.append(
                 f"  {self.says}: {low:.3g} / {middle:.3g} / {high:.3g} {unit} at 10 / 50 / 90 %"
             )
         if self.failed:
-            lines.append(f"  {self.failed} of these machines gave no run")
+            lines.append(f"  The simulation of {self.failed} of these machines failed")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -293,9 +293,9 @@ def free_run(
     >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
     >>> print(found.free_run("pull", objective=fx.FreeRun()))
     pull: free run, rms of mass.v 9.93 mm/s
-      0.001 N more from drive moves it by 1.2 mm/s
-      1 % more friction moves it by 14 mm/s
-      parameters drawn with their errors (Guarded): ... / ... / ... mm/s at 10 / 50 / 90 %
+      0.001 N more from drive changes it by 1.2 mm/s
+      1 % more friction changes it by 14 mm/s
+      parameters drawn from their distribution (Guarded): ... / ... / ... mm/s at 10 / 50 / 90 %
     """
     if not isinstance(record, str | Record):
         raise ValueError(
@@ -320,11 +320,11 @@ def free_run(
     prepared = divide_gaps(objective.prepare(machine, data), found.problem.engine)
     changes, driven = _changes(data, machine)
     unknowns, covariance = found.problem.unknowns, errors.full
-    says = f"parameters drawn with their errors ({type(errors.by).__name__})"
+    says = f"parameters drawn from their distribution ({type(errors.by).__name__})"
     if isinstance(errors.by, Jackknife):
         # A parameter is the mean of `each` repeats (with a value per record) or `shared` repeats.
         # The variance of one repeat is this number times the variance of the parameter.
-        says = "machines that differ as one repeat from the next"
+        says = "machines that differ as much as the repeats"
         each, shared = 1, len(found.records)
         if errors.by.repeats is not None:
             each = errors.by.repeats

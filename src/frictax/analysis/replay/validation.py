@@ -106,7 +106,7 @@ class Validation:
                 value, error = self.measured.get(n, np.nan), e.standard_error
                 measured = round_by_error(value / shown.size, error / shown.size)
                 found.append(f"{n} = {shown.value} {shown.unit} ({measured} measured)")
-            lines.append(f"  its start, the only numbers fitted: {', '.join(found)}")
+            lines.append(f"  its initial state (nothing else is fitted): {', '.join(found)}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -143,7 +143,7 @@ class LeftOut:
             rows.append(
                 ("all", name, *_texts(units[name], value, _combined_rms(self.fitted)[name]))
             )
-        said = [f"! The search without {label} did not end." for label in self.unfinished]
+        said = [f"! The search without {label} did not converge." for label in self.unfinished]
         return "\n".join([*align_columns(head, rows), *said])
 
     __repr__ = __str__
@@ -215,7 +215,7 @@ def validate(
     >>> found = fx.fit(block, pull, free=["friction.f_pos.F_Coulomb"])
     >>> print(found.validate(moving))
     moving: parameters fixed, rms of mass.v ... mm/s from a fitted start, ...
-      its start, the only numbers fitted: mass.v = 0.300... m/s (0.3... measured)
+      its initial state (nothing else is fitted): mass.v = 0.300... m/s (0.3... measured)
     """
     objective = FreeRun() if objective is None else objective
     if not isinstance(objective, FreeRun | ClosedLoop):

@@ -83,11 +83,11 @@ def ending(found: Regressed, x: Series) -> str:
     verdict = (
         ""
         if found.strong
-        else f"; noise explains up to {percent(found.hidden)}, {amount(size, x.unit)} rms"
+        else f"; noise alone explains up to {percent(found.hidden)}, {amount(size, x.unit)} rms"
         if found.p >= CHANCE
-        else ", too little to matter"
+        else ", which is too small to matter"
     )
-    return f"{percent(found.share)} of the residual's mean square{verdict}"
+    return f"this explains {percent(found.share)} of the residual's mean square{verdict}"
 
 
 def without_information(name: str, x: Series, why: str, x_label: tuple[str, str]) -> Finding:
@@ -146,18 +146,18 @@ def direction_means(x: Series, c: Columns) -> Finding:
     told = " and ".join(f"{amount(m, x.unit)} {WAYS[w]}" for w, m in means.items())
     effect, error = even, found.errors[0]
     if len(c.ways) == 1:
-        hint = "which with one direction alone may also be friction"
+        hint = "which may also be friction, because the record has only one direction"
     elif abs(even) / error >= abs(odd) / found.errors[1]:
         hint = (
-            "mostly equal in both directions, as from an offset or from friction that differs by"
-            " direction"
+            "mostly equal in both directions, which indicates an offset or friction that differs"
+            " by direction"
         )
     else:
         effect, error = odd, found.errors[1]
         more = "more" if odd < 0 else "less"
-        hint = f"mostly opposite in the two directions, as from {more} friction than the model has"
+        hint = f"mostly opposite by direction, which indicates {more} friction than the model has"
     because = ", " + hint if found.strong else ""
-    sentence = f"{subject(x)} is {told} in the mean{because}: {ending(found, x)}."
+    sentence = f"{subject(x)} is {told} on average{because}: {ending(found, x)}."
     numbers = {"alike": float(even), "opposite": float(odd)}
     numbers |= {WAYS[w]: m for w, m in means.items()}
     finding = finding_of(
@@ -189,7 +189,8 @@ def time_drift(x: Series, c: Columns) -> Finding:
     effect, error = (even, errors[0]) if alike else (odd, errors[1])
     if len(c.ways) == 1:
         hint = (
-            "which with one direction alone may be an offset that drifts or friction that changes"
+            "which may be a drifting offset or a change of friction, because the record has only"
+            " one direction"
         )
     elif alike:
         hint = "equal in both directions: an offset drifts, for example of an amplifier or a sensor"
@@ -235,10 +236,10 @@ def speed_curve(x: Series, c: Columns) -> Finding:
     error = float(np.median(spread)) if spread.size else np.nan
     names = (" forward" if most > 0 else " backward") if len(c.ways) == 2 else ""
     sentence = (
-        f"{subject(x)} follows the speed over a range of {amount(size, x.unit)}{names}"
+        f"{subject(x)} varies with the speed by {amount(size, x.unit)}{names}"
         + (
             f", from its minimum at {amount(slow, label[1])} to its maximum at"
-            f" {amount(fast, label[1])}, as from another friction law"
+            f" {amount(fast, label[1])}, which indicates another friction law"
             if found.strong
             else ""
         )
@@ -274,13 +275,13 @@ def position_curve(x: Series, c: Columns) -> Finding:
     what = (
         "a spring or an axis that is not level"
         if line
-        else "a guide that is not even or a drive that pulls unevenly"
+        else "an uneven guide or a drive force that varies with position"
     )
     unit = f"{x.unit}/{x.place}"
     sentence = (
         f"{subject(x)} varies by {amount(size, x.unit)} over {amount(travel, x.place)} of"
-        f" {label[0]}, {'by' if line else 'beside'} a slope of"
-        f" {with_error(slope, error, unit)}{', as from ' + what if best.strong else ''}:"
+        f" {label[0]}, {'with' if line else 'in addition to'} a slope of"
+        f" {with_error(slope, error, unit)}{', which indicates ' + what if best.strong else ''}:"
         f" {ending(best, x)}."
     )
     numbers = {"slope": slope, "slope error": error}
@@ -391,7 +392,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     ways = [w for w in c.ways if np.sum(np.sign(x.v) == w) >= 40]
     count = int(travel / shortest)
     if count < 8 or not ways:
-        return without_information("ripple", x, "it moves too little for a period", label), c
+        return without_information("ripple", x, "the motion is too short for a period", label), c
     others = np.concatenate([c.level, c.drift, c.speed, c.position], axis=1)
     known = orthonormal_basis(others)
     e = x.e - known @ (known.T @ x.e)
@@ -452,14 +453,13 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     parts = ", ".join(f"{amount(a, x.unit)} {WAYS[w]}" for w, a in amplitudes.items())
     turn = f", {2 * np.pi * f:.4g} times a turn," if x.place == "rad" else ""
     sentence = (
-        f"{subject(x)} repeats itself every"
-        f" {with_error(1 / f, period_error, x.place)}{turn} with an amplitude of"
-        f" {parts if len(ways) > 1 else amount(size, x.unit)}, a ripple such as a screw's, a gear's"
-        f" or a motor's: {ending(found, x)}."
+        f"{subject(x)} repeats every {with_error(1 / f, period_error, x.place)}{turn} with an"
+        f" amplitude of {parts if len(ways) > 1 else amount(size, x.unit)}, a ripple such as a"
+        f" screw's, a gear's or a motor's: {ending(found, x)}."
         if found.strong
         else (
-            f"{subject(x)} shows no ripple over position: the largest,"
-            f" {amount(size, x.unit)} every {amount(1 / f, x.place)}, is {ending(found, x)}."
+            f"{subject(x)} shows no ripple over position. The largest one is"
+            f" {amount(size, x.unit)} every {amount(1 / f, x.place)}: {ending(found, x)}."
         )
     )
     numbers = {"period": 1 / f, "period error": period_error}

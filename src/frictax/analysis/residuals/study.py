@@ -159,7 +159,7 @@ def residual_study(
             findings += [of_ripple, *(kind(x, columns) for kind in kinds)]
         studied += series
     strong = {f.name for f in findings if f.strong}
-    # Filters make residuals autocorrelated even if the model is right, so the notice is left out.
+    # Filters make residuals of a right model autocorrelated. Then `no-pattern-found` is left out.
     is_filtered = isinstance(objective, Windows) and not objective.free_starts
     is_filtered |= isinstance(objective, InverseDynamics) and objective.at_samples
     if strong == {"whiteness"} and not found.of_sweep and not is_filtered:

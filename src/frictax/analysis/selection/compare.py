@@ -303,14 +303,14 @@ def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:
     if better:
         names = " and ".join(row.name for row in better)
         text = (
-            f"{best.name} is chosen: {names} fit closer by AICc, but with terms that this sweep"
-            " cannot identify"
+            f"{best.name} is chosen: the AICc of {names} is smaller, but this sweep cannot identify"
+            " all of the terms"
         )
     elif any(row.remark and row.found.converged for row in rows):
         text += " and no term that this sweep cannot identify"
     others = [row for row in rows if row is not best and row.found.converged]
     if not best.found.converged:
-        return f"No search came to an end: {best.name} has the least AICc as far as they went."
+        return f"No search converged. {best.name} has the least AICc at the last step."
     if others:
         near = min(others, key=lambda row: row.aicc)
         text += f"; {near.name} comes next ({near.aicc:.1f})."

@@ -48,9 +48,9 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
     equal = [row for row in candidates if ratio[row.name] <= EQUAL * least] or candidates
     best = min(equal, key=lambda row: (row.numbers, round(ratio[row.name], 6)))
     if len(rows) == 1:
-        return best, f"{best.name} is the only structure: there is nothing to choose from."
+        return best, f"{best.name} is chosen: it is the only structure."
     if best.implausible:
-        out = [f"No structure is plausible; {best.name} is the least bad: {best.implausible[0]}."]
+        out = [f"No structure is plausible. {best.name} is the least bad: {best.implausible[0]}."]
     elif len(equal) > 1:
         others = [row.name for row in equal if row is not best]
         names, s = join_names(others), "" if len(others) > 1 else "s"
@@ -91,7 +91,7 @@ def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> st
                 says = f"its error of {what} {_WORDS[by]} is {worst:.3g} times that of {best.name}."
     if worst > EQUAL:
         return f" {says[0].upper()}{says[1:]}" if also else says
-    chance = f"no prediction of it is better than that of {best.name} by more than chance."
+    chance = f"none of its predictions is significantly better than that of {best.name}."
     return "" if also else chance
 
 
@@ -139,8 +139,8 @@ def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
     # Without a plausible rigid structure, `all` is true and the sentence is left out.
     if bent and not any(all(_is_better(b, r) for r in rigid) for b in bent):
         out.append(
-            "A bristle does not improve the prediction: none predicts the data left out better than"
-            " rigid friction by more than 5 %, or by more than chance."
+            "A bristle does not improve the prediction of the data left out by more than 5 %,"
+            " compared with rigid friction, or the improvement is not significant."
         )
     springs = sorted((row for row in bent if counts[row.name]), key=lambda row: counts[row.name])
     more = [row for row in springs if counts[row.name] > counts[springs[0].name]]
@@ -150,8 +150,8 @@ def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
         out.append(
             f"{said} enough for these records. With more of them"
             f" ({join_names(row.name for row in more)}), parameters are not identifiable, or the"
-            " prediction of the data left out does not improve by more than 5 %, or by more than"
-            " chance."
+            " prediction of the data left out does not improve by more than 5 %, or the improvement"
+            " is not significant."
         )
     return out
 
@@ -183,8 +183,8 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
         low = int(np.argmin(f))
         if f[low] <= 0 < f[0]:
             out.append(
-                f"{where}: the friction is 0 {force} at {v[low]:.3g} {speed}, where its law is"
-                " below 0 and would drive"
+                f"{where}: the law falls to 0 {force} or below at {v[low]:.3g} {speed}, but"
+                " friction cannot accelerate the motion"
             )
         local = np.diff(f) / np.diff(v)
         line = abs(float(np.polyfit(v, f, 1)[0]))

@@ -145,7 +145,7 @@ def compare_structures(
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
         for one in (objective, criteria.start)
     )
-    # Records are not left out if they have own parameters, which other records do not identify.
+    # Other records do not identify a record's own parameters, so no record is then left out.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
     def fit_one(name: str) -> tuple[FitResult, FitResult | None]:

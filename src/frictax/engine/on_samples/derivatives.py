@@ -182,9 +182,9 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         c_ys, c_times = cotangents
         c_all = jnp.zeros_like(ys).at[at_samples(options, c_ys.shape[0])].set(c_ys)
         nothing = jax.tree.map(jnp.zeros_like, moved)
-        # A step reads only a few entries of the tables of drives. The loop collects the cotangents
-        # of the table entries that each step reads. After the loop these are added to the
-        # cotangents of the tables.
+        # A step reads only a few entries of the tables of sampled drives. The loop collects the
+        # cotangents of the table entries that each step reads. After the loop these are added to
+        # the cotangents of the tables.
         read = jax.eval_shape(lambda: amid(modes[0], moved)[0])
         c_read = jax.tree.map(lambda x: jnp.zeros((steps, *x.shape), x.dtype), read)
         add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731

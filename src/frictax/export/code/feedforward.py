@@ -92,7 +92,7 @@ def to_feedforward(
     n, turns = len(tree.numbers), bool(getattr(type(contact), "rotational", False))
     speed, force = ("rad/s", "N.m") if turns else ("m/s", "N")
     comment += [
-        f"p[{n}]: below this speed the axis stands: {still:.9g} {speed}",
+        f"p[{n}]: below this speed the axis is at rest: {still:.9g} {speed}",
         f"p[{n + 1}]: largest change of the force: {rate:.9g} {force}/s",
         f"command, speed [{speed}]; last: the force of the cycle before [{force}]; dt [s]",
     ]
@@ -200,7 +200,7 @@ def _contact_of(source: Any, name: str | None) -> tuple[Any, dict[str, tuple[flo
         )
     if isinstance(contact, AbstractPressed):
         raise ValueError(
-            f"`{type(contact).__name__}` has a normal force, which the function would not know."
-            " Take a `SupportFriction`, `BearingFriction` or `MassWithStopAndFriction`."
+            f"`{type(contact).__name__}` has a normal force, which is not an input of the"
+            " function. Take a `SupportFriction`, `BearingFriction` or `MassWithStopAndFriction`."
         )
     return contact, intervals

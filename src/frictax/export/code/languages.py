@@ -323,8 +323,7 @@ class JavaScript(Language):
         return [*stored, text]
 
 
-# LN of 0 is an error of many controllers, and SEL computes both of its values. Therefore LN has the
-# argument 1.0E-37 at least, which REAL can represent.
+# LN(0) stops many controllers, and SEL computes both of its values. So LN gets at least 1.0E-37.
 LARGEST = "1.0E+300"  # replaces infinity and NaN, which the language does not have
 
 

@@ -99,7 +99,7 @@ class Description:
             name, unit = shown[k], [*code.outputs.values()][k]
             self._add("OUTPUT", i, name, "output", _meaning(name), unit=unit)
         for i in range(margins):
-            about = "margin of the mode, which ends where the margin falls to 0"
+            about = "margin of the mode; the mode ends when the margin falls to 0"
             self._add("MARGIN", i, f"margin[{i}]", "local", about)
         for i, name in enumerate([*_mode_names(code.machine, code.modes), "events"]):
             about = "number of events" if name == "events" else _meaning(name) or "mode"

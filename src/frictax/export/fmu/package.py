@@ -67,10 +67,9 @@ def to_fmu(
     """Write a machine as a functional mock-up unit (FMU) for co-simulation and model exchange.
 
     In co-simulation the FMU takes the steps of `OnSamples`. A communication step is divided into
-    equal steps, at most as long as the steps of the code between the samples `ts`. Events are
-    located within the steps. In model exchange the importer integrates. For this the FMU provides
-    state derivatives, event indicators, times of time events, and exact directional derivatives
-    within a mode.
+    equal steps, not longer than those between the samples `ts`. Events are located in the steps. In
+    model exchange the importer integrates. For this the FMU provides state derivatives, event
+    indicators, times of time events, and exact directional derivatives within a mode.
 
     The variables have the names of the Modelica library. Parameters are tunable. Start values, such
     as ``mass.s.start``, are fixed. The modes of contacts are discrete variables.

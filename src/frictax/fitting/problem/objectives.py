@@ -31,8 +31,8 @@ class PreparedRecord:
       record is simulated.
     - `measured` (..., c): the values that predictions are compared with; `weight`: 1/sd of each
       value, or 0 to leave a value out.
-    - `known`: states at each sample from smoothed outputs, and the derivatives that the objective
-      needs.
+    - `known`: the states at each sample, computed from the smoothed outputs, and their derivatives
+      by time that the objective needs.
     - `start`: initial states read from the record: name -> smoothed value at the start of the
       simulation or of each window.
     - `goes_on` (w,): True for a window that begins at the end of the previous window.

@@ -333,8 +333,7 @@ def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.")
         for contact in MechanicalSystem(machine).layout.bristles:
             raise ValueError(
                 f"`{asks}` must have friction without a bristle, got one in"
-                f" {machine.names[contact.part]!r}: no record says how it is bent."
-                f" {remedy}"
+                f" {machine.names[contact.part]!r}: no record measures its deflection. {remedy}"
             )
 
 

@@ -214,8 +214,8 @@ class ClosedLoop(AbstractSimulation):
         if record.hold:
             raise ValueError(
                 f"Record {record.name!r} holds its inputs between samples, and a reference that"
-                " moves in steps makes a controller without delay jerk. Read it with hold=False"
-                " for `ClosedLoop`."
+                " changes in steps causes force peaks in a controller without delay. Read it with"
+                " hold=False for `ClosedLoop`."
             )
         return FreeRun(self.measured_start, self.cutoff).prepare(machine, record)
 

@@ -319,9 +319,8 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
     at = jnp.minimum(jnp.asarray(weak.first)[:, None] + np.arange(length), n - 1)
     near = y[at] - y[weak.first][:, None]
     once, twice = (jnp.einsum("kl,klc->kc", a, near) for a in (w1, w2))
-    slope = jnp.stack(
-        [by_v[jnp.asarray(weak.slope_at)[:, j], :, j] for j in range(c)], axis=2
-    )  # one slope for each section; slopes at all samples would correlate with the position noise
+    # One value of dF/dv for each section. Values at all samples would correlate with the noise.
+    slope = jnp.stack([by_v[jnp.asarray(weak.slope_at)[:, j], :, j] for j in range(c)], axis=2)
     corrected = once + jnp.einsum("kl,klc->kc", w, v[at])
     drive = jnp.einsum("kl,klb->kb", of_input, driving[at])
     inertial = inertia[0] * twice

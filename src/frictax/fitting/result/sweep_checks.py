@@ -313,7 +313,7 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         sums = np.zeros((counts.size, r.shape[1]))
         np.add.at(sums, group, r)
         between = np.sum(sums**2 / counts[:, None], axis=0)
-        tests["scatter between speeds over that within"] = between
+        tests["scatter between speeds divided by the scatter within"] = between
     # The p-value of a column is the share of columns with a statistic at least as large. Statistics
     # are rounded, so that statistics that differ only by rounding errors count as equal.
     rounded = {name: np.round(x, 12) for name, x in tests.items()}

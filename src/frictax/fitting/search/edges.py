@@ -212,13 +212,13 @@ def _edge_notice(
     cost, and number of event sequences that were searched.
     """
     if found is None:
-        verdict = "No noise can be read from the residuals, so a lower misfit may exist."
+        verdict = "The noise cannot be estimated from the residuals, so a lower misfit may exist."
     elif found.at_noise:
-        verdict = "The residuals are white noise, so this end is valid."
+        verdict = "The residuals are white noise, so the result of the search is valid."
     else:
         verdict = (
             f"The misfit is {found.ratio:.3g} times the noise of {found.subject} or is not white,"
-            " so this end is not valid."
+            " so the result of the search is not valid."
         )
     never = Event(0, 0, 0, 0, np.inf)
     records = [p for p in problem.prepared if isinstance(p, PreparedRecord)]

@@ -273,8 +273,8 @@ class _Pace:
             share = SEARCH * seconds / (seconds + left)
         self.last, self.at = now, seconds
         self.say(
-            f"step {int(state.steps)}: cost {float(state.cost):.6g}, {now:.2g} standard errors to"
-            f" go, {seconds:.1f} s",
+            f"step {int(state.steps)}: cost {float(state.cost):.6g}, {now:.2g} standard errors"
+            f" from the end, {seconds:.1f} s",
             share,
             left,
         )

@@ -132,11 +132,12 @@ def fleet_report_text(table: DataFrame | Fleet, **options: Unpack[FleetReportOpt
         plots["parallel"] = picture
         named = ", ".join(f"{k} {name}" for k, name in enumerate(made.names, 1))
         said = (
-            "Each line is a record, outliers in colour: how many standard deviations of the"
-            f" population its numbers lie off, errors included. Numbers: {named}."
+            "Each line is a record; outliers are coloured. Vertical axis: distance of each"
+            " estimate from the population mean, in standard deviations that include the estimation"
+            f" errors. Estimates: {named}."
         )
         lines = [("plots", [("parallel", said)])]
-        sections.append(Section("parallel", "All numbers of a record", lines))
+        sections.append(Section("parallel", "All estimates of each record", lines))
     sections += _exclusion_and_notice_sections(table, fleet)
     sections.append(
         reproduction_section(given["command"], f"Made with {versions_in_words(str.capitalize)}.")
@@ -147,7 +148,7 @@ def fleet_report_text(table: DataFrame | Fleet, **options: Unpack[FleetReportOpt
         dates = fleet.dates[dated]
         ends = [str(np.datetime64(int(d), "s"))[:10] for d in (dates.min(), dates.max())]
         lead += f", {ends[0]} to {ends[1]}"
-    said = f"{lost} of them without numbers" if lost else "all with numbers"
+    said = f"{lost} of them without estimates" if lost else "all with estimates"
     return page(
         given["title"] or about.get("title") or "A fleet of fits",
         f"{lead}, {said}. Fitted: {', '.join(fleet.names)}.",
@@ -177,26 +178,25 @@ def _population_sections(
     looks = ["keep", "n", "keep", "n", "keep", "n", "keep", "n"][: len(head)]
     repeats = "" if population.within is None else " and between records of one machine"
     said = (
-        f"Spread between machines{repeats} as standard deviations, their errors taken out; outliers"
-        " do not count. Solid: the population; dashed: what estimates with these errors should look"
-        f" like; dotted: limits. {population.scale_in_words}"
+        f"Spread between machines{repeats} as standard deviations, without the estimation errors"
+        " and the outliers. Solid: the population; dashed: the expected distribution of estimates"
+        f" with these errors; dotted: limits. {population.scale_in_words}"
     )
     blocks: list[tuple[str, Any]] = [("warning", str(n)) for n in population.notices]
     blocks.append(("table", Rows(head, rows, looks, "cards")))
     blocks += [("lead", said), ("plots", shown)]
     if len(population.names) > 1:
         blocks += [
-            ("heading", "How the numbers go together from machine to machine"),
+            ("heading", "Correlation of the parameters between machines"),
             ("correlation", correlation_cells(population.correlation, population.names)),
         ]
     section = Section("population", "The population", blocks)
     flagged, judged = population.outliers, int(np.sum(~np.isnan(population.records["chance"])))
     expected = population.false_alarms * judged
     lead = (
-        f"{len(flagged)} of {judged} records are outliers: by chance, less than"
-        f" {population.false_alarms:g} of all records are so far from the population. A fleet"
-        f" without outliers has {expected:.2g} such records on average. Distances allow for each"
-        " record's own errors."
+        f"{len(flagged)} of {judged} records are outliers: the probability of such a distance from"
+        f" the population is below {population.false_alarms:g}. A fleet without outliers has"
+        f" {expected:.2g} such records on average. Distances allow for the errors of a record."
     )
     blocks = [("lead", lead)]
     if population.within is not None:
@@ -282,9 +282,9 @@ def _verdict_section(
         ("table", Rows(head, rows, looks, "cards")),
         (
             "lead",
-            "Guard band: half of an interval (median), by which limits are drawn in before a record"
-            " passes; both of them over the width of the limits; capability: that width over four"
-            " standard errors.",
+            "Guard band: median half width of the intervals; an estimate must be inside each limit"
+            " by this amount to pass. Of the width: both guard bands divided by the distance"
+            " between the limits. Capability: this distance divided by four standard errors.",
         ),
     ]
     for word, said in ((FAIL, "Records that fail"), (UNDECIDED, "Undecided records")):
@@ -310,7 +310,7 @@ def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> l
             some = [str(r) for r in record[why == reason][:5]]
             rows.append((str(count), reason, ", ".join(some) + (", ..." if count > 5 else "")))
         reasons = Rows(("count", "reason", "records"), rows, ["n", "", ""], "cards")
-        sections.append(Section("failed", "Records without numbers", [("table", reasons)]))
+        sections.append(Section("failed", "Records without estimates", [("table", reasons)]))
     rows = []
     if "notices" in table.columns:
         codes = table["notices"].fillna("").astype(str).str.split().explode().dropna()
@@ -322,7 +322,7 @@ def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> l
     if rows:
         head = ("notice", "records", "share", "which says")
         notices = Rows(head, rows, ["keep", "n", "n", ""], "cards")
-        sections.append(Section("notices", "What the fits warned of", [("table", notices)]))
+        sections.append(Section("notices", "Warnings of the fits", [("table", notices)]))
     return sections
 
 
@@ -406,7 +406,7 @@ def histogram(
         looks = {"line": {"color": BACKWARD, "width": 1.4, "dash": "dot"}}
         limit_lines.append({"type": "line", **place, **looks})
     beyond = int(np.sum((x < edges[0]) | (x > edges[-1])))
-    caption = f"{name}" + (f"; {beyond} records lie beyond the picture" if beyond else "")
+    caption = f"{name}" + (f"; {beyond} records are outside the figure" if beyond else "")
     figure = plotly.figure(
         traces,
         270,
@@ -517,10 +517,10 @@ def drift_lines(
     count = int(rows["drifts"].sum())
     said = f"{name}: {count} of {len(rows)} machines drift"
     if count > _DRAWN_MACHINES:
-        said += f", the {_DRAWN_MACHINES} surest are drawn"
+        said += f", of which the {_DRAWN_MACHINES} most significant are drawn"
     if np.isfinite(own["temperature_coefficient"]):
-        said += f"; values as at {found.reference_temperature:.3g} °C"
-    said += f". Bands: where the lines lie, {100 * found.level:g} %."
+        said += f"; values are corrected to {found.reference_temperature:.3g} °C"
+    said += f". Bands: {100 * found.level:g} % intervals of the lines."
     return figure, said
 
 

@@ -193,7 +193,7 @@ class Drift(Summarised):
         """Sentences about the machines that drift."""
         drifting = self.drifting
         out = [
-            f"{len(drifting)} of {len(self.slopes)} lines drift; of those called so, at most"
+            f"{len(drifting)} of {len(self.slopes)} lines drift; of these, at most"
             f" {100 * self.rate:g} % are false alarms on average (Benjamini and Hochberg)"
             + (":" if len(drifting) else ".")
         ]
@@ -299,8 +299,8 @@ def drift(
     dated = np.isfinite(fleet.dates)
     if not dated.any():
         raise ValueError(
-            "The table has no dates, and without them nothing drifts: give each record one, in the"
-            " column `date`."
+            "The table has no dates, so a drift cannot be computed: give each record a date, in"
+            " the column `date`."
         )
     T = fleet.temperature
     has_temperature = bool(np.isfinite(T[dated]).any())

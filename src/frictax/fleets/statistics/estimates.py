@@ -142,10 +142,10 @@ def exclusion_reasons(table: DataFrame, known: np.ndarray) -> np.ndarray:
     for estimates that have a standard error.
     """
     why = np.full(len(table), "", dtype=object)
-    why[~known.any(axis=1)] = "none of the numbers has an error"
+    why[~known.any(axis=1)] = "no estimate has a standard error"
     if "converged" in table.columns:
         ended = table["converged"].astype("boolean").fillna(False).to_numpy(dtype=bool)
-        why[~ended] = "the search did not end"
+        why[~ended] = "the search did not converge"
     if "reason" in table.columns:
         reasons = table["reason"].fillna("").astype(str).to_numpy(dtype=object)
         why = np.where(reasons != "", reasons, why)

@@ -110,9 +110,9 @@ class Verdicts(Summarised):
         share, q = 100 * (1 - self.level) / 2, len(self.numbers)
         most = min(q * share, 100.0)
         out = [
-            f"Pass: the whole {100 * self.level:g} % interval lies within the limits; fail: all of"
-            " it beyond one. A record with a number beyond its limit passes with at most"
-            f" {share:.3g} %, one within all of them fails with at most {most:.3g} %."
+            f"Pass: the whole {100 * self.level:g} % interval is within the limits. Fail: it is"
+            f" beyond one limit. At most {share:.3g} % of the records beyond a limit pass. At most"
+            f" {most:.3g} % of the records within all limits fail."
         ]
         failed = self.table[self.table["verdict"] == FAIL]
         out += [f"  {row.record} fails: {row.why}" for row in table_rows(failed, PRINTED_ROWS)]

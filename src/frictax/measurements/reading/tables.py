@@ -226,7 +226,7 @@ class Table:
         cell, text = texts[i], texts[i].strip()
         what, more = f"{self.source}, {self.row_of(i)}: column {name!r}", ""
         if many > 1:
-            more = f", nor have {many - 1} more rows" if is_missing(text) else ""
+            more = f", and {many - 1} more rows have no number" if is_missing(text) else ""
         if is_missing(text):
             return ValueError(f"{what} has no number ({cell!r}){more}. Delete the row or fill it.")
         try:
@@ -241,13 +241,13 @@ class Table:
                 " numbers without a sign between thousands, or correct `decimal`."
             )
         numbers = texts.size - many
-        hint = f" {many - 1} more rows hold no number either." if 1 < many < numbers else ""
+        hint = f" {many - 1} more rows have no number." if 1 < many < numbers else ""
         if "," in text and self.decimal == "." and not text.strip("0123456789.,+-eE"):
             hint = ' Write decimal="," for decimal commas.'
         elif is_date(text):
             hint = " It looks like a date or a time that is not known here. Write seconds."
         elif many == texts.size:
-            hint = " No cell of this column holds a number. Name another column."
+            hint = " No cell of this column is a number. Name another column."
         elif i == 0 and many == 1:
             hint = (
                 " If this line holds units, begin it with # and declare them where you name the"
@@ -267,7 +267,7 @@ def csv_table(
     if columns.broken:
         first = columns.first + next(iter(columns.broken))
         notes = (
-            f"{len(columns.broken)} lines of {name} have another number of cells, the first"
+            f"{len(columns.broken)} lines of {name} have a different number of cells, the first"
             f" {columns.rows_are} {first}: they are left out.",
         )
 

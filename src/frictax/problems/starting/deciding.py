@@ -51,7 +51,7 @@ def draft_of(file: Path, options: Options) -> Draft:
         # With a torque constant, the drive is a current. Then a guessed force is a current.
         force = draft.columns.get("force")
         if force is not None and role_of(draft.shape, force.number - 1) is None:
-            why = f"Only its numbers say that {force.label} is the current."
+            why = f"Only its numbers indicate that {force.label} is the current."
             current = dataclasses.replace(force, role="current", unit="A", doubt=why)
             columns = {role: c for role, c in draft.columns.items() if role != "force"}
             draft = dataclasses.replace(draft, columns={**columns, "current": current})

@@ -365,7 +365,7 @@ def _gear(draft: Draft, found: Sizes) -> Template:
     text = f"""\
 [machine.rotor]
 kind = "Inertia"
-J = {rotor!r} # kg.m2, of the motor alone, from its data sheet: a record tells only the sum
+J = {rotor!r} # kg.m2, of the motor alone, from its data sheet: a record identifies only the sum
 
 [machine.load]
 kind = "Inertia"
@@ -377,7 +377,7 @@ a = "rotor"
 b = "load"
 ratio = {ratio!r}
 
-{_bearing(found).replace("its friction", "all friction, as the motor feels it")}
+{_bearing(found).replace("its friction", "all friction, referred to the motor")}
 {_TORQUE}
 [fit]
 free = ["load.J", "bearing.tau_pos"]
@@ -412,7 +412,7 @@ def _brake(draft: Draft, found: Sizes) -> Template:
     text = f"""\
 [machine.wheel]
 kind = "Inertia"
-J = {inertia!r} # kg.m2, known: a record tells only the coefficient over the inertia
+J = {inertia!r} # kg.m2, known: a record identifies only coefficient/inertia
 
 [machine.brake]
 kind = "Brake"
@@ -467,7 +467,7 @@ m = {found.inertia!r} # kg, known: without a drive, a record identifies only fri
 free = ["{contact}.{law}", "slope.f"]
 machine.slope = {{ kind = "Force", body = "{body}", f = 0.0 }} # N
 """
-    note = "" if turns else ", and of a slope, which only a record of the other direction separates"
+    note = "" if turns else ", and of a slope; a record in the other direction separates them"
     text = f"""\
 {part}
 {_bearing(found) if turns else _support(found)}
@@ -499,7 +499,7 @@ objective = "FreeRun"
 rounds = 12 # a decay to rest has a minimum for each number of swings
 """
     )
-    known = "start value" if driven else "known: a decay tells only its ratio to the inertia"
+    known = "start value" if driven else "known: a decay identifies only its ratio to the inertia"
     names = ", ".join(f'"{name}"' for name in free)
     offset = (
         ""

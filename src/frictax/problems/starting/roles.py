@@ -145,7 +145,7 @@ def guess_columns(
         if clocks and len(clocks) > 1 and (own := _clock_of(clocks, j)) + 1 != out["time"].number:
             chosen = dataclasses.replace(chosen, clock=own + 1)
         if j in guessed:
-            doubt = f"Only its numbers say that {chosen.label} is the {role}."
+            doubt = f"Only its numbers indicate that {chosen.label} is the {role}."
             chosen = dataclasses.replace(chosen, sure=False, doubt=doubt)
         out[role] = chosen
     return match_units(out, shape, t)
@@ -429,15 +429,15 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
         chosen = dataclasses.replace(chosen, unit=unit)
         if unit in ("V", "mV", "%"):
             doubt = (
-                f"{chosen.label} is in {unit}. A torque in proportion to it is one of a current"
-                " controller, not of a voltage across a motor."
+                f"{chosen.label} is in {unit}. The torque is proportional to it if it is the"
+                " command of a current controller, but not if it is the motor voltage."
                 if unit != "%"
                 else f"{chosen.label} is in {unit}, of a rated torque that the file does not state."
             )
             return dataclasses.replace(chosen, sure=False, doubt=doubt)
         return chosen
     if unit is not None and role in ("position", "velocity", "force"):
-        doubt = f"{chosen.label} is in {unit}, which is no unit of a {role}."
+        doubt = f"{chosen.label} is in {unit}, which is not a unit of a {role}."
         to = _likely_units(role, values, turns, t, set())[0]
         return dataclasses.replace(chosen, unit=to, sure=False, doubt=doubt, factor=1.0)
     words = {word for name in shape.names for word in _tokens(name)}

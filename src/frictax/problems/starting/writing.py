@@ -58,7 +58,7 @@ force_unit = "{force.unit}"
 
 [law]
 f_pos = "compare" # fits several laws and chooses one by the data
-{'f_neg = "compare" # each direction has a law of its own' + chr(10) if both else ""}"""
+{'f_neg = "compare" # each direction has a separate law' + chr(10) if both else ""}"""
         }
     found = sizes(draft)
     made = TEMPLATES[draft.machine](draft, found)
@@ -86,7 +86,7 @@ citation = "" # where the record is from
 
 [records.{(name if plain.isascii() and plain.isalnum() else toml_text(name))}]
 {_file(draft, folder)}{thin}{"".join(lines)}
-# The machine, with start values read from the record: what is not free below stays as it is here.
+# The machine, with start values from the record. Parameters that are not free keep these values.
 {made.text}"""
     return {NAME: text, **made.files}
 
@@ -106,7 +106,7 @@ def _file(draft: Draft, folder: Path) -> str:
     if shape.skip:
         lines.append(f"skip = {shape.skip} # lines before the table\n")
     if not shape.header:
-        lines.append("header = false # columns are called by their numbers\n")
+        lines.append("header = false # columns are named by their numbers\n")
     if draft.where:
         each = []
         for name, cell in draft.where.items():
@@ -119,7 +119,7 @@ def _file(draft: Draft, folder: Path) -> str:
     if draft.machine == "sweep":
         return "".join(lines)
     if draft.part is not None:
-        lines.append(f"part = {draft.part} # of the parts between which the clock starts again\n")
+        lines.append(f"part = {draft.part} # this part is read; the clock restarts in each part\n")
     if shape.broken or _drops_rows(draft):
         lines.append(
             "drop_missing = true # rows that lack a number, or repeat a time, are left out\n"
@@ -158,7 +158,7 @@ def _column(column: Chosen, draft: Draft) -> str:
         note = f" # {column.name}{note}"
     if draft.reversed and column is draft.drive:
         parts.append("sign = -1")
-        note += " # positive against the motion, which the numbers say"
+        note += " # the data show that it is positive against the motion"
     if at in shape.wraps and column.role in ("time", "position", "reference"):
         parts.append("unwrap = true")
         note += f" # it starts again at {_number(shape.wraps[at])}"
