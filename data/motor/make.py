@@ -1,7 +1,7 @@
-"""The record of a DC motor with a disc that `frictax init --example motor` copies: simulated, so
-that the truth is known.
+"""Simulate the record of a DC motor with a disc, which `frictax init --example motor` copies. The
+true values of its parameters are known.
 
-The current is recorded, and a known torque constant makes it a torque.
+The record contains the current. The torque is the current times a known torque constant.
 """
 
 import argparse
@@ -29,13 +29,13 @@ DIGIT = 1e-4  # A, to which it is written
 
 
 def current() -> np.ndarray:
-    """The current that flows [A]: 0.2 s of rest, then two sines that turn the rotor round often."""
+    """Return the true current [A]: 0 for 0.2 s, then two sines that turn the rotor many times."""
     t = np.maximum(T - 0.2, 0.0)
     return 0.17 * np.sin(2 * np.pi * 1.3 * t) + 0.12 * np.sin(2 * np.pi * 0.37 * t)
 
 
 def angle(flows: np.ndarray) -> np.ndarray:
-    """How the rotor turns under that current [deg]."""
+    """Return the angle of the rotor with the current `flows` [deg]."""
     motor = fx.Mechanism(
         rotor=fx.Inertia(J=TRUTH["rotor.J"]),
         bearing=fx.BearingFriction(
@@ -51,7 +51,7 @@ def angle(flows: np.ndarray) -> np.ndarray:
 
 
 def record(seed: int, flows: np.ndarray, turned: np.ndarray) -> str:
-    """What the bench writes: times in ms, noisy current in A, the encoder's steps in degrees."""
+    """Return the file of the test bench: times in ms, noisy current in A, encoder steps in deg."""
     rng = np.random.default_rng(seed)
     seen = flows + NOISE * rng.standard_normal(T.size)
     steps = np.floor(turned / STEP + rng.uniform())
