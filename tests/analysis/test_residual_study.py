@@ -142,7 +142,7 @@ def test_a_slope_over_position_is_found_in_newtons_a_metre() -> None:
     position = found.residual_study()["position"]
     assert position.strong
     assert position.numbers["slope"] == pytest.approx(-0.5, abs=4 * position.numbers["slope error"])
-    assert "as from a spring" in position.sentence
+    assert "which indicates a spring" in position.sentence
 
 
 @pytest.mark.slow

@@ -188,7 +188,7 @@ def test_intervals_of_sweeps_end_at_upper_bounds_too() -> None:
     class Mixed(fx.AbstractLaw, fx.parameters.CheckedModule):
         """A law with a fraction between 0 and 1."""
 
-        share: fx.parameters.Scalar = fx.parameters.parameter(fx.parameters.Between(0, 1), "1")
+        share: fx.parameters.Scalar = fx.parameters.parameter(fx.parameters.Between(0.0, 1.0), "1")
 
         def __call__(self, v: Any) -> Any:
             return 1.0 + self.share * v

@@ -37,15 +37,15 @@ from .sensitivities import (
 from .structures import SERIES, refit_by_free_runs, split_bodies
 from .table import Missing, MissingTerm
 
-_PERIODS = 45  # number of trial values on each grid of the search for a ripple period
-# Least number of waves of a ripple over the travel of a record. Fewer waves look like a slope.
+_PERIODS = 45  # number of trial frequencies on each grid of the search for the period of a ripple
+# Least number of ripple periods over the travel of a body. Fewer periods look like a spring force.
 _LEAST_PERIODS = 3.0
-# A refit of a ripple begins at each of the `_WAVES` best periods. The numbers of waves over the
-# travel differ by more than `_APART` between any two of these periods.
+# A refit of a ripple begins at each of the `_WAVES` best periods. Any two of them differ by more
+# than `_APART` in travel of the body / period, the number of ripple periods over the travel.
 _WAVES, _APART = 3, 1.2
-_DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of the steps of a refit; factor of each change
+_DAMPING, _CAREFUL = 1e-6, 30.0  # first Levenberg-Marquardt damping; factor of each change of it
 # If Schwarz's criterion of two terms differs by less than this value, the simpler term is chosen.
-# Kass and Raftery, JASA 90 (1995), call a larger difference very strong evidence.
+# Kass and Raftery, JASA 90 (1995), call a difference above 10 very strong evidence.
 _NEARLY = 10.0
 
 
@@ -96,8 +96,8 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The sensitivities at a point, and derivatives by ripple periods. `waves`: bodies whose ripple
-    is in the model; `by_wave`: derivatives by the number of ripple periods in a body's travel.
+    """The sensitivities `at` a point. `waves`: names of the bodies whose ripple is in the model;
+    `by_wave`: residual derivatives with respect to travel/period of each of these ripples.
     """
 
     at: Sensitivities
@@ -106,10 +106,11 @@ class Evaluation:
 
 
 class Trials:
-    """The fitted machine with all candidate terms. The `accepted` candidates stay in the model.
+    """The fitted machine with all candidate terms.
 
     - `tried`: the candidates; `first`: index of the first coefficient of each candidate.
-    - `point`: the values of parameters and coefficients; `travel` of each body [m or rad].
+    - `accepted`: indices of the candidates that earlier rounds added to the model.
+    - `point`: present values of parameters and coefficients; `travel` of each body [m or rad].
     """
 
     def __init__(self, found: FitResult) -> None:
@@ -134,17 +135,19 @@ class Trials:
         self.other_periods: dict[str, list[float]] = {}
 
     def at_values(self, at: Point, which: int | None = None) -> Evaluation:
-        """Evaluate at a point, with the accepted candidates and candidate `which` in the model."""
+        """Evaluate the sensitivities at a point. The model contains the ripples of the accepted
+        candidates and of candidate `which`, if they are ripples.
+        """
         inside = [*self.accepted, *([] if which is None else [which])]
         waves = [self.tried[i].of for i in inside if self.tried[i].kind == "wave"]
         here = sensitivities(self.problem, self.tried, at, self.ranges)
-        by_wave, nudge = [], 1e-4  # [waves over the travel] step for the derivative by the period
+        by_wave, nudge = [], 1e-4  # [periods over the travel] step of the finite difference
         for body in waves:
             period = 1.0 / (1.0 / at.periods[body] + nudge / self.travel[body])
             nudged = dataclasses.replace(at, periods={**at.periods, body: period})
             then = sensitivities(self.problem, self.tried, nudged, self.ranges)
             slope = (then.residuals - here.residuals) / nudge
-            # If the run with the changed period fails, the derivative with respect to it is 0.
+            # If the simulation with the changed period fails, the derivative is set to 0.
             by_wave.append(slope if np.all(np.isfinite(slope)) else np.zeros_like(slope))
         return Evaluation(here, np.reshape(by_wave, (len(waves), len(here.residuals))).T, waves)
 
@@ -153,7 +156,7 @@ class Trials:
         return list(range(self.first[which], self.first[which] + self.tried[which].size))
 
     def tries(self, which: int) -> float:
-        """Return the number of alternatives in a candidate: the tried periods of a ripple, or 1."""
+        """Return the number of periods that are tried for a ripple; 1 for any other candidate."""
         one = self.tried[which]
         return 1.0 if one.kind != "wave" else _PERIODS * (2.0 + self.turns(one.of))
 
@@ -164,9 +167,10 @@ class Trials:
         return dataclasses.replace(seen.at, fitted=fitted)
 
     def choose_periods(self) -> None:
-        """Choose for each ripple the period that explains most of the residuals, and the next best
-        two for refits. The grid has 90 frequencies of at least three periods over the travel. For a
-        body that turns several times, it also has 1 to 45 periods per turn. A finer grid follows.
+        """Choose the period of each ripple that explains most of the residuals. The next best two
+        are start values of refits. The grid has 90 frequencies of at least three periods over the
+        travel. For a rotation of more than two turns, it also has 1 to 45 periods per turn. A finer
+        grid around the best frequency improves it.
         """
         for i, one in enumerate(self.tried):
             if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
@@ -195,7 +199,9 @@ class Trials:
         return bodies_of(self.found.model)[body] and self.travel[body] > 4 * np.pi
 
     def explained_by_ripple(self, body: str, frequencies: np.ndarray) -> Float[np.ndarray, " m"]:
-        """Return the sum of squares that a ripple of each of `frequencies` explains."""
+        """Return the decrease of the residual sum of squares by a ripple of each frequency [1/m or
+        1/rad].
+        """
         many = jnp.asarray(1.0 / frequencies)
         parts = []
         for i in range(len(self.problem.prepared)):
@@ -215,7 +221,9 @@ class Trials:
         return out
 
     def refit(self, which: int) -> tuple[float, Point, Evaluation]:
-        """Refit with a candidate. Return the smallest sum of squares, its point and evaluation."""
+        """Refit with candidate `which`, a ripple from several periods. Return the smallest sum of
+        squared residuals, and the point and the evaluation at this minimum.
+        """
         one = self.tried[which]
         best = self.refit_from(which, self.point)
         for period in self.other_periods.get(one.of, []) if one.kind == "wave" else []:
@@ -225,18 +233,20 @@ class Trials:
         return best
 
     def settle(self) -> None:
-        """Fit the initial states of windows, so that they do not improve later refits."""
+        """Fit the initial states of windows first. A refit then cannot gain by a better state."""
         if self.has_windows:
             _, self.point, _ = self.refit_from(None, self.point)
 
     def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
-        """Refit like `refit` from the point `at`. Without `which` (None), no candidate is added."""
+        """Refit from the point `at`, and return the results that `refit` describes. The model has
+        the accepted candidates and candidate `which`; with None, only the accepted ones.
+        """
         inside = [*self.accepted, *([] if which is None else [which])]
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)
         p, damping, cost = int(np.sum(self.shared)), _DAMPING, self.cost(seen.at)
         for turn in range(25):
-            # In the first iteration the ripple is zero, so its period does not have an effect.
+            # In the first iteration the amplitude of a new ripple is 0, so its period has no effect.
             by_wave = seen.by_wave if turn else seen.by_wave[:, :0]
             columns = np.column_stack([seen.at.fitted, seen.at.tried[:, own], by_wave])
             step, follow = self.step(seen.at, columns, damping)
@@ -268,7 +278,7 @@ class Trials:
         return cost, at, seen
 
     def within_bounds(self, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """Return `x` plus `step`. The step is limited to nine tenths of the distance to a bound."""
+        """Return `x` plus the Newton step, shortened to nine tenths of the distance to a bound."""
         unknowns = self.problem.unknowns
         low, high = (f(unknowns)[self.shared] for f in (bounds, upper_bounds))
         with np.errstate(invalid="ignore"):
@@ -287,7 +297,9 @@ class Trials:
     def step(
         self, seen: Sensitivities, j: np.ndarray, damping: float
     ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-        """Return the Levenberg-Marquardt step, and the changes of the windows' initial states."""
+        """Return the Levenberg-Marquardt step of the columns `j`, and a dict: index of the record
+        -> changes of its windows' initial states.
+        """
         on = self.test.counted
         r, j = seen.residuals[on], j[on]
         both = np.column_stack([r, j])
@@ -306,7 +318,7 @@ class Trials:
             for w in range(len(moved)):
                 mine = window == first + w
                 u, d, v = np.linalg.svd(starts[mine] / scale, full_matrices=False)
-                # Changes of an initial state with an effect below 0.1 % of the largest are omitted.
+                # Directions whose singular value is at most 0.001 are not identified, and omitted.
                 large = d > 1e-3
                 parts = np.divide(u.T @ rest[mine], d, out=np.zeros_like(d), where=large)
                 out[w] = -(v.T @ parts) / scale
@@ -317,14 +329,14 @@ class Trials:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Round:
-    """The tests and refits of one round.
+    """The tests and refits of one round. The keys of the dicts are indices of candidates.
 
-    - `cost`: sum of squares without a new candidate, of `count` residuals.
-    - `rows`: the test of each candidate; `order`: the leader of each class of candidates that the
-      record cannot distinguish, best first; `alike`: names of the other candidates in each class;
-      `p_values` of the leaders.
-    - `refits`: root mean square, point and term of each refitted candidate; `leaves_white`: whether
-      the residuals of any refit are white noise.
+    - `cost`: sum of squares of the `count` residuals before a candidate is added.
+    - `rows`: the test of each candidate. `order`: a class contains candidates that the record
+      cannot distinguish, and `order` has the leader of each class, the best first.
+    - `alike`: leader -> names of the other candidates in its class; `p_values`: leader -> p value.
+    - `refits`: candidate -> root mean square of the weighted residuals, point and table row of the
+      refit; `leaves_white`: whether the residuals of any refit are white noise.
     """
 
     cost: float
@@ -345,7 +357,7 @@ class _Search(Trials):
         taken: list[MissingTerm] = []
         table: _Round | None = None
         terms, untestable, start = [], (), np.nan
-        rounds = {f"round {k + 1}": 2.0**-k for k in range(most)}  # often one round is enough
+        rounds = {f"round {k + 1}": 2.0**-k for k in range(most)}  # share of the time: 1, 1/2, ...
         for tell in work.parts(rounds).values():
             tell(f"{len(self.tried)} candidates")
             now = self.test_candidates(tell)
@@ -414,7 +426,8 @@ class _Search(Trials):
             p_value = min(max(len(order) * alone, max(passing, 1) * by_blocks), 1.0)
             rms = float(np.sqrt(after / count))
             term = self.term(i, row, p_value, alike[i], rms, at)
-            # The 99 % interval must exclude 0, and the gain must exceed half of the predicted gain.
+            # The 99 % interval of the value must exclude 0. The sum of squares must decrease by more
+            # than half of the predicted decrease.
             is_confirmed = (
                 p_value < SURE
                 and abs(term.value) > 2.58 * term.standard_error
@@ -426,8 +439,8 @@ class _Search(Trials):
         return _Round(cost, count, rows, order, alike, p_values, refits, leaves_white)
 
     def score_tests(self, seen: Sensitivities) -> tuple[list[TestResult], Projected, float]:
-        """Return the test of each candidate, the projected residuals and columns, and the number of
-        independent residuals with the best candidate. `seen` contains all fitted columns.
+        """Return the test of each candidate, the projected residuals and columns (`Projected`), and
+        the number of independent residuals after a fit of the candidate that explains most.
         """
         tests = self.test.at(seen)
         out = []
@@ -444,8 +457,9 @@ class _Search(Trials):
     def test_refit(
         self, which: int, seen: Evaluation, c: np.ndarray, before: Sensitivities
     ) -> TestResult:
-        """Test a candidate at its refitted values. The test uses the columns at these values, the
-        residuals without the candidate, and the gain of the refit over `before`.
+        """Test candidate `which` with its derivative columns at the refitted coefficients `c`. The
+        effect of the candidate is first subtracted from the refitted residuals. `before`: the
+        sensitivities before the refit.
         """
         at = self.places(which)
         here = self.with_accepted(seen)
@@ -456,7 +470,9 @@ class _Search(Trials):
         return row if row.own == 0 else dataclasses.replace(row, covariance=gain.covariance)
 
     def table_of(self, one: _Round) -> tuple[tuple[MissingTerm, ...], tuple[str, ...]]:
-        """Return the terms, smallest misfit first, and the names of untestable candidates."""
+        """Return the terms of a round, the smallest misfit first. Also return the names of the
+        candidates that cannot be tested.
+        """
         terms = [
             one.refits[i][2]
             if i in one.refits
@@ -468,13 +484,15 @@ class _Search(Trials):
         return tuple(terms), tuple(weak)
 
     def schwarz(self, i: int, square: float) -> float:
-        """Return Schwarz's criterion with candidate i, divided by `independent`."""
+        """Return Schwarz's criterion of the model with candidate i, divided by the number of
+        independent residuals. `square`: mean square of the residuals, up to a common factor.
+        """
         n = self.independent
         return float(np.log(max(square, 1e-300)) + self.tried[i].numbers * np.log(n) / n)
 
     def simplest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
-        """Return the simplest of the candidates that are nearly as good as the best by Schwarz's
-        criterion, and the others of them. `refits`: candidate -> root mean square residual.
+        """Find the candidates whose Schwarz criterion is less than `_NEARLY` above the smallest one.
+        Return the simplest of them, and the rest. `refits`: candidate -> root mean square residual.
         """
         score = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
         least = min(score.values())
@@ -483,7 +501,9 @@ class _Search(Trials):
         return best, [i for i in near if i != best]
 
     def stiffness_in_series(self, one: _Round) -> MissingTerm | None:
-        """Return a stiffness in series with a body if it is clearly the best candidate."""
+        """Return a stiffness in series with a body, or None unless it is significant and clearly
+        better than each refitted candidate by Schwarz's criterion.
+        """
         best = min(split_bodies(self.found), key=lambda split: split.cost, default=None)
         if best is None:
             return None
@@ -496,8 +516,8 @@ class _Search(Trials):
             after * np.log(n * rms**2 / best.cost) + self.tried[i].numbers * each
             for i, (rms, _, _) in one.refits.items()
         ]
-        # A hardly damped spring can imitate residuals with a narrow spectrum. Therefore one test
-        # uses the smaller number of independent residuals, the other one an autoregression.
+        # A hardly damped spring can imitate residuals with a narrow spectrum. Therefore the F test
+        # uses the smaller number of independent residuals, and the other test an autoregression.
         gain, dof = one.cost / best.cost - 1.0, min(before, after) - len(best.found.x)
         by_gain = f_test_p(gain * dof / k, k, dof)
         p_value = 2 * count * min(by_gain, self.test.p_of_innovations(best.found, k))
@@ -508,10 +528,10 @@ class _Search(Trials):
         return MissingTerm(name, value, best.error, unit, None, rms, 1.0, p_value, True, True, ())
 
     def stiffness_on_windows(self, one: _Round) -> Missing | None:
-        """Refit a fit on windows by free runs if a compliance is likely: it was refitted, and any
-        term is significant or its own `chance` is below 5 %. If the candidates do not include a
-        compliance, a significant term is enough. Return the new table if its first term is a
-        stiffness in series, otherwise None.
+        """Refit a fit on windows by free runs. Return the table of the refit if its first term is a
+        stiffness in series, otherwise None. The refit needs a refitted compliance. Also, any term
+        must be significant, or the `chance` of this compliance must be below 5 %. If no candidate
+        is a compliance, a significant term is enough.
         """
         soft = {i for i, tried in enumerate(self.tried) if tried.kind == "compliance"}
         is_sure = any(term.is_significant for _, _, term in one.refits.values())
@@ -525,8 +545,9 @@ class _Search(Trials):
     def classes(
         self, rows: list[TestResult], plain: Projected
     ) -> tuple[list[int], dict[int, list[str]]]:
-        """Sort the candidates into classes. The record cannot distinguish candidates of one class.
-        Return each class's leader (the simplest of the best), and the names of the others in it.
+        """Sort the candidates into classes whose members the record cannot distinguish. Return the
+        index of each leader (the simplest of the best in a class), and a dict: leader -> names of
+        the other candidates in its class.
         """
         score = {i: self.schwarz(i, 1.0 - r.explained) for i, r in enumerate(rows) if r.own > 0}
         order = sorted(score, key=score.__getitem__)
@@ -558,11 +579,13 @@ class _Search(Trials):
         rms: float,
         at: Point | None,
     ) -> MissingTerm:
-        """Return candidate i as a row of the table; `at`: the point of its refit, or None."""
+        """Return candidate i as a row of the table. `at`: the point of its refit, or None if it was
+        not refitted; `rms`: root mean square of the weighted residuals with the candidate.
+        """
         one = self.tried[i]
         c = row.c if at is None else at.c[self.places(i)]
-        # The value is the amplitude of a ripple, or the extra friction at rest of a Stribeck dip.
-        # For a compliance, it is the coefficient of the drive's force.
+        # The value of a ripple is its amplitude, that of a Stribeck dip the additional friction at
+        # rest, and that of a compliance the coefficient of the force of the drives.
         if len(c) != one.size or np.shape(row.covariance) != (one.size, one.size):
             value, error = float(c[0]), np.inf
         elif one.kind == "wave":
@@ -592,7 +615,7 @@ class _Search(Trials):
 
     @property
     def unit(self) -> str:
-        """The unit of the misfit: the unit of the channel, or empty if there are several."""
+        """The unit of the misfit: the unit of the channel, or "" with several channels."""
         names = {n for p in self.problem.prepared for n in p.names}
         if len(names) > 1:
             return ""

@@ -73,7 +73,7 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     >>> found = fx.fit(sledge, record, free=free, objective=fx.InverseDynamics(20.0))
     >>> study = found.residual_study()
     >>> print(study["ripple"])
-    Residual force on mass repeats itself every ... mm (std. error ... mm) with an amplitude of
+    Residual force on mass repeats every ... mm (std. error ... mm) with an amplitude of
     ... N forward, ...
     >>> round(study["ripple"].numbers["period"], 3), round(study["ripple"].effect, 1)
     (0.1, 0.2)
