@@ -33,9 +33,9 @@ import frictax as fx
 from frictax.mechanism import MechanicalSystem
 
 RTOL, ATOL = 1e-7, 1e-9
-END = 10.0  # s
-HOLD = 1.2  # N
-WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)  # eps [m/s]
+END = 10.0  # [s] duration of each simulation
+HOLD = 1.2  # [N] constant load of the held block
+WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)  # [m/s] values of eps in tanh(v/eps)
 TIMES = np.linspace(0.0, END, 801)
 COLOURS = ("#d98032", "#5aa469", "#2f6db3", "#7d5ba6")
 
@@ -48,12 +48,12 @@ class Row:
     creep: float  # velocity after 10 s under the load `HOLD`, below breakaway [m/s]
     breakaway: float  # largest load under which the block rests or creeps [N]
     end: float  # position of the driven block after 10 s [m]
-    slope: float  # derivative of `end` by F_Coulomb [m/N]; smoothed friction: by Tsit5
-    steps: int  # for the driven block; smoothed friction: by Tsit5
-    evaluations: int  # of the acceleration of the driven block, in these steps
-    stiff_steps: int | None = None  # by Kvaerno5, as the next two fields
-    stiff_evaluations: int | None = None
-    stiff_slope: float | None = None
+    slope: float  # derivative of `end` with respect to F_Coulomb [m/N]; smoothed: Tsit5
+    steps: int  # number of time steps for the driven block; smoothed: Tsit5
+    evaluations: int  # number of evaluations of its acceleration in these time steps
+    stiff_steps: int | None = None  # number of time steps with Kvaerno5
+    stiff_evaluations: int | None = None  # evaluations of the acceleration with Kvaerno5
+    stiff_slope: float | None = None  # like `slope`, with Kvaerno5 [m/N]
     driven: np.ndarray | None = None  # velocities of the driven block at `TIMES` [m/s]
     held: np.ndarray | None = None  # positions of the held block at `TIMES` [m]
 
@@ -75,8 +75,8 @@ def block(F_Coulomb: Any = 1.0, amplitude: float = 2.0, load: float = 0.0) -> fx
 
 
 def exact(engine: fx.Adaptive, whole: bool = True) -> Row:
-    """Return the exact row; with ``whole=False`` only for the driven block, as the reference for
-    errors.
+    """Return the row of the exact method. With ``whole=False``, compute only the driven block, as
+    the reference for errors.
     """
 
     def end(F_Coulomb: Any) -> Any:
@@ -137,8 +137,8 @@ class Counter:
 
 @functools.partial(jax.jit, static_argnames="solver")
 def smoothed(F_Coulomb: Any, eps: Any, amplitude: Any, load: Any, solver: Any) -> Any:
-    """Return positions and velocities at `TIMES`, their derivatives by F_Coulomb, and the number of
-    steps.
+    """Return positions and velocities at `TIMES`, their derivatives with respect to F_Coulomb, and
+    the number of time steps.
     """
 
     def acceleration(t: Any, y: Any, F: Any) -> Any:
@@ -186,7 +186,7 @@ def smooth_row(eps: float) -> Row:
         # Tsit5 has seven stages. The first one is the last stage of the previous step.
         evaluations=6 * int(steps) + 1,
         stiff_steps=int(stiff_steps),
-        stiff_evaluations=14 * int(stiff_steps),  # measured: 7 stages, 2 calls each on average
+        stiff_evaluations=14 * int(stiff_steps),  # measured: 7 stages with 2 evaluations each
         stiff_slope=float(stiff_dys[-1, 0]),
         driven=np.asarray(ys[:, 1]),
         held=np.asarray(held[:, 0]),
@@ -282,7 +282,7 @@ def draw(truth: Row, exact_row: Row, rows: Sequence[Row]) -> Figure:
     for row, colour in zip(rows, COLOURS, strict=False):
         assert row.driven is not None
         assert row.held is not None
-        if row.breakaway < 0.999 * truth.breakaway:  # other curves coincide with the exact one
+        if row.breakaway < 0.999 * truth.breakaway:  # The other curves coincide with the exact one.
             stop.plot(
                 TIMES[shown],
                 row.driven[shown],

@@ -30,8 +30,8 @@ from matplotlib.figure import Figure
 import frictax as fx
 from frictax.parameters import AtLeast, Positive, Scalar, parameter
 
-TARGET = np.pi / 4  # rad, final reference
-END = 60.0  # s, end of each run
+TARGET = np.pi / 4  # [rad] final value of the reference
+END = 60.0  # [s] end of each run
 TIMES = np.linspace(0.0, END, 3001)
 PEAKS = (1.0, 1.05, 1.2, 1.5)
 KI = 40.0  # N.m/(rad.s), gain of the integral action
@@ -95,12 +95,12 @@ class Row:
     ki: float
     phi: np.ndarray  # at `TIMES` [rad]
     rests: np.ndarray  # a row for each rest: begin [s], end [s], error of the angle [rad]
-    slope: float  # derivative of the last angle by `peak` [rad]
-    steps: int
+    slope: float  # derivative of the last angle with respect to `peak` [rad]
+    steps: int  # number of time steps
 
     @property
     def error(self) -> float:
-        """Return the error of the last rest [rad]."""
+        """Return target minus angle at the last rest [rad]."""
         return float(self.rests[-1, 2])
 
     @property
@@ -149,7 +149,7 @@ def study(peaks: Sequence[float] = PEAKS, engine: fx.Adaptive | None = None) -> 
 
 
 def rests_of(path: Any) -> np.ndarray:
-    """Return begin [s], end [s] and error [rad] of each rest. An open rest ends at `END`."""
+    """Return begin [s], end [s] (at most `END`) and error [rad] of each rest."""
     n = int(path.count)
     before, after, times = (
         np.asarray(x)[:n] for x in (path.before[:, 0], path.after[:, 0], path.times)

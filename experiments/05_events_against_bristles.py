@@ -4,9 +4,9 @@ A block of 1 kg has Stribeck friction (F_Coulomb = 1 N, F_prop = 0.2 N.s/m, F_St
 = 5 s/m). Under 2 sin(2 pi t) N it changes 39 times between stuck and sliding in 10 s. Three models
 are simulated: stiction with located events, a LuGre bristle, and a Maxwell-slip bristle of four
 equally stiff elements. For LuGre, sigma_1 = sqrt(sigma_0 * 1 kg). The stiffness sigma_0 is 1e3 to
-1e8 N/m (Maxwell-slip: to 1e7 N/m). The table lists the final position, its derivative by F_Coulomb,
-steps of `Adaptive` and processor time. It also lists how far a load of 1 N (0.4 N below breakaway)
-moves the block from rest.
+1e8 N/m (Maxwell-slip: to 1e7 N/m). The table lists the final position, its derivative with respect
+to F_Coulomb, time steps of `Adaptive` and processor time. It also lists how far a load of 1 N (0.4
+N below breakaway) moves the block from rest.
 
 Run: python experiments/05_events_against_bristles.py
 (some minutes; prints the table and draws 05_events_against_bristles.svg)
@@ -26,9 +26,9 @@ from matplotlib.figure import Figure
 
 import frictax as fx
 
-END = 10.0  # s
-LOAD = 1.0  # N, below breakaway
-STIFF = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)  # N/m
+END = 10.0  # [s] duration of the driven run
+LOAD = 1.0  # [N] constant load below breakaway
+STIFF = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)  # [N/m] values of sigma_0
 ENGINE = fx.Adaptive(rtol=1e-8, atol=1e-12, max_events=4000)
 COLOURS = {"LuGre": "#2f6db3", "MaxwellSlip": "#d98032"}
 
@@ -40,9 +40,9 @@ class Row:
     name: str
     sigma_0: float | None
     end: float  # position after 10 s [m]
-    slope: float  # derivative of `end` by F_Coulomb [m/N]
+    slope: float  # derivative of `end` with respect to F_Coulomb [m/N]
     held: float  # displacement from rest under `LOAD` [m]
-    steps: int
+    steps: int  # number of time steps in the driven run
     seconds: float  # processor time of one compiled simulation
 
 
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[Row, list[Row]]:
     parser.add_argument("--figure", type=Path, default=Path(__file__).with_suffix(".svg"))
     given = parser.parse_args(arguments)
     exact = row("sticks", None)
-    # Stuck Maxwell-slip springs oscillate undamped, with ten steps per period.
+    # Stuck Maxwell-slip springs oscillate without damping, and each period takes ten time steps.
     most = {"LuGre": np.inf, "MaxwellSlip": 1e7}
     rows = [
         row(name, sigma_0)

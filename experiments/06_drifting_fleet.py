@@ -29,8 +29,8 @@ from fleet import NAMES, drawn, made
 
 import frictax as fx
 
-WEARS, ODD = 0.004, 1.5  # growth of Coulomb friction per month; factor of outliers
-SEASON, SCATTER, FADES = 10.0, 0.01, 2.0  # [K]; scatter by lubricant; its memory [months]
+WEARS, ODD = 0.004, 1.5  # relative growth of F_Coulomb per month; factor on it for outliers
+SEASON, SCATTER, FADES = 10.0, 0.01, 2.0  # seasonal [K]; lubricant: scatter, correlation [months]
 BY_HEAT = -0.015  # relative change of viscous friction per kelvin
 
 
@@ -60,12 +60,12 @@ def fleet(axes: int, months: int, seed: int) -> tuple[np.ndarray, pd.DataFrame]:
 
 
 def wears(axis: np.ndarray) -> np.ndarray:
-    """Return whether each axis wears: one of 20 does."""
+    """Return for each axis whether it wears. One axis in 20 does."""
     return axis % 20 == 7
 
 
 def is_odd(axis: np.ndarray) -> np.ndarray:
-    """Return whether each axis is an outlier: one of 100 is."""
+    """Return for each axis whether it is an outlier. One axis in 100 is."""
     return axis % 100 == 33
 
 

@@ -1,4 +1,4 @@
-"""Common code of the benchmarks: contestants that take turns, their table, and compilation of C."""
+"""Common code of the benchmarks: time programs alternately, write a table, and compile C."""
 
 import argparse
 import csv
@@ -19,7 +19,7 @@ COLUMNS = ("task", "solver", "microseconds", "times_C", "relative_error")
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """A program for a task: functions for its result and for the mean time of a call [s]."""
+    """A program for a `task`: `answer` returns its result, `seconds` the time of a call [s]."""
 
     name: str
     task: str
@@ -33,7 +33,7 @@ def hold(
     field: Callable[[], list[Contestant]],
     error: Callable[[Contestant], float],
 ) -> None:
-    """Time the contestants in turns, print the table, and write it to the file `table` beside this
+    """Time the programs alternately, print the table, and write it to the file `table` beside this
     script. The command line sets the options; `what` is its help text.
     """
     options = argparse.ArgumentParser(description=(what or "").splitlines()[0])
@@ -56,8 +56,8 @@ def hold(
 def rounds(
     field: Sequence[Contestant], error: Callable[[Contestant], float], n: int
 ) -> list[tuple[str, ...]]:
-    """Return a row for each contestant and task: median time over n rounds, its ratio to the time
-    of C, and the relative error of the result.
+    """Return a row for each program and task: median time over n rounds, its ratio to the time of
+    C, and the relative error of the result.
     """
     errors = [error(c) for c in field]  # the first call also compiles
     times: list[list[float]] = [[] for _ in field]

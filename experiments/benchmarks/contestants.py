@@ -1,4 +1,4 @@
-"""The contestants of problem P1 (see `p1.py`): C, frictax, scipy and jaxonomy."""
+"""The compared programs for problem P1 (see `p1.py`): C, frictax, scipy and jaxonomy."""
 
 import ctypes
 from collections.abc import Callable
@@ -8,16 +8,16 @@ from contest import Contestant, built, timed
 
 # F_Coulomb [N], F_prop [N.s/m], F_Stribeck [N], fexp [s/m]
 PARAMETERS = np.array([1.0, 0.2, 0.4, 5.0])
-END = 10.0  # s
+END = 10.0  # [s] duration of the run
 TOLERANCE = 1e-7
 # Reference at 10 s, from runs at tolerance 1e-12: position [m] and speed [m/s], and the derivatives
-# of the position by the four parameters.
+# of the position with respect to the four parameters.
 STATE = np.array([0.0010542292515, -0.0560716932638])
 DERIVATIVES = np.array([-0.01764442038, -0.001165522403, -0.01297444391, 2.953553867e-4])
 
 
 def c_floor() -> list[Contestant]:
-    """Compile the hand-written C and return it."""
+    """Compile the hand-written C, and return its programs."""
     c = built("p1")
     c.p1_time.restype = ctypes.c_double
     parameters = PARAMETERS.ctypes.data_as(ctypes.c_void_p)
@@ -46,7 +46,7 @@ def c_floor() -> list[Contestant]:
 
 
 def frictax() -> list[Contestant]:
-    """Return frictax: a compiled function of the parameters that computes the final state."""
+    """Return the programs of frictax: compiled functions of the parameters."""
     import jax
     import jax.numpy as jnp
 
@@ -87,8 +87,8 @@ def frictax() -> list[Contestant]:
 
 
 def scipy() -> list[Contestant]:
-    """Return scipy: `solve_ivp` with events, one call for each mode. Derivatives are central
-    differences, because `solve_ivp` does not compute derivatives.
+    """Return the programs of scipy: `solve_ivp` with events, one call for each mode. Derivatives
+    are central differences, because `solve_ivp` does not compute derivatives.
     """
     from scipy.integrate import solve_ivp
 
@@ -114,7 +114,7 @@ def scipy() -> list[Contestant]:
 
         guard.terminal, guard.direction = True, -1  # type: ignore[attr-defined]
         while t < END:
-            # In the stuck mode the step size would grow, and a step could skip an event.
+            # Without this limit, time steps grow in the stuck mode, and a step can skip an event.
             longest = 0.05 if mode == 0 else 0.1
             part = solve_ivp(
                 flow,
@@ -154,9 +154,7 @@ def scipy() -> list[Contestant]:
 
 
 def jaxonomy() -> list[Contestant]:
-    """Return jaxonomy: a block diagram in JAX with modes and zero crossings, differentiated in
-    reverse mode.
-    """
+    """Return the programs of jaxonomy: a block diagram in JAX, differentiated in reverse mode."""
     import logging
 
     import jax
@@ -191,7 +189,7 @@ def jaxonomy() -> list[Contestant]:
         for name, value in zip(names, PARAMETERS, strict=True):
             block.declare_dynamic_parameter(name, value)
         block.declare_default_mode(0)
-        for mode, sign in ((1, 1.0), (2, -1.0)):  # P1 always rests between two slides
+        for mode, sign in ((1, 1.0), (2, -1.0)):  # In P1 the block rests between two slides.
             falls = {"direction": "positive_then_non_positive"}
             block.declare_zero_crossing(
                 lambda t, state, sign=sign, **p: p["F_Coulomb"] + p["F_Stribeck"] - sign * force(t),

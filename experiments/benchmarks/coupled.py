@@ -2,10 +2,10 @@
 
 Modelica.Mechanics.Rotational.Examples.CoupledClutches runs for 1.5 s with 9 mode changes, at rtol
 1e-8. "forward" computes the final states and the times of the mode changes. The Jacobian has their
-derivatives by mu, peak and fn_max of each clutch and by the four inertias, in forward mode. Times
-are medians of calls compiled by `jax.jit`. The first call, without `jax.jit`, runs in a new process
-after its imports. The first process compiles all programs, and further processes load them from the
-cache of frictax.
+derivatives with respect to mu, peak and fn_max of each clutch and to the four inertias, in forward
+mode. Times are medians of calls compiled by `jax.jit`. The first call, without `jax.jit`, runs in a
+new process after its imports. The first process compiles all programs, and further processes load
+them from the cache of frictax.
 
     python experiments/benchmarks/coupled.py [--rounds 50] [--processes 5]
 """
@@ -93,7 +93,7 @@ def in_a_process_of_its_own(*arguments: str, **environment: str) -> list[float]:
 
 
 def main() -> None:
-    """Run the tasks in turns and print medians."""
+    """Run all tasks in each round, and print the medians of their times."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=50)
     options.add_argument("--processes", type=int, default=5)

@@ -1,12 +1,12 @@
 """How much time does the first result need in addition to `import jax`?
 
 Whole processes run the first examples of the README, with `fx.fast_loops()`. One simulates a block
-and prints its speed, modes and events. Two others differentiate the final position by the breakaway
-factor, with `jax.jacfwd` and with `jax.grad`. The first process of each kind has an empty cache and
-compiles all programs. Further processes load the programs that frictax saved. In each round,
-`import jax` alone and derivatives of a product of two numbers, without frictax, also run. The table
-has medians of wall-clock time and of processor time (user and system), which depends less on other
-programs of the computer.
+and prints its speed, modes and events. Two others differentiate the final position with respect to
+the breakaway factor, with `jax.jacfwd` and with `jax.grad`. The first process of each kind has an
+empty cache and compiles all programs. Further processes load the programs that frictax saved. In
+each round, `import jax` alone and derivatives of a product of two numbers, without frictax, also
+run. The table has medians of wall-clock time and of processor time (user and system), which depends
+less on other programs of the computer.
 
     python experiments/benchmarks/first_answer.py [--rounds 9] [--csv FILE]
 """
@@ -86,7 +86,7 @@ FLOOR = ("import jax", "jacfwd of a product", "grad of a product")  # scripts wi
 
 def process(script: str, folder: Path) -> tuple[float, float]:
     """Return wall-clock and processor time [s] of a new interpreter that runs `script`."""
-    # As in a user's shell: no XLA flags, and Python saves the byte code of modules.
+    # The environment is that of a user's shell: no XLA flags, and Python saves byte code.
     left_out = ("XLA_FLAGS", "PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR")
     environment = {k: v for k, v in os.environ.items() if k not in left_out}
     before, begin = os.times(), time.perf_counter()
@@ -102,7 +102,7 @@ def process(script: str, folder: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Run the tasks in turns and print medians."""
+    """Run all tasks in each round, and print the medians of their times."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--csv", type=Path, default=HERE / "first_answer.csv")

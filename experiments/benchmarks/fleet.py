@@ -137,7 +137,7 @@ def caching(cache: Path) -> dict[str, str]:
 
 
 def run(folder: Path, out: str, cache: Path, *more: str, until: str = "") -> Watch:
-    """Run `frictax fleet`; `until`: kill it as soon as the part file of this name exists."""
+    """Run `frictax fleet`. If `until` is given, kill it as soon as the part file `until` exists."""
     words = [sys.executable, "-m", "frictax", "fleet", str(folder), str(folder / "records.parquet")]
     words += ["--out", str(folder / out), *more]
     began = time.perf_counter()
@@ -185,7 +185,7 @@ def by_dask(folder: Path, cache: Path, jobs: int, *, profiled: bool) -> Watch:
 
 
 def worth(folder: Path, truth: np.ndarray) -> dict[str, float]:
-    """Return the largest difference of 50 rows from `fx.fit`, and the coverage of intervals."""
+    """Return coverages, and the largest difference of 50 rows from `fx.fit` [standard errors]."""
     import jax
 
     import frictax as fx

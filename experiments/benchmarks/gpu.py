@@ -2,8 +2,8 @@
 
 The blocks are those of problem P3: 2000 samples, 39 mode changes each, friction parameters that
 scatter by 5 %. `jax.vmap` runs the given number of blocks on the first device of JAX. It computes
-position and speed at all samples, derivatives by the four parameters of each block, and the
-gradient of a misfit by reverse mode. For comparison, the hand-written C and `jax.vmap` run
+position and speed at all samples, derivatives with respect to the four parameters of each block,
+and the gradient of a misfit by reverse mode. For comparison, the hand-written C and `jax.vmap` run
 1024 blocks each on one core of the same machine. Times are per block.
 
 The column `off` compares the device with the CPU. It is the largest difference over all samples of
@@ -30,7 +30,7 @@ from sampled_problem import PARAMETERS, Floor, outputs_of_frictax, times
 
 from frictax import fast_loops
 
-fast_loops()  # before jax computes anything
+fast_loops()  # must run before jax computes anything
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402

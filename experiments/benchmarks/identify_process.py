@@ -68,7 +68,7 @@ def process(problem: Path, cache: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run the tasks in turns and print medians."""
+    """Run both processes in each round, and print the medians of their times."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("problem", type=Path, nargs="?", default=ROOT / "identification" / "emps")
     options.add_argument("--rounds", type=int, default=3)
@@ -76,7 +76,7 @@ def main() -> None:
     taken: dict[str, list[dict[str, float]]] = {"empty cache": [], "filled cache": []}
     with tempfile.TemporaryDirectory() as folder:
         for i in range(given.rounds):
-            for rows in taken.values():  # the empty cache first
+            for rows in taken.values():  # The process with the empty cache is first.
                 rows.append(process(given.problem, Path(folder) / f"cache{i}"))
     print(f"P4 in C took {1e3 * p4.c_floor('C')[0].seconds():.2f} ms meanwhile")
     names = ["in all", *STEPS.values()]

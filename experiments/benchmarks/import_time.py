@@ -1,6 +1,6 @@
 """How much longer does `import frictax` take than `import jax`?
 
-Whole processes start in turns. Compare ratios of the medians. The first start of each process is
+Whole processes start alternately. Compare ratios of the medians. The first start of each process is
 not counted, because it fills the disk cache and writes byte code.
 
     python experiments/benchmarks/import_time.py [--rounds 11]
@@ -21,11 +21,11 @@ def seconds(code: str) -> float:
 
 
 def main() -> None:
-    """Run the processes in turns, and print medians and their ratios."""
+    """Run the processes alternately, and print medians and their ratios."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=11)
-    # frictax imports the module of a public name at its first use. So the third entry measures the
-    # imports that a first model needs.
+    # frictax imports the module of a public name at its first use. Therefore the third entry
+    # measures the imports that a first model needs.
     codes = ["import jax", "import frictax", "from frictax import Mechanism"]
     times: dict[str, list[float]] = {code: [] for code in codes}
     for i in range(options.parse_args().rounds + 1):

@@ -4,8 +4,8 @@ Problem P2: the mass, friction and force of P1 (see p1.py) for 10 s, with 39 mod
 has 25001 samples and is interpolated linearly.
 
 The timed functions are compiled. From the four friction parameters they compute position and speed
-at all samples, and the derivatives by these parameters. The error is the largest one over all
-samples, relative to the largest value of its column.
+at all samples, and the derivatives with respect to these parameters. The error is the largest one
+over all samples, relative to the largest value of its column.
 
     python experiments/benchmarks/p2.py [--rounds 9] [--csv FILE]
 """
@@ -18,7 +18,7 @@ from sampled_problem import PARAMETERS, Floor, by_scipy, outputs_of_frictax, ref
 
 from frictax import fast_loops
 
-fast_loops()  # before jax computes anything
+fast_loops()  # must run before jax computes anything
 
 TIMES = times(25000)
 FORCE = 2.0 * np.sin(2.0 * np.pi * TIMES)
@@ -26,7 +26,7 @@ TOLERANCE = 1e-7  # rtol and atol of scipy
 
 
 def c_floor(name: str, *options: str) -> list[Contestant]:
-    """Return the hand-written C, which writes its results into existing memory."""
+    """Return the programs in C, which write their results into existing memory."""
     floor, y, dy = Floor.build(*options), np.zeros((len(FORCE), 2)), np.zeros((len(FORCE), 2, 4))
     return [
         Contestant(
@@ -45,7 +45,7 @@ def c_floor(name: str, *options: str) -> list[Contestant]:
 
 
 def frictax() -> list[Contestant]:
-    """Return frictax: compiled functions of the parameters that compute all outputs."""
+    """Return the programs of frictax: compiled functions of the parameters."""
     import jax
     import jax.numpy as jnp
 
@@ -70,8 +70,8 @@ def frictax() -> list[Contestant]:
 
 
 def scipy() -> list[Contestant]:
-    """Return scipy: `solve_ivp` with events, one call for each sliding phase. Its derivatives are
-    central differences, because `solve_ivp` does not compute derivatives.
+    """Return the programs of scipy: `solve_ivp` with events, one call for each sliding phase. Its
+    derivatives are central differences, because `solve_ivp` does not compute derivatives.
     """
 
     def jacobian() -> np.ndarray:
@@ -99,7 +99,7 @@ def changed(i: int) -> np.ndarray:
 
 @functools.cache
 def truth(task: str) -> np.ndarray:
-    """Return the reference results: C with eight steps per sample."""
+    """Return the reference results: C with eight time steps per sample."""
     run = getattr(Floor.build(), task)
     return run(PARAMETERS, refined(FORCE))[::8]
 
@@ -111,7 +111,7 @@ def error(c: Contestant) -> float:
 
 
 def field() -> list[Contestant]:
-    """Return all contestants."""
+    """Return all compared programs."""
     return [*c_floor("C"), *c_floor("C with library exp", "-DLIBRARY_EXP"), *frictax(), *scipy()]
 
 

@@ -2,11 +2,11 @@
 
 Problem P3: 1024 blocks of P2 with friction parameters that scatter by 5 %, under a force with 2000
 samples, with 39 mode changes each. The timed functions are compiled, by `jax.vmap`. They compute
-position and speed of all blocks at all samples, and the derivatives by the four parameters of each
-block. C and `jax.lax.map` simulate one block after another. All use one core.
+position and speed of all blocks at all samples, and the derivatives with respect to the four
+parameters of each block. C and `jax.lax.map` simulate one block after another. All use one core.
 
 The error is the largest one over all blocks and samples, relative to the largest value of its
-column. The reference is C with eight steps per sample.
+column. The reference is C with eight time steps per sample.
 
     python experiments/benchmarks/p3.py [--rounds 9] [--csv FILE]
 """
@@ -19,7 +19,7 @@ from sampled_problem import PARAMETERS, Floor, outputs_of_frictax, refined, time
 
 from frictax import fast_loops
 
-fast_loops(keep_memory=True)  # before jax computes anything
+fast_loops(keep_memory=True)  # must run before jax computes anything
 
 BLOCKS = 1024
 TIMES = times(1999)
@@ -28,7 +28,7 @@ DRAWN = PARAMETERS * np.exp(0.05 * np.random.default_rng(0).standard_normal((BLO
 
 
 def c_floor(name: str, *options: str) -> list[Contestant]:
-    """Return the hand-written C: one block after another, into existing memory."""
+    """Return the programs in C, which simulate one block after another."""
     floor = Floor.build(*options)
     y, dy = np.zeros((BLOCKS, len(FORCE), 2)), np.zeros((BLOCKS, len(FORCE), 2, 4))
 
@@ -49,10 +49,10 @@ def c_floor(name: str, *options: str) -> list[Contestant]:
 
 
 def frictax() -> list[Contestant]:
-    """Return frictax: compiled functions of the parameters of all blocks.
+    """Return the programs of frictax: compiled functions of the parameters of all blocks.
 
-    "A force each": each block has its own table of the force, as an input of the program. All
-    tables have equal values.
+    The name "a force each" means that each block has its own table of the force, as an input of the
+    program. All tables have equal values.
     """
     import jax
     import jax.numpy as jnp
@@ -90,7 +90,7 @@ def frictax() -> list[Contestant]:
 
 @functools.cache
 def truth(task: str) -> np.ndarray:
-    """Return the reference results: C with eight steps per sample."""
+    """Return the reference results: C with eight time steps per sample."""
     run, force = getattr(Floor.build(), task), refined(FORCE)
     return np.stack([np.array(run(p, force)[::8]) for p in DRAWN])
 
@@ -103,7 +103,7 @@ def error(c: Contestant) -> float:
 
 
 def field() -> list[Contestant]:
-    """Return all contestants."""
+    """Return all compared programs."""
     return [*c_floor("C"), *c_floor("C with library exp", "-DLIBRARY_EXP"), *frictax()]
 
 

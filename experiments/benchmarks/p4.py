@@ -21,13 +21,13 @@ from sampled_problem import PARAMETERS, Floor, by_scipy, refined, times
 
 from frictax import fast_loops
 
-fast_loops()  # before jax computes anything
+fast_loops()  # must run before jax computes anything
 
 TIMES = times(2000)
 FORCE = 3.0 * np.sin(2.0 * np.pi * TIMES) + 3.0 * np.sin(2.0 * np.pi * 0.37 * TIMES)
 START = PARAMETERS * np.array([1.3, 0.7, 0.7, 1.3])
 TOLERANCE = 1e-7  # rtol and atol of scipy's simulations
-STARTS = 64  # of a search from many starts
+STARTS = 64  # number of starts of a search from many starts
 MANY = 100  # records that `fit_many` fits in one call
 
 
@@ -40,7 +40,7 @@ def speeds() -> np.ndarray:
 
 
 def c_floor(name: str, *options: str) -> list[Contestant]:
-    """Return a fit in C, by Levenberg-Marquardt."""
+    """Return the fit in C, by Levenberg-Marquardt."""
     floor, v = Floor.build(*options), speeds()
     return [
         Contestant(
@@ -128,11 +128,11 @@ def frictax() -> list[Contestant]:
 
 
 def scipy() -> list[Contestant]:
-    """Return `least_squares` on simulations by `solve_ivp` with events, with two difference steps,
-    and on simulations in C.
+    """Return three fits by `least_squares`: with simulations by `solve_ivp` and two difference
+    steps, and with simulations in C.
 
     With the default difference step, the differences are smaller than the errors of the simulation.
-    Then `least_squares` stays at the start and reports success.
+    In this case `least_squares` stays at the start values and reports success.
     """
     from scipy.optimize import least_squares
 
@@ -160,8 +160,8 @@ def changed(i: int) -> np.ndarray:
 
 @functools.cache
 def optimum() -> np.ndarray:
-    """Return the minimum of the sum of squares, with eight steps per sample: by MINPACK of scipy,
-    with simulations and derivatives in C.
+    """Return the minimum of the sum of squares, by MINPACK of scipy. C computes simulations and
+    derivatives with eight time steps per sample.
     """
     from scipy.optimize import least_squares
 
@@ -191,7 +191,7 @@ def error(c: Contestant) -> float:
 
 
 def field() -> list[Contestant]:
-    """Return all contestants."""
+    """Return all compared programs."""
     return [*c_floor("C"), *c_floor("C with library exp", "-DLIBRARY_EXP"), *frictax(), *scipy()]
 
 

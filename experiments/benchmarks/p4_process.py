@@ -57,7 +57,7 @@ def process(record: Path, cache: Path, how: str) -> tuple[np.ndarray, tuple[floa
     """Return the parameters that one process finds, and three times [s]: the whole process, the
     imports, and the rest of the script.
     """
-    # As in a user's shell: no XLA flags, and Python saves the byte code of modules.
+    # The environment is that of a user's shell: no XLA flags, and Python saves byte code.
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -83,7 +83,7 @@ def process(record: Path, cache: Path, how: str) -> tuple[np.ndarray, tuple[floa
 
 
 def main() -> None:
-    """Run the tasks in turns and print medians."""
+    """Run all processes in each round, and print the medians of their times."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=5)
     ways = [
@@ -102,7 +102,7 @@ def main() -> None:
             comments="",
         )
         for i in range(options.parse_args().rounds):
-            for (how, _), seconds in taken.items():  # the empty cache first
+            for (how, _), seconds in taken.items():  # The process with the empty cache is first.
                 parameters, times = process(record, Path(folder) / f"{how}{i}", how)
                 seconds.append(times)
                 floors.append(floor.seconds())

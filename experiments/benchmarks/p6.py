@@ -4,9 +4,9 @@ Problem P6: block, force and samples of P2. The friction has a LuGre bristle wit
 and sigma_1 = 316 N.s/m; other options of `LuGre` are defaults.
 
 The timed functions are compiled. From four friction parameters and two bristle parameters they
-compute position and speed at all samples, and the derivatives by all six. For comparison, P2 runs
-without a bristle, with its four parameters. The error is the largest one over all samples, relative
-to the largest value of its column.
+compute position and speed at all samples, and the derivatives with respect to all six. For
+comparison, P2 runs without a bristle, with its four parameters. The error is the largest one over
+all samples, relative to the largest value of its column.
 
     python experiments/benchmarks/p6.py [--rounds 9] [--csv FILE]
 """
@@ -20,7 +20,7 @@ from sampled_problem import END, PARAMETERS, outputs_of_frictax, refined, times
 
 from frictax import fast_loops
 
-fast_loops()  # before jax computes anything
+fast_loops()  # must run before jax computes anything
 
 TIMES = times(25000)
 FORCE = 2.0 * np.sin(2.0 * np.pi * TIMES)
@@ -50,7 +50,7 @@ def _differences(p: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def c_floor() -> list[Contestant]:
-    """Return the hand-written C. Its derivatives are central differences of twelve runs."""
+    """Return the programs in C. Their derivatives are central differences of twelve runs."""
     y = np.empty((len(FORCE), 2))
     return [
         Contestant(
@@ -69,7 +69,7 @@ def c_floor() -> list[Contestant]:
 
 
 def frictax() -> list[Contestant]:
-    """Return frictax: compiled functions with the bristle and without."""
+    """Return the programs of frictax: compiled functions with and without the bristle."""
     import jax
     import jax.numpy as jnp
 
@@ -115,7 +115,7 @@ def changed(i: int) -> np.ndarray:
 
 @functools.cache
 def truth(task: str) -> np.ndarray:
-    """Return the reference results: C with sixteen steps per sample."""
+    """Return the reference results: C with sixteen time steps per sample."""
     run = {"forward": _in_c, "jacobian": _differences}[task]
     return run(ALL, refined(FORCE, 16))[::16]
 
@@ -128,7 +128,7 @@ def error(c: Contestant) -> float:
 
 
 def field() -> list[Contestant]:
-    """Return all contestants."""
+    """Return all compared programs."""
     return [*c_floor(), *frictax()]
 
 

@@ -2,7 +2,7 @@
 
 Problem P7: the block of P2, with 2001 samples of its force and 39 mode changes. The time is that of
 one run with position and speed at all samples. The error is the largest one over all samples,
-relative to the largest value of its column. The reference is C with eight steps per sample.
+relative to the largest value of its column. The reference is C with eight time steps per sample.
 
     python experiments/benchmarks/p7.py [--rounds 9] [--csv FILE]
 """
@@ -23,7 +23,7 @@ from sampled_problem import PARAMETERS, Floor, outputs_of_frictax, refined, time
 from frictax import fast_loops
 
 jax.config.update("jax_enable_x64", True)
-fast_loops()  # before jax computes anything
+fast_loops()  # must run before jax computes anything
 
 TIMES = times(2000)
 FORCE = 2.0 * np.sin(2.0 * np.pi * TIMES)
@@ -123,7 +123,7 @@ def error(c: Contestant) -> float:
 
 
 def field() -> list[Contestant]:
-    """Return all contestants."""
+    """Return all compared programs."""
     by_hand = [*c_by_hand("C with short exp"), *c_by_hand("C", "-DLIBRARY_EXP")]
     return [*by_hand, *exported_c(), *javascript(), *frictax()]
 

@@ -1,7 +1,7 @@
 """How much time and memory does reading a text file need, compared with `pandas.read_csv`?
 
 pandas, `Record.from_csv` and the first step of `frictax init` read a million rows of time, current
-and angle in turns. Compare ratios of the medians. With `--large`, each reader also reads ten
+and angle alternately. Compare ratios of the medians. With `--large`, each reader also reads ten
 million rows in a new process, and the script prints the peak memory.
 
     python experiments/benchmarks/reading.py [--rounds 9] [--large]
@@ -32,7 +32,7 @@ PEAK = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrs
 
 
 def main() -> None:
-    """Run the readers in turns, and print medians and their ratios."""
+    """Run the readers alternately, and print medians and their ratios."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--large", action="store_true", help="ten million rows, peak memory")

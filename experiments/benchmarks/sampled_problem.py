@@ -11,7 +11,7 @@ from contest import built
 
 # F_Coulomb [N], F_prop [N.s/m], F_Stribeck [N], fexp [s/m]
 PARAMETERS = np.array([1.0, 0.2, 0.4, 5.0])
-END = 10.0  # s
+END = 10.0  # [s] duration of a run
 
 
 def times(intervals: int) -> np.ndarray:
@@ -42,7 +42,7 @@ class Floor:
         y: np.ndarray | None = None,
         dy: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return derivatives of positions and speeds by the four parameters (n + 1, 2, 4)."""
+        """Return the derivatives (n + 1, 2, 4) of `forward` with respect to the four parameters."""
         y = np.empty((len(u), 2)) if y is None else y
         dy = np.empty((len(u), 2, 4)) if dy is None else dy
         self.c.records_jacobian(_at(p), len(u) - 1, _step(u), _at(u), _at(y), _at(dy))
@@ -52,7 +52,7 @@ class Floor:
         self, start: np.ndarray, u: np.ndarray, v: np.ndarray, tolerance: float = 1e-6
     ) -> np.ndarray:
         """Fit the parameters to the speeds v by Levenberg-Marquardt, until no parameter changes by
-        more than the share `tolerance` of its value.
+        more than the fraction `tolerance` of its value.
         """
         p, squares = start.copy(), ctypes.c_double()
         self.c.records_fit(

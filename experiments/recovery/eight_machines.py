@@ -33,13 +33,13 @@ class Taken:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One machine of the contest.
+    """One machine of the comparison.
 
     - `truth`: fitted parameter -> true value; `guess`: the start machine (a law for the sweep).
     - `taken(kind, turn)`: returns the noise-free record of one of `KINDS`; `turn` (2,): phases of
       the two sines [rad].
-    - `objective`: of the fit; None for the sweep. `noise`: standard deviation of the sensor noise,
-      over the rms of the output. `period`: of the slow sine [s]; for the sweep in rows.
+    - `objective`: objective of the fit; None for the sweep. `noise`: standard deviation of the
+      sensor noise, divided by the rms of the output. `period`: of the slow sine [s; rows].
     - `missing`, `wrong`: texts on the difference between the true and the fitted machine.
     """
 

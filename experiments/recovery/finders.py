@@ -1,7 +1,7 @@
-"""The contestants: functions that estimate parameters and intervals from a record.
+"""The compared methods: functions that estimate parameters and intervals from a record.
 
-To add a contestant, add a function such as `frictax` or `scipy` to `FINDERS`. MuJoCo can describe
-only three of the machines, so its contestant is separate (mujoco_sysid.py).
+To add a method, add a function such as `frictax` or `scipy` to `FINDERS`. MuJoCo can describe only
+three of the machines, so its method is separate (mujoco_sysid.py).
 """
 
 import dataclasses
@@ -33,9 +33,7 @@ DOUBTS = frozenset({
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """Estimates, standard errors and interval limits (p,), in the order of `Case.truth`, and the
-    codes of the notices.
-    """
+    """Estimates, standard errors, interval limits (p,), ordered like `Case.truth`; notice codes."""
 
     value: np.ndarray
     error: np.ndarray
@@ -73,7 +71,7 @@ def _residuals(problem: eqx.Module, x: jax.Array) -> jax.Array:
 
 
 def scipy(case: Case, data: Data, found: fx.FitResult) -> Found:
-    """Fit frictax's residuals by `least_squares`; the covariance is s^2 inv(J'J)."""
+    """Fit frictax's residuals by `least_squares`. Covariance: mean square times inv(J'J)."""
     problem, start = found.problem, np.asarray(found.problem.x0)
     end = least_squares(
         lambda x: np.asarray(_residuals(problem, jnp.asarray(x))),

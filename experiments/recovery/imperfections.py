@@ -8,11 +8,11 @@ import numpy as np
 from eight_machines import Case, Taken
 from scipy.signal import lfilter
 
-INPUT = 0.05  # standard deviation of the noise of an input, over the rms of the input
-SPEED = 0.02  # standard deviation of the noise of a sweep's speed, over this speed
+INPUT = 0.05  # standard deviation of the noise of an input, divided by the rms of the input
+SPEED = 0.02  # standard deviation of the noise of a sweep's speed, divided by this speed
 STEPS = 2000  # number of encoder steps in the range of an output
-MEMORY = 3.0 / 25.0  # correlation time of narrowband noise, over the record's length
-DRIFT = 5.0  # standard deviation of the final sensor drift, over that of the white noise
+MEMORY = 3.0 / 25.0  # correlation time of narrowband noise, divided by the record's length
+DRIFT = 5.0  # standard deviation of the final sensor drift, divided by that of the white noise
 
 Draw = Callable[[int, Case, np.random.Generator], np.ndarray]
 
@@ -92,7 +92,7 @@ IMPERFECTIONS: dict[str, Callable[[Case, np.random.Generator], Taken]] = {
 
 
 def measured(case: Case, imperfection: str, seed: int) -> Taken:
-    """Return a record with one of `IMPERFECTIONS`. It is equal for all contestants."""
+    """Return a record with one of `IMPERFECTIONS`. The record is equal for all methods."""
     names = (case.name, imperfection)
     rng = np.random.default_rng([seed, *(zlib.crc32(name.encode()) for name in names)])
     return IMPERFECTIONS[imperfection](case, rng)

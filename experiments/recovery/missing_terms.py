@@ -33,8 +33,8 @@ CALLED = {
 
 @dataclasses.dataclass
 class Cell:
-    """Counts for a machine, term and noise. Of `seeds` records, `right` have the right name first,
-    `wrong` a wrong name and `nothing` none; `more` have several. `seconds`: of all `missing()`.
+    """Counts for a machine, term and noise. In `seeds` records the first name is `right` or
+    `wrong`, or `nothing` is named; `more` have several names. `seconds`: of all calls.
     """
 
     machine: str
@@ -141,8 +141,8 @@ def publish(cells: dict[tuple[str, str, str], Cell], readme: Path) -> None:
 
 
 def table(cells: dict[tuple[str, str, str], Cell]) -> list[str]:
-    """Return table rows for each machine and term, and for the sum of all machines. They have the
-    percentages right / wrong for each noise, and the smallest and largest number of records.
+    """Return table rows for each machine and term, and for the sum of all machines. Each row has
+    the percentages right / wrong for each noise, and the smallest and largest number of records.
     """
     from six_machines import NOISES, RIGS, TERMS
 

@@ -19,8 +19,8 @@ from frictax.parameters import get
 
 NAME = "mujoco.sysid"
 BEGIN, END = "<!-- table: made by mujoco_sysid.py -->\n", "<!-- end of that table -->\n"
-STEP = 0.0025  # s, a quarter of the record's sample time
-LIGHT, ARM = 0.01, 0.01  # [kg, m] body and arm for gravity; their 1e-6 kg.m2 is negligible
+STEP = 0.0025  # [s] time step of MuJoCo, a quarter of the record's sample time
+LIGHT, ARM = 0.01, 0.01  # [kg, m] body and arm for gravity; their inertia 1e-6 kg.m2 is negligible
 
 # The joint is a slide or a hinge. `armature` is its mass or inertia, because both kinds have this
 # field. Dry friction is as stiff as MuJoCo allows (a time constant of two steps).
@@ -92,7 +92,7 @@ def fitted(machine: str, record: Any, start: np.ndarray) -> tuple[np.ndarray, np
 
 
 def runs(machine: str, imperfection: str, seeds: int) -> list[dict[str, str]]:
-    """Return the runs of this contestant, as rows like those of `run.runs`."""
+    """Return the runs of MuJoCo as rows with the same columns as those of `run.runs`."""
     from eight_machines import CASES
     from imperfections import measured
 

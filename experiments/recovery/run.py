@@ -18,8 +18,8 @@ COLUMNS = ("seed", "contestant", "parameter", "error", "standard_error", "lower"
 
 
 def runs(folder: Path, machine: str, imperfection: str, seeds: int, end: float) -> str:
-    """Add runs to the file of a machine until all seeds exist or `end` is reached, and return a
-    text. The file has errors and intervals relative to the truth: (value - truth)/truth.
+    """Add runs to the file of a machine until all seeds have a run or the time is `end`. Return a
+    text on the progress. The file has (value - truth)/truth of estimates and intervals.
     """
     import jax
 

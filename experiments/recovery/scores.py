@@ -15,7 +15,7 @@ COLUMNS = (
 )  # fmt: skip
 BEYOND = 1.5  # [half intervals] an estimate with a larger error is wrong
 BEGIN, END = "<!-- table: made by run.py -->\n", "<!-- end of table -->\n"
-SHORT = ("white", "AR .9", "narrowband", "encoder")  # here intervals must cover the truth
+SHORT = ("white", "AR .9", "narrowband", "encoder")  # under these, intervals must cover the truth
 
 
 def scored(
@@ -24,12 +24,12 @@ def scored(
     imperfection: str,
     contestants: Iterable[str] = tuple(FINDERS),
 ) -> list[dict[str, str]]:
-    """Return a row for each contestant and parameter.
+    """Return a row for each method and parameter.
 
     - For the parameter: `answered`, the share of `seeds` with an interval; `coverage`, the share of
-      intervals with the true value; `width`, the median half interval over 1.96 standard deviations
-      of the errors; `bias`, the mean error over the median standard error; `sd_of_z`, the standard
-      deviation of error over standard error.
+      intervals with the true value; `width`, the median half interval divided by 1.96 standard
+      deviations of the errors; `bias`, the mean error divided by the median standard error;
+      `sd_of_z`, the standard deviation of error / standard error.
     - For all parameters of the fit: `wrong`, the share of seeds in which an error exceeds `BEYOND`
       half intervals; `silent`, the share of seeds that are wrong without a notice of `DOUBTS`;
       `doubted`, the share with such a notice; `codes`: how often each notice occurs.
@@ -80,7 +80,7 @@ def _told(score, of: np.ndarray) -> str:
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """Return a table with a line for each machine and imperfection, and columns by contestant."""
+    """Return a table with a line for each machine and imperfection, and columns for each method."""
     head = ["machine", "imperfection", "seeds"]
     for name in FINDERS:
         head += [f"{name}: coverage", "width", "bias", "wrong", "silent"]
@@ -100,7 +100,7 @@ def table(rows: list[dict[str, str]]) -> str:
 
 
 def shown(mine: list[dict[str, str]]) -> list[str]:
-    """Return coverage, width, bias, wrong and silent as texts, from rows of one contestant."""
+    """Return coverage, width, bias, wrong and silent as texts, from rows of one method."""
 
     def of(column: str) -> np.ndarray:
         return np.array([float(r[column]) for r in mine])

@@ -25,8 +25,8 @@ TERMS = ("drag", "offset", "ripple", "delay", "other way", "Stribeck", "series s
 NOISES = ("white", "steps", "AR .9")
 FAR = 0.6  # share of a body's mass behind a stiffness in series
 CARRIAGE = 0.9  # the same share for the carriage between stops
-PERIOD = 1 / 7.3  # period of a ripple, over the travel
-PHASE = 0.7  # rad, phase of a ripple
+PERIOD = 1 / 7.3  # period of a ripple, divided by the travel
+PHASE = 0.7  # [rad] phase of a ripple
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Has:
     drag: float = 0.0
     ripple: tuple[float, float] = (0.0, 1.0)  # amplitude and period
     soft: float = 0.0  # inverse of a stiffness in series
-    law: Any = None
-    f_neg: Any = None
+    law: Any = None  # friction law instead of `Rig.law`
+    f_neg: Any = None  # law for backward motion
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Rig:
     - `sizes`: term -> size; "Stribeck" and "other way" are relative to the dry friction.
     - `law`: true friction; `vmax`: approximate highest speed; `travel`: approximate travel.
     - `moved(has, u)`: returns the output under the drive `u`; `guess`: the start machine.
-    - `body`, `drive`, `output`: names. `noise`: its standard deviation. `scale`: drive amplitude.
+    - `body`, `drive`, `output`: names. `noise`: sd of the sensor. `scale`: amplitude of the drive.
     """
 
     name: str
@@ -370,12 +370,12 @@ def with_term(rig: Rig, term: str, rng: np.random.Generator, size: float) -> Has
 
 
 def recorded(rig: Rig, term: str, noise: str, seed: int, size: float | None = None) -> fx.Record:
-    """Return the record of a run with additional `term` and with `noise`; "" means without."""
+    """Return the record of a run with an additional `term` and `noise`; "" means none."""
     rng = np.random.default_rng([seed, len(rig.name), *map(ord, rig.name + term)])
     size = rig.sizes.get(term, 0.0) if size is None else size
     turn = rng.uniform(0.0, 2 * np.pi, FREQUENCY.size)
     u = rig.scale * SIZE @ np.sin(2 * np.pi * FREQUENCY[:, None] * T + turn[:, None])
-    if rig.name == "servo":  # the reference starts at the axis
+    if rig.name == "servo":  # The reference starts at the axis' position.
         u = (u - u[0]) * np.minimum(T, 1.0)
     has = with_term(rig, term, rng, size)
     acting = np.interp(T - size, T, u) if term == "delay" else u

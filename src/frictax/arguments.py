@@ -40,7 +40,7 @@ def is_finite_number(value: Any) -> bool:
 
 
 def check_names(function: Callable[..., Any], given: Iterable[str]) -> None:
-    """Raise `TypeError` for an option that a function does not list; see `lists_options`."""
+    """Raise `TypeError` if a name in `given` is not an option of the function (`lists_options`)."""
     parameters = inspect.signature(function).parameters.values()
     known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     for name in given:
@@ -52,8 +52,9 @@ def check_names(function: Callable[..., Any], given: Iterable[str]) -> None:
 
 
 def lists_options(options: type, defaults: Mapping[str, Any]) -> Callable[[_Function], _Function]:
-    """Decorate a function that takes `**options`. Then `help` and `inspect.signature` list each
-    option of the `TypedDict` with its type and default, in the order of `defaults`.
+    """Return a decorator for a function that takes `**options`. With it, `help` and
+    `inspect.signature` list each option of the `TypedDict` with type and default, in the order of
+    `defaults`.
     """
 
     def decorate(function: _Function) -> _Function:

@@ -1,5 +1,5 @@
-"""Methods whose code is in another package, and packages whose names are imported at first use. For
-example, the code of `found.report()` is in `report`, which imports the class of a fit.
+"""Methods whose code is in another package, and packages whose names are imported at first use. The
+code of `found.report()`, for example, is in `report`, which imports the class of `found`.
 """
 
 import contextlib
@@ -15,9 +15,8 @@ from typing import Any
 
 from frictax.interrupts import defer_interrupt
 
-# Modules that do not need jax. Before any other module, jax is imported: it searches the metadata
-# of all installed packages for plugins. At the end of a long chain of imports, this search takes
-# six times as long.
+# Modules that do not need jax. Any other module is imported after jax. jax searches the metadata of
+# all installed packages for plugins, which takes six times as long inside a long chain of imports.
 _WITHOUT_JAX = tuple(f"frictax.{room}" for room in ("measurements", "notice", "progress", "xla"))
 
 
@@ -51,7 +50,7 @@ class Verb:
 
 
 class _Package(types.ModuleType):
-    """A package whose docstring, which `help` shows, ends with its public names."""
+    """A package whose docstring ends with the list of its public names, for `help`."""
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
@@ -59,7 +58,7 @@ class _Package(types.ModuleType):
 
 
 def names_by_room(package: dict[str, Any], homes: dict[str, str]) -> str:
-    """Return the public names of each subpackage, below the first paragraph of its docstring.
+    """Return as text the first paragraph of each subpackage's docstring and its public names.
 
     **Arguments:** `package`: its `globals()`; `homes`: dict from name to its module.
     """
@@ -85,8 +84,8 @@ def names_by_room(package: dict[str, Any], homes: dict[str, str]) -> str:
 def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package whose names are imported at their first use.
 
-    **Argument:** the package's `globals()`. The stub ``__init__.pyi`` beside the package, which
-    type checkers read too, lists its names and their modules.
+    **Argument:** the package's `globals()`. The stub ``__init__.pyi`` of the package, which type
+    checkers also use, lists its public names and their modules.
     """
 
     @functools.cache

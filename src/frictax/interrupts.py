@@ -1,9 +1,9 @@
 """Long computations that Ctrl-C stops at once.
 
 Python raises `KeyboardInterrupt` in the main thread between two of its own operations, but not
-while XLA compiles or runs, which can last a minute. Here the main thread gives a long call to a
-helper thread and waits. Ctrl-C ends the waiting, and the result of the call is lost. Jobs of
-`Workers` stop before their next compiled call.
+while XLA compiles or runs, which can last a minute. With this module, a helper thread makes a long
+call while the main thread waits. Ctrl-C ends the waiting, and the result of the call is lost. Jobs
+of `Workers` stop before their next compiled call.
 """
 
 import atexit
@@ -34,7 +34,7 @@ _asked: contextvars.ContextVar["_Stop | None"] = contextvars.ContextVar("asked",
 
 
 class _Stop:
-    """A request to stop a group of workers; also set if an enclosing group must stop."""
+    """A request to stop a group of workers; also set if the group around it must stop."""
 
     def __init__(self) -> None:
         self.above, self.here = _asked.get(), threading.Event()
@@ -59,7 +59,7 @@ class Keys(contextlib.ContextDecorator):
     """A context manager, or decorator of a function, in which no Ctrl-C is lost. Python drops an
     exception that is raised during garbage collection, which is frequent with jax. Compiled code of
     jax that calls Python converts the exception to another error. This context stores the Ctrl-C.
-    The next check for Ctrl-C raises it again, at the latest the end of the context.
+    The next check for Ctrl-C, or the end of the context, raises it again.
     """
 
     pressed = False
@@ -125,7 +125,7 @@ def handle_sigterm(number: int, frame: Any) -> None:
 
 
 def stop_here() -> None:
-    """Raise `KeyboardInterrupt` in workers that were asked to stop, or if a Ctrl-C was stored."""
+    """Raise `KeyboardInterrupt` if this worker must stop, or if a Ctrl-C was stored."""
     stop = _asked.get()
     is_main = threading.current_thread() is threading.main_thread()
     if (stop is not None and stop.is_set()) or (is_main and Keys.pressed):
@@ -133,7 +133,7 @@ def stop_here() -> None:
 
 
 def start_job(function: Callable[..., Any], *args: Any) -> Future:
-    """Start `function` in a thread and return the job for its result."""
+    """Start `function(*args)` in a thread, and return the `Future` (job) of its result."""
     job: Future = Future()
     try:
         helper = _idle.pop()
@@ -209,8 +209,8 @@ def nested_work() -> Iterator[None]:
 
 
 def may_keep() -> bool:
-    """Return whether the result of interrupted work goes to the user, and not to enclosing work. If
-    the user gets the result, note that Ctrl-C is answered, so that no check raises Ctrl-C again.
+    """Return True if the user gets the result of interrupted work, False if enclosing work gets it.
+    If the user gets it, note that Ctrl-C is answered, so that no check raises Ctrl-C again.
     """
     is_users = _depth.get() <= 1
     if is_users:
@@ -296,7 +296,7 @@ class Workers:
         return job
 
     def map(self, function: Callable[..., Any], *each: Iterable[Any]) -> list[Any]:
-        """Return the results of `function` for the entries of `each`, as `map` does."""
+        """Return the results of `function` for the entries of `each`, like the built-in `map`."""
         return results_of([self.submit(function, *args) for args in zip(*each, strict=True)])
 
     def _work(self) -> None:
@@ -315,7 +315,7 @@ class Workers:
 
 
 def _settings() -> tuple[Any, bool] | None:
-    """Return JAX's settings of this thread: the device, and whether numbers have 64 bits."""
+    """Return two settings of JAX in this thread: the device, and whether numbers have 64 bits."""
     jax = sys.modules.get("jax")
     return None if jax is None else (jax.config.jax_default_device, jax.config.jax_enable_x64)
 

@@ -33,7 +33,7 @@ from jax.interpreters.ad import Zero as Zero, instantiate_zeros as instantiate_z
 JaxLiteral = Literal
 _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
-# first version of JAX whose linearization rules return the stored values as a pytree
+# First version of JAX whose linearization rules return their residuals as a pytree.
 _STRUCTURED_RESIDUALS = (0, 11, 1)
 # Names of the JAX traces that apply a rule and then pass the operation to their parent trace.
 _TRANSFORMING = ("JVPTrace", "BatchTrace", "LinearizeTrace")
@@ -41,7 +41,9 @@ _TRANSFORMING = ("JVPTrace", "BatchTrace", "LinearizeTrace")
 
 class Operation(Primitive):
     """An operation of JAX that returns a list of arrays. Each method is a decorator that gives the
-    operation a rule for one transformation. JAX itself has `def_impl` and `def_abstract_eval`.
+    operation a rule for one transformation. (JAX itself has `def_impl` and `def_abstract_eval`.) A
+    tangent is the derivative of an array along a direction. A cotangent is the derivative of a
+    scalar result with respect to an array.
     """
 
     multiple_results = True
@@ -79,9 +81,9 @@ class Operation(Primitive):
         return rule
 
     def def_dead_code(self, rule: _Rule) -> _Rule:
-        """Set the rule that removes values which nothing uses. Its arguments are a list of flags
-        (which values are used) and the equation. The rule returns a list of flags (which arguments
-        are used) and the remaining equation, or None.
+        """Set the rule that removes values that no other operation uses. Its arguments are a list
+        of flags (which values are used) and the equation. The rule returns a list of flags (which
+        arguments are used) and the remaining equation, or None.
         """
 
         def eliminate(used: list[bool], *rest) -> Any:
@@ -91,7 +93,7 @@ class Operation(Primitive):
         return rule
 
     def def_lowering(self, function: Callable[..., Any], platform: str | None = None) -> None:
-        """Compile the operation as `function` of JAX arrays, on one platform or on all others."""
+        """Compile the operation as `function`; `platform`: None for all without their own one."""
         _mlir.register_lowering(
             self, _mlir.lower_fun(function, multiple_results=True), platform=platform
         )
@@ -118,7 +120,7 @@ def replace_file_cache(cache: Callable[[str], Any]) -> None:
 
 
 def without_compilation_cache() -> contextlib.AbstractContextManager[Any]:
-    """Return a context in which JAX's own cache stores no programs of this thread."""
+    """Return a context in which JAX's own cache does not store programs of this thread."""
     return _config.persistent_cache_min_compile_time_secs(math.inf)
 
 
@@ -145,5 +147,5 @@ def waits_for_compiler(frame: Any) -> bool:
 
 
 def without_dead_code(jaxpr: Any) -> Any:
-    """Return a jaxpr without the equations that no result needs."""
+    """Return `jaxpr` (a traced program) without the equations that no result needs."""
     return _pe.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars), instantiate=True)[0]

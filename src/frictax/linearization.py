@@ -1,4 +1,4 @@
-"""Linearise a machine about a state, for constant modes."""
+"""Linearise a machine about a state, while the modes of its contacts are constant."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,8 +16,8 @@ from frictax.signals import AbstractSignal
 
 
 class Linearization(eqx.Module):
-    """The linearisation d(dy)/dt = A dy + B du about a state. The linearisation is valid until a
-    contact changes its mode.
+    """The linearisation d(dy)/dt = A dy + B du, for small changes dy of the state and du of the
+    inputs. The linearisation is valid until a contact changes its mode.
 
     - `A`, shape (n, n): derivative of the state rates with respect to the states. The relative
       acceleration of a stuck contact is 0, so two bodies that are stuck together accelerate as one.
@@ -80,7 +80,7 @@ def linearize(
     places: dict[str, tuple[int, str]] = {}  # part with a signal -> index of the part, field
 
     def system(u: Array) -> Any:
-        """Return the system with the values u added to its inputs."""
+        """Return the hybrid system with the numbers u added to its input signals."""
         raised: Any = machine
         for name, by in zip(names, u, strict=True):
             part, field = places[name]
@@ -112,7 +112,7 @@ def linearize(
     states = system(jnp.zeros(len(names))).states()
     if isinstance(machine, Mechanism):
         accounts = MechanicalSystem(machine, energy=True).accounts
-        # After the states, `y` may contain the energies of an energy balance.
+        # `y` may also contain the energies of an energy balance, after the states.
         y = y[: len(states)] if y.shape[0] == len(states) + accounts else y
     if len(states) != y.shape[0]:
         raise ValueError(
@@ -127,7 +127,7 @@ def linearize(
 
 
 class _Raised(AbstractSignal):
-    """A signal plus a constant."""
+    """The sum of a signal and the constant `by`."""
 
     signal: AbstractSignal
     by: Number

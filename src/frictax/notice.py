@@ -44,7 +44,7 @@ class Notice:
         return dataclasses.replace(self, numbers={**self.numbers, "in_record": label})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields, and the sentence as `text`."""
+        """Return a dict with the fields of the notice, and its sentence as `text`."""
         return {**dataclasses.asdict(self), "text": str(self)}
 
 

@@ -77,8 +77,8 @@ class Work:
         return self.say is not None
 
     def __call__(self, what: str, share: float | None = None, left: float | None = None) -> None:
-        """Report what is being done and the finished share. Without `left`, the remaining time
-        follows from the speed so far.
+        """Report the present work `what`, its finished share (0 to 1), and the remaining time
+        `left` [s]. Without `left`, the remaining time is estimated from the speed so far.
         """
         with self.lock:  # Only one thread may report at a time.
             if self.say is None:
@@ -97,7 +97,7 @@ class Work:
                 raise
 
     def _left(self, share: float) -> float | None:
-        """Return the remaining time [s]. Time before the first reported share is not counted."""
+        """Return the remaining time [s], from the speed since the first reported share."""
         now = self.clock()
         if self.share is None:
             self.first = now, share
@@ -116,7 +116,7 @@ class Work:
             self.above.break_off()
 
     def end(self) -> None:
-        """Report the last line again with the share 1, unless its share was 1."""
+        """Report the last line again with the share 1, unless it had the share 1 already."""
         if self.share != 1.0 and self.what:
             self(self.what, 1.0)
 
@@ -185,7 +185,7 @@ def in_words(seconds: float) -> str:
 
 @contextlib.contextmanager
 def _bar(title: str) -> Iterator[Progress]:
-    """Show one line in a terminal, which disappears at the end."""
+    """Show one line of progress in a terminal; the line disappears at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress as Bars, TextColumn
     from rich.table import Column
@@ -208,7 +208,7 @@ def _bar(title: str) -> Iterator[Progress]:
 
 @contextlib.contextmanager
 def _lines(title: str) -> Iterator[Progress]:
-    """Write a line every five seconds, and the last one."""
+    """Write a line of progress every five seconds, and always the last line."""
     last = -math.inf
 
     def say(line: ProgressLine) -> None:
@@ -223,7 +223,7 @@ def _lines(title: str) -> Iterator[Progress]:
 
 @contextlib.contextmanager
 def _notebook(title: str) -> Iterator[Progress]:
-    """Show one line below the cell of a notebook, which disappears at the end."""
+    """Show one line of progress below the cell of a notebook; it disappears at the end."""
     from IPython.display import display  # pyright: ignore[reportMissingImports]
 
     last = 0.0

@@ -1,4 +1,4 @@
-"""Simulate a mechanism with a default engine, and check the accuracy of the run."""
+"""Simulate a mechanism (with a default engine), and check the accuracy of the run."""
 
 import dataclasses
 import warnings
@@ -86,8 +86,7 @@ def simulate(
 
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
     `SimulationError` if the run does not reach its end. Under `jit` and `vmap` no error is raised,
-    so check `run.result` there. States that the run did not reach are NaN, and so are their
-    derivatives.
+    so check `run.result`. States that the run did not reach are NaN, and so are their derivatives.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -119,12 +118,12 @@ def simulate(
         engine = engine.with_numbers(ts.dtype)
     run = simulate_once(mechanism, ts, engine, energy)
     if any(is_traced(leaf) for leaf in jax.tree.leaves(run.result)):
-        return run  # JAX traces this run, so its result is not known.
+        return run  # JAX traces this run, so its result is unknown.
     growing = engine.max_events is None and _is(run, Result.too_many_events)
     room = events_room(with_room(engine, run.system)) if growing else 0
     most = 256 * EVENTS
     while growing and room < most and _is(run, Result.too_many_events):
-        # The limit of events increases by a factor of 2 to 16, according to the time that the run
+        # The limit of events increases by a factor of 2 to 16, depending on the time that the run
         # reached. Only powers of 2 are used, because each limit needs another compiled program.
         reached, t0, t1 = _times_reached(run)
         factor = (t1 - t0) / max(reached - t0, 1e-9 * (t1 - t0))
@@ -151,12 +150,12 @@ def simulate(
 def _refine_run(
     mechanism: Mechanism, ts: OverTime, engine: OnSamples, energy: bool, run: Trajectory
 ) -> tuple[Trajectory, Notice | None]:
-    """Return `run` if it is accurate, otherwise a run with a smaller tolerance.
-
-    Also return a notice if the smallest tolerance changed a state by over 1e-4 of its range, or if
-    no other run reached its end. `run.error` is a sum over all time steps, but a motion may damp or
-    amplify errors. Therefore the difference between runs with two tolerances decides. If no run
-    with a smaller tolerance reaches its end, `run` is compared with a run with a larger tolerance.
+    """Return `run` if it is accurate, otherwise a run with a smaller tolerance. Also return a
+    notice if the run with the smallest tolerance changed a state by over 1e-4 of its range. Another
+    notice reports that no second run reached its end. `run.error` is a sum over all time steps, but
+    a motion may damp or amplify errors. Therefore the difference between runs with two tolerances
+    decides. If no run with a smaller tolerance reaches its end, `run` is compared with a run with a
+    larger tolerance.
     """
     tolerance = engine.tolerance
     assert tolerance is not None
@@ -241,20 +240,20 @@ _PATH = [field.name for field in dataclasses.fields(Path)]
 
 @cached_primitive(SECOND, jax.tree.structure([0] * len(_PATH)))
 def _walk_arrays(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> list[Array]:
-    """Simulate, and return the arrays of the `Path`."""
+    """Simulate `mechanism`, and return the arrays of the `Path` that `walk` returns."""
     system = MechanicalSystem(mechanism, energy)
     y0, mode0 = system.start(ts[0])
     return jax.tree.leaves(walk(system, y0, mode0, ts, options=engine))
 
 
 def _is(run: Trajectory, how: PyTree) -> bool:
-    """Return whether the run ended with the result `how`, without compiling a program."""
+    """Return whether the `Result` of the run is `how`, without compiling a program."""
     return jax.tree.map(int, jax.tree.leaves(run.result)) == jax.tree.map(int, jax.tree.leaves(how))
 
 
 def _default(mechanism: Mechanism, ts: OverTime) -> Engine:
     """Return `OnSamples` if a `Sampled` signal has as many samples as `ts`, otherwise `Adaptive`.
-    The numbers of samples are known under `jit`, too.
+    Under `jit` too, the numbers of samples are known.
     """
     values = (value for part in mechanism.parts for value in vars(part).values())
     signals = [value for value in values if isinstance(value, Sampled)]

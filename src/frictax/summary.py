@@ -13,8 +13,8 @@ class Summary:
     """The printed form of a result.
 
     - `title`; `above`: sentences between the title and the table.
-    - `table`: head and rows of the table; `sides`: alignment of each column, "l" or "r"; `chosen`:
-      the first cell of the row to emphasise.
+    - `table`: head and rows of the table; `sides`: alignment of each column in HTML, "l" or "r";
+      `chosen`: text in the first cell of the row that is emphasised.
     - `sentences` and `notices` below the table; `picture`: HTML for a notebook.
     """
 
@@ -36,7 +36,7 @@ class Summary:
 
 
 class Summarised:
-    """A result that shows its summary when it is printed or ends a notebook cell."""
+    """A result that shows its `Summary` when it is printed or is the value of a notebook cell."""
 
     _summary: Any  # a method or a `Verb`; it returns the `Summary`
 

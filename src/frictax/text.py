@@ -47,7 +47,7 @@ def format_estimate(
     ends: tuple[float, float] = (math.nan, math.nan),
     fixed: tuple[str, float] | None = None,
 ) -> Shown:
-    """Round a number, its standard error and its interval to the second figure of the error.
+    """Round a number, its standard error and its interval to the second figure of that error.
 
     The unit is the SI `unit` with a suitable prefix, or `fixed`: a unit and its value in SI. For a
     unit without prefixes (kg.m2, s/rad, 1) powers of ten are printed, so that the number can be
@@ -88,7 +88,7 @@ def format_alike(numbers: Sequence[float], error: float = math.nan) -> list[str]
 
 
 def _form(numbers: Sequence[float], error: float) -> tuple[int, bool]:
-    """Return the number of decimals, and whether powers of ten are used."""
+    """Return the number of decimals, and whether to write powers of ten; see `format_alike`."""
     largest = max((abs(x) for x in numbers if math.isfinite(x)), default=0.0)
     if math.isfinite(error) and 0 < error and (not largest or error <= 1e4 * largest):
         return 1 - _order(error), not 1e-3 <= max(largest, error) < 1e6
@@ -96,7 +96,7 @@ def _form(numbers: Sequence[float], error: float) -> tuple[int, bool]:
 
 
 def _apart(numbers: Sequence[float], least: int, powers: bool) -> list[str]:
-    """Write numbers with `least` decimals. Use more if two different numbers then look equal."""
+    """Write numbers with `least` decimals; with more if different numbers then look equal."""
     known = {float(x) for x in numbers if math.isfinite(x)}
     for digits in range(least, least + 400):
         powers = powers or digits > 12
@@ -112,12 +112,12 @@ def _endless(x: float) -> str:
 
 
 def _order(x: float) -> int:
-    """Return the power of ten of the first figure."""
+    """Return the power of ten of the first figure of `x`, 0 for x = 0."""
     return math.floor(math.log10(abs(x))) if x else 0
 
 
 def _written(x: float, digits: int, powers: bool) -> str:
-    """Return `x` with `digits` decimals, or with the corresponding figures and a power of ten."""
+    """Return `x` as text with `digits` decimals; with `powers`, as figures and a power of ten."""
     if not powers:
         text = f"{x:.{max(digits, 0)}f}"
         return text if float(text) else text.removeprefix("-")
@@ -194,8 +194,8 @@ def brief(value: Any, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-# A terminal executes control characters and does not show them: C0 (except tab and line feed), DEL,
-# C1, overrides of the writing direction, separators of lines and paragraphs.
+# A terminal executes control characters and does not show them. They are C0 (except tab and line
+# feed), DEL, C1, changes of the writing direction, and separators of lines and paragraphs.
 CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 

@@ -28,10 +28,10 @@ OverTime = Float[Array, " T"]
 
 
 class Events(eqx.Module):
-    """The mode changes of a run in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
+    """The mode changes of a run in order of time; unused entries: inf, -1, `Mode.UNKNOWN`.
 
-    A contact may be at rest at the start although its load exceeds its friction. Then its first
-    event is at ts[0], from stuck to sliding.
+    A contact may be at rest at the start although its load exceeds its friction. In that case its
+    first event is at ts[0], from stuck to sliding.
 
     - `time` [s], differentiable; `part`: the index of the contact in `names`; `mode_before`,
       `mode_after`: the `Mode` before and after the event.
@@ -57,7 +57,7 @@ class Energy(eqx.Module):
       negative.
     - `friction`, `damper`, `impact`: energy lost since the start by friction, by dampers and drag,
       and at stops.
-    - `balance`: left side minus right side of the equation, which is the error of the integration.
+    - `balance`: left side minus right side of this equation, the error of the integration.
 
     Machines with thermal nodes also have `heated`, the losses that heat them; `heat`, the increase
     of their stored heat since the start; `cooled`, the heat lost to the surroundings; and
@@ -89,13 +89,13 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     ``run.plot()``.
 
     - `ts`: the given times [s]; `ys`, `modes`: state vectors and mode vectors at these times (see
-      `MechanicalSystem`). If an event happens at such a time, both vectors are those after the
-      event. States that the run did not reach are NaN, and so are their derivatives and the
-      variables of all parts.
+      `MechanicalSystem`). At the time of an event, both vectors are those after the event. States
+      that the run did not reach are NaN, and so are their derivatives and the variables of all
+      parts.
     - `result`: a `Result`, the reason why the run ended; `steps`: number of solver steps.
     - `error`: an upper estimate of the sum of the errors of all time steps, divided by the range of
-      the state, for the worst state. The amplification of errors by the motion is not included. NaN
-      for a solver without error control.
+      the state. It is the largest such ratio of all states. The amplification of errors by the
+      motion is not included. NaN for a solver without error control.
     - `finest`: largest number of parts into which the time step between two samples was divided; 1
       for `Adaptive`.
 
@@ -174,8 +174,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """Notices on friction laws at the times `ts`: motion beyond the range of a table by more
-        than a tenth of this range, and laws of the user below 0.
+        """Notices on friction laws at the times `ts`. There are notices if the motion leaves the
+        range of a table by more than a tenth of this range, and if a law of the user is below 0.
 
         Empty for a batch of runs and under `jit`.
         """
@@ -215,8 +215,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         return f"Trajectory({', '.join(self.names)}: {self._summary()})"
 
     def _summary(self) -> str:
-        """Return as text the number of times, the first and last time, and the result of a failed
-        run.
+        """Return as text the number of times, the first and the last time, and why a failed run
+        ended.
         """
         ts, result, shape = self.ts, self.result, self.path.ys.shape
         if len(shape) != 2:
@@ -249,9 +249,9 @@ def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str)
 
 @cached_primitive(SECOND, jax.tree.structure((0,)))
 def _law_use(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array]:
-    """Return for each contact and direction: lowest and highest speed, smallest value of the law,
-    and the speed at which the law has this value. Axes: contacts (those with a bristle last),
-    directions 0 (unused), 1 and -1, and the four numbers.
+    """Return four numbers for each contact and direction: lowest and highest speed, smallest value
+    of the law, and the speed at which the law has this value. Axes of the array: contacts (those
+    with a bristle last), directions 0 (unused), 1 and -1, the four numbers.
     """
 
     def at(t: Array, y: Array, mode: Array) -> Array:
@@ -301,12 +301,12 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
     order = jnp.flatnonzero(changed, size=size, fill_value=changed.size)
 
     def rows(values: Array, padding) -> Array:
-        # `order` selects the appended padding value where no more events exist.
+        # For entries without an event, `order` selects the appended padding value.
         return jnp.append(values.reshape(-1), jnp.asarray(padding, values.dtype))[order]
 
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)
     times = jnp.broadcast_to(times[:, None], before.shape)
-    # If the run ended early, the time of the next event is unknown and has no derivative.
+    # If the run ended early, the time of the next event is unknown, without a derivative.
     unknown = constant_if_known(path.ys[-1:], jnp.full(1, jnp.inf, times.dtype))[0]
     seen = rows(times, unknown), rows(parts, -1), rows(before, UNKNOWN), rows(after, UNKNOWN)
     return *seen, jnp.sum(changed)

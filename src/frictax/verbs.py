@@ -1,7 +1,7 @@
 """Methods of results whose code is in other packages, which import these results: `found.report()`,
 `run.plot()`.
 
-The stub beside this file declares the same methods for editors and type checkers.
+The stub `verbs.pyi` declares the same methods for editors and type checkers.
 """
 
 from .handover import Verb

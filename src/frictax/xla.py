@@ -13,7 +13,7 @@ _OPTION = "xla_cpu_small_while_loop_byte_threshold"
 _LARGE = 10**9
 _DISABLED = "--xla_disable_hlo_passes"
 # Each flag reduces the compile time of a simulation by a third, and changes its speed by a few per
-# cent. XLA ends a process with an unknown flag, so the flags are set only for known versions.
+# cent. An unknown flag makes XLA end the process, so the flags are set only for known versions.
 _QUICKER = ("--xla_cpu_use_fusion_emitters=false", f"{_DISABLED}=while-loop-invariant-code-motion")
 _KNOWN_TO = (0, 10)
 _UNOPTIMISED = "--xla_backend_optimization_level=0"
@@ -21,16 +21,16 @@ _UNOPTIMISED = "--xla_backend_optimization_level=0"
 # faster. Simulations and their derivatives need the pass, because their programs compute unused
 # results.
 _IDLE_IN_FITS = "simplify-while-loops"
-# Option numbers of mallopt in glibc (malloc.h), in order: free bytes that stay at the end of the
-# heap, number of large blocks outside the heap, number of heaps for threads.
+# Option numbers of the function mallopt of glibc (malloc.h). In order: free bytes that stay at the
+# end of the heap, number of large blocks outside the heap, number of heaps for threads.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
-# [bytes] freed memory that the process keeps: by default, and with large arrays
+# [bytes] freed memory that the process keeps: usually, and with the option `keep_memory`
 _FREE, _FREE_OF_ARRAYS = 32 * 2**20, 256 * 2**20
 
 
 def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
-    """Let XLA compile each simulation loop as one function in this process. Small simulations then
-    run several times faster on a CPU.
+    """Let XLA compile each simulation loop as one function in this process. With this setting,
+    small simulations run several times faster on a CPU.
 
     With jaxlib 0.10, small simulations also compile in half the time. XLA uses its older code for
     fused operations, and does not search for constant values inside loops.
@@ -95,7 +95,7 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
 
 def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
     """Let glibc keep up to `size` bytes of freed memory, and with `of_arrays` also the memory of
-    large arrays. By default glibc keeps less. Then a fit requests memory from the system for each
+    large arrays. By default glibc keeps less, so a fit requests memory from the system for each
     array, which takes a fifth of the time of the fit. Other C libraries are not changed.
     """
     # Other C libraries do not have mallopt.
@@ -108,8 +108,8 @@ def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
 
 
 def options_of_fits() -> dict[str, str] | None:
-    """Return the options with which XLA compiles a fit, in addition to its flags; None without
-    `fast_loops`.
+    """Return the options for XLA to compile a fit, in addition to the flags in the environment.
+    Return None unless `fast_loops` has set its flags.
     """
     flags = os.environ.get("XLA_FLAGS", "").split()
     disabled = [flag.partition("=")[2] for flag in flags if flag.startswith(f"{_DISABLED}=")]

@@ -31,7 +31,7 @@ class AbstractBristle(CheckedModule):
     """
 
     sigma_0: eqx.AbstractVar[Scalar]
-    unit_of_owner: ClassVar[bool] = True  # as in `AbstractLaw`
+    unit_of_owner: ClassVar[bool] = True  # error messages print no units, as in `AbstractLaw`
     # For these arguments `__new__` raises an error with advice. Problem files report the same
     # error.
     refused: ClassVar[tuple[str, ...]] = ("sigma_2",)
@@ -74,12 +74,12 @@ class AbstractBristle(CheckedModule):
         return force**2 / (2 * self.sigma_0)
 
     def start(self: Any) -> Number:
-        """Return the force in the bristle at the start [N], from the deflection `z`."""
+        """Return the force in the bristle at the start of a run [N], from the deflection `z`."""
         return self.sigma_0 * self.z
 
 
 class Fading(Positive):
-    """The domain of a speed over which the damping decreases; inf for constant damping."""
+    """The domain of `v_d`, the speed over which damping decreases; inf: constant damping."""
 
     def rule(self) -> str:
         return "> 0, inf for a constant sigma_1"
@@ -89,7 +89,7 @@ class Fading(Positive):
 
 
 def fading_damping(sigma_1: Number, v_d: Number | None, speed: Values, law: AbstractLaw) -> Values:
-    """Return sigma_1*exp(-(speed/v_d)**2), where `inverse_fading_speed` gives 1/v_d."""
+    """Return sigma_1*exp(-(speed/v_d)**2), with 1/v_d from `inverse_fading_speed`."""
     return sigma_1 * jnp.exp(-((speed * inverse_fading_speed(sigma_1, v_d, law)) ** 2))
 
 

@@ -25,13 +25,13 @@ class Dahl(Rubbing):
     **Arguments:**
 
     - `sigma_0` > 0: stiffness [N/m]; [N.m/rad] for a contact that turns.
-    - `z`: deflection at the start [m].
+    - `z`: deflection of the bristle at the start of a run [m].
     - `exponent` > 0, default 1. With an exponent below 1 the contact yields later and more
       suddenly, and slides fully after a finite distance, like brittle materials. With an exponent
       above 1 the contact creeps from the beginning. In the limit 0 the bristle is a spring in
       series with a slider, like a `MaxwellSlip` with one element.
 
-    **Raises:** `ValueError` for a value outside its domain; in a contact, for a start beyond
+    **Raises:** `ValueError` for a value outside its domain; in a contact, for a `z` beyond
     breakaway.
 
     **Source:** P. R. Dahl, A solid friction model, The Aerospace Corporation TOR-0158(3107-18)-1,

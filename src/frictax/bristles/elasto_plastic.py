@@ -27,7 +27,7 @@ class ElastoPlastic(AbstractBristle):
     **Arguments:** `sigma_0`, `sigma_1`, `v_d`, `z`: see `LuGre`; `z_ba`, between 0 and 1: the end
     of the spring range as a fraction of the smallest deflection limit over all speeds.
 
-    **Raises:** `ValueError` for a value outside its domain; in a contact, for a start beyond
+    **Raises:** `ValueError` for a value outside its domain; in a contact, for a `z` beyond
     breakaway.
 
     **Source:** P. Dupont, V. Hayward, B. Armstrong, F. Altpeter, IEEE Trans. Automatic Control
@@ -73,7 +73,7 @@ class ElastoPlastic(AbstractBristle):
         b = self._spring(g, least)
         straight = smaller(larger(b - r0, 0.0), q)
         r1 = r0 + straight
-        # After 40 times the deflection at the limit, the start does not matter for the force.
+        # After a distance of 40 deflection limits, the force does not depend on its initial value.
         left = smaller(q - straight, 40.0)
         begun = smaller(r1, 1 - 1e-9)
 

@@ -7,7 +7,7 @@ from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, Values, 
 
 from .bristle import AbstractBristle, Fading, absolute_speed, fading_damping
 
-# Unit: deflection at the limit. For a shorter sliding distance, a series is more accurate.
+# Sliding distance, divided by the deflection limit, below which a series is more accurate.
 SMALL_WAY = 1e-2
 
 
@@ -55,9 +55,9 @@ class LuGre(Rubbing):
       lower speed if 1/fexp would generate energy; constant damping for a law that does not fall.
       `jnp.inf` means a constant sigma_1. If friction can then generate energy, a warning gives the
       lowest speed at which it does.
-    - `z`: deflection at the start [m].
+    - `z`: deflection of the bristle at the start of a run [m].
 
-    **Raises:** `ValueError` for a value outside its domain; in a contact, for a start beyond
+    **Raises:** `ValueError` for a value outside its domain; in a contact, for a `z` beyond
     breakaway.
 
     **Source:** C. Canudas de Wit, H. Olsson, K. J. Åström, P. Lischinsky, IEEE Trans. Automatic

@@ -23,7 +23,8 @@ from .bristle import AbstractBristle
 
 class MaxwellSlip(AbstractBristle):
     """Elements in parallel, each a spring in series with a slider. Each element sticks until its
-    force reaches a given fraction of the law. Then the element slips until the motion reverses.
+    force reaches a given fraction of the law. After that, the element slips until the motion
+    reverses.
 
     While element i sticks, dF_i/dt = k_i*v. g(abs(v)) is the law without its viscous part. The
     element begins to slip when F_i reaches share_i*g(abs(v)) in the direction of motion, which is
@@ -32,9 +33,9 @@ class MaxwellSlip(AbstractBristle):
     C*(share_i - F_i/g(abs(v))). The friction is the sum of all F_i and the viscous part.
 
     The contact therefore has the hysteresis of Masing's rules: a small loop inside a large loop
-    closes. Then the motion continues as if the small loop had not occurred. Under an oscillating
-    load below breakaway the contact does not creep. While all elements stick, only `F_prop` of the
-    law damps, and a mass m oscillates at sqrt(sum(k)/m) rad/s.
+    closes. After the small loop, the motion continues as if this loop had not occurred. Under an
+    oscillating load below breakaway the contact does not creep. While all elements stick, only
+    `F_prop` of the law damps, and a mass m oscillates at sqrt(sum(k)/m) rad/s.
 
     **Arguments:**
 
@@ -42,12 +43,12 @@ class MaxwellSlip(AbstractBristle):
     - `share` > 0 (n,): fraction of the law that each element carries; the values are normalised to
       the sum 1. Default: equal fractions. To fit the shares, name the parameter `ratio` (n-1,):
       share[1:]/share[0]. Any positive ratio is valid.
-    - `C` > 0 [N/s]: how fast the force of a slipping element follows the law, as in the generalized
-      Maxwell-slip model (GMS). Default: without delay.
+    - `C` > 0 [N/s]: rate at which the force of a slipping element approaches the law, as in the
+      generalized Maxwell-slip model (GMS). Default: without delay.
     - `z` (n,) [m]: deflection of each spring at the start; default 0.
 
     **Raises:** `ValueError` for a value outside its domain and for vectors of different lengths; in
-    a contact, for a start beyond breakaway.
+    a contact, for a `z` beyond breakaway.
 
     **Source:** W. D. Iwan, Journal of Applied Mechanics 33(4), 1966; GMS: V. Lampaert, F.
     Al-Bender, J. Swevers, Physics and Control, St. Petersburg, 2003.
@@ -153,7 +154,7 @@ class MaxwellSlip(AbstractBristle):
     # direction 1 or -1 for each element that slips.
 
     def rates(self, v: Number, force: Vector, g: Number, modes: Modes) -> Vector:
-        """Return the rate of each element's state (n,) [N/s]; without `C`, 0 if it slips."""
+        """Return the rate of each element's state (n,) [N/s]. It is 0 for slip without `C`."""
         slips = 0.0 if self.C is None else self.C * (modes * self.share - force / g)
         return jnp.where(modes == 0, self.k * v, slips)
 
@@ -162,7 +163,7 @@ class MaxwellSlip(AbstractBristle):
         return force if self.C is not None else jnp.where(modes == 0, force, modes * self.share * g)
 
     def forces_after_sticking(self, force: Vector, f0: Number, modes: Modes) -> Vector:
-        """Return each element's state (n,) [N] after all elements stick. `f0`: law at rest [N]."""
+        """Return each element's state (n,) [N] when all begin to stick. `f0`: law at rest [N]."""
         most = self.share * f0
         within = jnp.inf if self.C is None else modes * force
         return jnp.where(modes == 0, force, modes * smaller(within, most))

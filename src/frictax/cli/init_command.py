@@ -93,7 +93,7 @@ class Constants:
 
 @dataclasses.dataclass(frozen=True)
 class Writing:
-    """The output file, and whether questions are asked."""
+    """Options for the output folder, for a bundled example, and for questions to the user."""
 
     yes: bool = option(
         DATA,
@@ -153,7 +153,7 @@ def init(reading: Reading, columns: Columns, constants: Constants, writing: Writ
 
 
 def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = True) -> list[str]:
-    """Return the commands to run next, without `simulate` for a sweep."""
+    """Return lines of text with the commands to run next; for a sweep, without `simulate`."""
     name = shlex.quote(str(folder)) + (" --allow-code" if allow_code else "")
     commands = {
         f"simulate {name}": "compare the machine and its start values with the record",
@@ -167,7 +167,7 @@ def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = T
 
 def _draft(record: Path, given: dict[str, Any], yes: bool) -> "Draft":
     """Return the draft of a problem from the record file and the options. A user at a terminal
-    answers the open questions of the draft. With `yes`, the guesses of the draft answer its
+    answers the open questions of the draft. If `yes`, the guesses of the draft answer its
     questions. A question without an answer ends the command.
     """
     from frictax.problems.starting import CONSTANTS, MACHINES, ROLES, Options, draft_of
@@ -203,12 +203,12 @@ def _draft(record: Path, given: dict[str, Any], yes: bool) -> "Draft":
 
 
 def _can_ask() -> bool:
-    """Return whether a user can answer questions."""
+    """Return True if a user at a terminal can answer questions."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _ask(draft: "Draft") -> "Draft":
-    """Ask at most five questions, each with the guess as its default."""
+    """Ask the user at most five questions, each with the draft's guess as default answer."""
     from frictax.problems.starting import MACHINES, with_machine
 
     if not draft.sure:
@@ -230,7 +230,7 @@ def _ask(draft: "Draft") -> "Draft":
 
 
 def _ask_columns(draft: "Draft") -> "Draft":
-    """Show the role of each column, and apply corrections."""
+    """Show the role of each column to the user, and apply the user's corrections."""
     from frictax.problems.starting import ROLES, with_columns
 
     typer.echo(_describe_draft(draft))
@@ -272,7 +272,7 @@ def _ask_columns(draft: "Draft") -> "Draft":
 
 
 def _describe_draft(draft: "Draft") -> str:
-    """Return the role of each column as text."""
+    """Return text: the machine, the sampling rate, and the role and range of each column."""
     import numpy as np
 
     from frictax.problems.starting import MACHINES

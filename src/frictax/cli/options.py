@@ -21,7 +21,7 @@ class Law(enum.StrEnum):
 
 
 class Direction(enum.StrEnum):
-    """The direction of motion of the rows of a sweep that are used."""
+    """The direction of motion for which the rows of a sweep are used."""
 
     BOTH = "both"
     POSITIVE = "positive"
@@ -71,7 +71,7 @@ def option(
 
 
 def argument(metavar: str, help: str, **default: Any) -> Any:
-    """Return a dataclass field for an argument of a command."""
+    """Return a dataclass field for a positional argument of a command."""
     metadata = {"argument": typer.Argument(metavar=metavar, help=help)}
     return dataclasses.field(**default, metadata=metadata)
 

@@ -1,6 +1,4 @@
-"""Commands on problem files and saved fits: `identify`, `simulate`, `design`, `report`, `fleet`,
-`table`.
-"""
+"""Commands on problems and fits: `identify`, `simulate`, `design`, `report`, `fleet`, `table`."""
 
 import contextlib
 import dataclasses

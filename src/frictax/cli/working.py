@@ -29,7 +29,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def print_error(sentence: str) -> None:
-    """Print a sentence on the error stream; ignore the error of a closed stream."""
+    """Print a sentence on the error stream; do nothing if this stream is closed."""
     with contextlib.suppress(OSError):
         say(f"frictax: {sentence}", err=True)
 
@@ -98,7 +98,7 @@ def progress() -> Iterator[Work]:
 
 
 def keys_are_raised() -> None:
-    """Let Ctrl-C or SIGTERM raise an exception. Then files are written completely or not at all."""
+    """Let Ctrl-C or SIGTERM raise an exception, so files are written completely or not at all."""
     from frictax.cli import _leave
 
     if signal.getsignal(signal.SIGINT) is _leave:

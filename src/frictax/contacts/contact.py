@@ -26,7 +26,7 @@ class AbstractContact(CheckedModule):
     rotational: ClassVar[bool]
     # True for a freewheel, which never slides backward.
     blocks_backward: ClassVar[bool] = False
-    # True if the friction is the greater of two linear functions of the torque that the first body
+    # True if the friction is the larger of two linear functions of the torque that the first body
     # transmits, as in a `LossyGear`.
     depends_on_torque: ClassVar[bool] = False
 
@@ -147,12 +147,12 @@ def f0(contact: AbstractContact, direction: int, scale: ScalarLike) -> Number:
 
 
 def has_breaks(contact: AbstractContact) -> bool:
-    """Return whether the forward or the backward law of the contact has `breaks`."""
+    """Return whether the forward or the backward law has `breaks` (jumps of its slope)."""
     return any(contact.law(m).breaks.shape[0] > 0 for m in (1, -1))
 
 
 def piece_at(contact: AbstractContact, direction: Integer, speed: Any) -> Integer:
-    """Return the number of the segment of the law of `direction` that contains `speed`."""
+    """Return the number of the segment that contains `speed`, of the law for `direction`."""
     return jnp.sum(_edges(contact, direction)[1:-1] <= speed, dtype=jnp.int32)
 
 

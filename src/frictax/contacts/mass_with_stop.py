@@ -91,7 +91,7 @@ class MassWithStopAndFriction(AbstractContact):
         return self.m
 
     def at_start(self) -> tuple[Scalar, Scalar]:
-        """Return position [m] and velocity [m/s] at the start."""
+        """Return position [m] and velocity [m/s] at the start of a run."""
         return self.s, self.v
 
     def law(self, direction: int) -> AbstractLaw:

@@ -31,7 +31,7 @@ class _PeakOfBristle(AtLeast):
         return f"{super().suggestion()} and without a bristle"
 
 
-# Lower limit of g, as a fraction of the friction at rest. The equation of a bristle divides by g.
+# Lower bound of the force limit g, as a fraction of the law at rest. Bristles divide by g.
 _LEAST_LIMIT = 1e-6
 _PEAK_HELD = Declaration(_PeakOfBristle(1.0), "1", fit=False)
 
@@ -155,7 +155,7 @@ def element_limits(contact: Any, v: Number) -> tuple[Number, Number]:
 
 
 def bristle_damping(contact: Any, v: Number) -> Number:
-    """Return the damping sigma_1 of a contact's bristle at velocity v."""
+    """Return the damping sigma_1 [N.s/m] of a contact's bristle at velocity v."""
     values = [contact.bristle.damping(absolute_speed(v), law) for law in _laws(contact)]
     return _by_direction(v, values)
 

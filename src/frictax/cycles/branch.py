@@ -1,4 +1,4 @@
-"""`continued` and `Branch`: follow a limit cycle while a parameter changes, also around folds."""
+"""`continued`, `Branch`: limit cycles over a parameter, also around folds (turning points)."""
 
 import dataclasses
 from typing import Any
@@ -23,8 +23,8 @@ from .return_map import CONVERGED, PoincareSection, ReturnMap, Solution, return_
 
 
 class ReturnByParameter(eqx.Module):
-    """The image of a state under the return map. `y`, `after`: derivatives of the image with
-    respect to the state and, in the last column, to the parameter.
+    """The result `image` of the return map. `y`, `after`: derivatives of the new state and the
+    duration with respect to the old state and (last column) the parameter.
     """
 
     image: ReturnMap
@@ -36,7 +36,7 @@ class ReturnByParameter(eqx.Module):
 def _return_by_parameter(
     machine: Machine, path: str, x: Any, args: PyTree, section: PoincareSection, engine: Adaptive
 ) -> ReturnByParameter:
-    """Return the image of the state x[:-1] with the value x[-1] of the parameter at `path`."""
+    """Evaluate the return map at the state x[:-1], where x[-1] is the parameter at `path`."""
 
     def image_of(x: Any) -> Any:
         image = return_to_section(replace(machine, {path: x[-1]}), args, x[:-1], section, engine)
@@ -48,8 +48,8 @@ def _return_by_parameter(
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """A cycle on a branch. `x`: state and parameter, each divided by its size; `at`: the return map
-    at x; `tangent`: unit tangent of the branch.
+    """A cycle on a branch. `x`: state and parameter, each divided by its scale; `at`: result of the
+    return map at x; `tangent`: unit tangent of the branch.
     """
 
     x: np.ndarray
@@ -63,15 +63,16 @@ class Point:
 
 
 class Curve:
-    """The curve of fixed points x = (state, parameter) of the return map, divided by `scale`."""
+    """The fixed points x = (state, parameter) / `scale` of the return map, which form a curve."""
 
     def __init__(self, cycle: LimitCycle, path: str, size: float) -> None:
         self.cycle, self.path = cycle, path
         self.scale = np.append(cycle.scale, size)
 
     def evaluate(self, x: np.ndarray) -> tuple[ReturnByParameter, np.ndarray, np.ndarray]:
-        """Return the return map at x, the residual (n,), and the derivatives of the residual with
-        respect to x (n, n+1). The residual is image minus state, relative to the size of the state.
+        """Return the result of the return map at x, the residual (n,), and the derivatives of the
+        residual with respect to x (n, n+1). Residual: (state after one return - state before) /
+        scale.
         """
         c = self.cycle
         at = _return_by_parameter(
@@ -84,8 +85,8 @@ class Curve:
         return at, residual, matrix - np.eye(*matrix.shape)
 
     def correct(self, x: np.ndarray, normal: np.ndarray) -> Point | None:
-        """Return the point of the curve in the plane through `x` with the normal vector `normal`;
-        None if Newton's method does not converge.
+        """Return the point of the curve in the plane through `x` with the normal vector `normal`.
+        Return None if Newton's method does not converge.
         """
         start, last, good = x, np.inf, CONVERGED * _growth(x)
         for _ in range(8):
@@ -101,8 +102,8 @@ class Curve:
                 tangent = np.linalg.solve(full, np.append(np.zeros(len(residual)), 1.0))
                 return Point(x, at, tangent / np.linalg.norm(tangent))
             step = np.linalg.solve(full, -np.append(residual, off))
-            # If an entry has the same value after every return, the entry is set to this value
-            # directly, without the rounding error of Newton's method.
+            # If an entry of the state has the same value after every return, the entry is set to
+            # this value directly, without the rounding error of Newton's method.
             set_by_event = np.all(np.asarray(at.y) == 0, axis=1)
             x = x + step
             image = np.asarray(at.image.y) / self.scale[:-1]
@@ -152,7 +153,7 @@ class Curve:
 
 
 def _growth(x: np.ndarray) -> float:
-    """Return the largest ratio of a state to its size, at least 1, as a factor on the tolerance."""
+    """Return the largest absolute state relative to its scale, at least 1: a tolerance factor."""
     return max(1.0, float(np.max(np.abs(x[:-1]))))
 
 
@@ -162,8 +163,9 @@ class Branch:
     it to get a table.
 
     - `path`: path of the parameter; `cycles`: the k cycles along the branch; `values` (k,): values
-      of the parameter. Numbers of the cycles: `period` (k,) [s]; `low`, `high` and `amplitude`
-      (k, n) of the `states`; `start` (k, n), `multipliers` (k, n-1), and `stable` (k,).
+      of the parameter. Numbers of the k cycles, as in `LimitCycle`: `period` (k,) [s]; `low`,
+      `high` and `amplitude` (k, n) of the `states`; `start` (k, n), `multipliers` (k, n-1), and
+      `stable` (k,).
     - `folds`: values of the parameter at which the branch turns back. At a fold, a stable and an
       unstable cycle meet, and beyond this value neither of them exists.
     - `ended`: text that explains why the branch ends.
@@ -225,13 +227,14 @@ def continued(
     longest_step: ScalarLike = 0.05,
     past_folds: Checked[bool] = True,
 ) -> Branch:
-    """Follow a limit cycle while one parameter changes, also around folds, by pseudo-arclength
-    continuation.
+    """Follow a limit cycle while one parameter changes, also around folds (where the branch turns
+    back), by pseudo-arclength continuation.
 
     Newton's method with exact derivatives finds each cycle, stable or unstable. If the branch turns
     back, the fold is located, and the branch continues back to the first value of the parameter. If
     the cycle ceases to exist, for example because a contact no longer breaks away, the steps become
-    shorter. The last value is then the limit of existence, accurate to 1e-8 of the range.
+    shorter. The last value of the parameter is then the limit of existence, accurate to 1e-8 of the
+    range between first value and `to`.
 
     **Arguments:**
 
@@ -314,9 +317,7 @@ def _follow_curve(
     longest: float,
     past_folds: bool,
 ) -> tuple[list[Point], list[float], str]:
-    """Return the points of the branch, the parameter values of its folds, and a text that explains
-    why the branch ends.
-    """
+    """Return points of the branch, parameter values of its folds, and a text why it ends."""
     points, folds, step = [point], [], min(0.01, longest)
     by_parameter = np.append(np.zeros(len(point.x) - 1), 1.0)
     while len(points) < most:

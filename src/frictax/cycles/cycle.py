@@ -228,8 +228,8 @@ def _flow(machine: Machine, args: PyTree, y: Any, section: PoincareSection) -> A
 
 @dataclasses.dataclass(frozen=True)
 class PhaseLog:
-    """The phases of a run (between two events): their end `times` (k,) [s], and the modes `before`
-    and `after` each end.
+    """The phases of a run, each between two events: end `times` (k,) [s] of the phases, and the
+    mode vectors (k, m) `before` and `after` each end.
     """
 
     times: Float[np.ndarray, " k"]
@@ -253,7 +253,7 @@ class PhaseLog:
 
 
 def lasting_phases(ends: Float[np.ndarray, " k"]) -> Int[np.ndarray, " p"]:
-    """Return the indices of the phases longer than 1e-9 of the last end. `ends`: their ends [s]."""
+    """Return the indices of phases longer than 1e-9 of the run. `ends`: end times of the phases."""
     return np.flatnonzero(np.diff(ends, prepend=0.0) > 1e-9 * ends[-1])
 
 

@@ -126,9 +126,9 @@ _compiled_follow = interruptible_jit(follow_cycle)
 
 
 def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
-    """Return the result of `follow_cycle`. For numbers, use the programs that `limit_cycle` has
-    compiled. A program of its own takes longer to compile than hundreds of cycles take to compute.
-    Therefore such a program is used only inside other compiled code, or for derivatives.
+    """Return the result of `follow_cycle`. If the arguments are numbers, use the functions that
+    `limit_cycle` has already compiled. Compiling `follow_cycle` takes longer than computing
+    hundreds of cycles. It is compiled only inside other compiled code, or for derivatives.
     """
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
         return _compiled_follow(machine, args, near)

@@ -40,7 +40,7 @@ _EVENTS = {"rest": "comes to rest", "breakaway": "breaks away", "change": "chang
 
 
 class CycleOptions(TypedDict, total=False):
-    """The options of `limit_cycle`, explained in its docstring."""
+    """The options of `limit_cycle`; its docstring explains them."""
 
     near: LimitCycle | None
     returns: int
@@ -67,7 +67,7 @@ def limit_cycle(
 ) -> LimitCycle:
     """Find a limit cycle, such as hunting or stick-slip, by the shooting method.
 
-    The machine is simulated from its start until the motion is approximately periodic. Then
+    The machine is simulated from its start until the motion is approximately periodic. After that,
     Newton's method solves for a state that is the same at two consecutive events of one kind. The
     derivatives in this method are exact and include the effect of events. The cycle is exact to
     rounding and may be unstable.

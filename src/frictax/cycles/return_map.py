@@ -31,7 +31,7 @@ class ReturnSystem(AbstractHybridSystem):
 
     At an event of this kind, entry `event[0]` of the mode changes from `event[1]` to `event[2]`. If
     `event[2]` is rest, a direct change to the opposite direction also counts, as a rest of length
-    0. Then the return map is also smooth at the limit where the rest becomes infinitely short.
+    0. This keeps the return map smooth in the limit of an infinitely short rest.
 
     The state has one additional entry, the elapsed time. The mode has one additional entry, the
     number of remaining events. At the end of a run, state and time are those of the last event.
@@ -75,7 +75,7 @@ class PoincareSection(eqx.Module):
 
     - `event`: index into the mode vector, and the values of this entry before and after the event;
       `count`: how many times the event occurs in one return.
-    - `mode` (m,) and `time` [s]: at the start of the return; `longest` [s]: its time limit.
+    - `mode` (m,), `time` [s]: modes and time at the start; `longest` [s]: longest time of a return.
     - `symmetric`: whether the return ends after half a period, at the mirror image of the start.
     """
 
@@ -141,7 +141,7 @@ def return_with_derivatives(
     engine: Adaptive,
     events: int = 0,
 ) -> tuple[ReturnMap, ReturnMap]:
-    """Return the image of `y` under the return map, and its derivatives with respect to `y`."""
+    """Return the `ReturnMap` from the state `y`, and its derivatives with respect to `y`."""
 
     def image_of(y: Any) -> Any:
         image = return_to_section(machine, args, y, section, engine, events)
@@ -153,8 +153,8 @@ def return_with_derivatives(
 
 class Solution(eqx.Module):
     """A state `y` (n,), its `image` under the return map, and the `derivatives` of the image with
-    respect to y. `residual`: the largest difference between `image` and `y`, relative to the size
-    of the state; `tried`: number of returns that were computed.
+    respect to y. `residual`: the largest difference between `image` and `y`, relative to the
+    amplitudes; `tried`: number of returns that were computed.
     """
 
     y: Float[Array, " n"]
@@ -201,8 +201,8 @@ def solve_cycle(
         best = jax.tree.map(lambda a, b: jnp.where(better, a, b), new, best)
         best = eqx.tree_at(lambda s: s.tried, best, new.tried)
         share = jnp.where(better, jnp.minimum(1.0, 4 * share), 0.25 * share)
-        # If an entry has the same value after every return, such as a speed of 0, the entry is set
-        # to this value directly.
+        # If an entry of the state has the same value after every return, such as a speed of 0, the
+        # entry is set to this value directly.
         set_by_event = jnp.all(best.derivatives.y == 0, axis=1)
         move = share * newton_step(best.derivatives.y, best.image.y - best.y, scale)
         trial = jnp.where(set_by_event, best.image.y, best.y + move)

@@ -18,7 +18,7 @@ ENVIRONMENT = "FRICTAX_DATA"
 
 @dataclasses.dataclass(frozen=True)
 class PublicFile:
-    """One file: its path below the record's folder, its address, size [bytes] and SHA-256.
+    """A file of a record: path below the record's folder, web address, size [bytes], SHA-256.
 
     **Example:** at `data.records`.
     """

@@ -49,7 +49,7 @@ class Bracket(eqx.Module):
     high: Number
     f_low: Number
     f_high: Number
-    kept: Integer  # end that the last search step did not move: -1 low, 1 high; 0 at first
+    kept: Integer  # which end the last search step did not move: -1 low, 1 high (0 before any step)
     before: tuple[Array, Array, Array]  # lengths of the bracket before the last three steps
     length: Number  # length of the bracket at the start of the search
 
@@ -62,9 +62,9 @@ class Bracket(eqx.Module):
         return self.high - self.low <= rtol * self.length
 
     def is_fall(self, x, fx, rtol: float) -> Bool[Array, ""]:
-        """Return whether the function, with the value `fx` at x, falls through 0 near x. The slopes
-        from x to both ends must predict a zero closer to x than `rtol` times the initial length of
-        the bracket.
+        """Return whether the function, with the value `fx` at x, falls through 0 near x. Two lines
+        join the point at x to the points at both ends of the bracket. Both lines must have a zero
+        closer to x than `rtol` times the initial length of the bracket.
         """
         steps = (self.f_low - fx) * (self.high - x), (fx - self.f_high) * (x - self.low)
         far = jnp.abs(fx) * (x - self.low) * (self.high - x)
@@ -98,8 +98,8 @@ class Bracket(eqx.Module):
         """Return the point of the sign change. It is the end of the bracket with the function value
         closer to 0, or the upper end for a rising function.
 
-        After a rise, only a phase that begins at the upper end is past the event. If the value at
-        the upper end is not finite, return the upper end too, so that the run reports the value.
+        For a rising function, the next phase must begin at the upper end, after the event. If the
+        value there is not finite, also return the upper end, so that the run reports this failure.
         """
         secant = (self.f_high <= 0) & jnp.isfinite(self.f_high)
         return jnp.where(secant & (jnp.abs(self.f_low) < jnp.abs(self.f_high)), self.low, self.high)

@@ -14,7 +14,7 @@ from .options import OnSamples
 from .reused import Reused
 from .stepping import advance
 
-_GAMMA = 1 - 1 / math.sqrt(2)  # coefficient of both stages; this value gives an L-stable method
+_GAMMA = 1 - 1 / math.sqrt(2)  # factor of h*Jacobian in both stages, chosen for L-stability
 
 
 def take_step(
@@ -63,8 +63,7 @@ def _implicit_step(system: Reused, mode, t0, t1, y0) -> Array:
 
 @eqx.filter_custom_jvp
 def rosenbrock2(system: Reused, mode, t0, t1, y0) -> Array:
-    """Return the state at `t1` after one step of an L-stable two-stage Rosenbrock method of order
-    2.
+    """Return the state at `t1` after one step of an L-stable Rosenbrock method of order 2.
 
     **Source:** J. G. Verwer, E. J. Spee, J. G. Blom, W. Hundsdorfer, SIAM J. Sci. Comput. 20(4),
     1999.
@@ -121,7 +120,8 @@ def _rosenbrock2_jvp(primals, tangents) -> Any:
 
 
 def slopes(flow, t, y) -> tuple[Array, Array, list[list[Array]]]:
-    """Return flow(t, y), its derivative by t, and its Jacobian by y as rows of scalars."""
+    """Return flow(t, y), its derivative with respect to t, and its Jacobian with respect to y (rows
+    of scalars)."""
     n = y.shape[0]
     columns = jnp.eye(n + 1, dtype=y.dtype)
     push = lambda d: jax.jvp(flow, (t, y), (d[0], d[1:]))  # noqa: E731

@@ -240,8 +240,8 @@ class OnSamples(Pickled, eqx.Module):
 
     def over_gaps(self, t: np.ndarray) -> "OnSamples":
         """Return a copy of these options with more steps in the gaps of the sampling times `t` (n,)
-        [s]. A gap is an interval longer than 2.5 median intervals. Each gap is divided into steps
-        that are not longer than the median interval.
+        [s]. A gap is an interval longer than 2.5 times the median interval. Each gap is divided
+        into steps that are not longer than the median interval.
 
         `fit` calls this function for each record.
 
@@ -250,7 +250,7 @@ class OnSamples(Pickled, eqx.Module):
         ((2, 4),)
         """
         steps, finer = np.diff(np.asarray(t)), ()
-        gap = 2.5  # [median sampling interval] longer intervals are gaps, which are divided
+        gap = 2.5  # a sampling interval longer than 2.5 times the median interval is a gap
         if steps.size and steps.max() > gap * steps.min():
             usual = float(np.median(steps))
             finer = tuple(
@@ -260,7 +260,7 @@ class OnSamples(Pickled, eqx.Module):
         return self if finer == self.finer else dataclasses.replace(self, finer=finer)
 
     def with_numbers(self, dtype: DTypeLike) -> "OnSamples":
-        """Return a copy with the tolerance as an array, so that one program serves any value."""
+        """Return a copy with the tolerance as an array. A new value needs no new compilation."""
         if self.tolerance is None or isinstance(self.tolerance, jax.Array):
             return self
         return dataclasses.replace(self, tolerance=jnp.asarray(self.tolerance, dtype))

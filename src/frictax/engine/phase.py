@@ -61,7 +61,7 @@ class Bracketed(optx.AbstractRootFinder):
 
 
 def _value_of_event(fn, x, args: PyTree) -> Any:
-    """Return the value of the condition that was met (others are 0), and the auxiliary output."""
+    """Return the value of the event condition that was met (the others are 0), and `aux`."""
     conditions, aux = fn(x, args)
     return sum(jax.tree.leaves(conditions)), aux
 
@@ -73,7 +73,7 @@ WINDOW = 64  # largest number of samples in a phase; a phase with more samples i
 
 
 class Start(eqx.Module):
-    """Start of a phase. `dt`: first step; `sample`: number of the first sample at or after `t`."""
+    """Start of a phase. `dt`: first step [s]; `sample`: index of the first sample from `t` on."""
 
     t: Values
     y: Float[Array, "... n"]
@@ -94,7 +94,7 @@ class Stop(eqx.Module):
 class _Walked(NamedTuple):
     """The state of the controller `_Steps`. `inner`: state of the wrapped controller. `reached`:
     time and state after the last accepted step. `watch`: event functions and their rates after this
-    step; number of repetitions of the current step. `sums`: the `Sums` of all steps so far.
+    step, and how often the current step was repeated. `sums`: the `Sums` of all steps so far.
     """
 
     inner: Any
@@ -104,8 +104,8 @@ class _Walked(NamedTuple):
 
 
 class Sums(eqx.Module):
-    """The error of a run so far. `errors`: for each state the sum of its estimated step errors.
-    `ranges`: largest distance of each state from its start value `origin`.
+    """The error of a run so far. `errors`: for each state the sum of the estimated errors of all
+    steps. `ranges`: largest distance of each state from its start value `origin`.
     """
 
     errors: Float[Array, "... n"]
@@ -142,8 +142,8 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
     """A step-size controller that shortens a step in which an event function may fall to 0 and rise
     again. The controller also stores the last accepted state.
 
-    - `slope`: a function of time and state that returns event functions and their rates; None to
-      ignore dips. `first`: event functions and rates at the start.
+    - `slope`: a function of time and state that returns event functions and their rates; None if no
+      step is shortened. `first`: event functions and rates at the start.
     - `sums`: the `Sums` before the phase; None if they are not needed.
     """
 
@@ -212,7 +212,7 @@ class _SameSteps(diffrax.AbstractStepSizeController):
 
     Reverse mode computes each step several times, in several parts of the program, with different
     rounding. With step lengths from the error estimate, the repetitions of a step end at slightly
-    different times. The derivatives then do not include the motion between these times.
+    different times. The derivatives would not include the motion between these times.
     """
 
     times: Any
@@ -260,11 +260,11 @@ def _solve(
     with_speed: bool = False,
     **kwargs,
 ) -> Any:
-    # With `with_speed`, the solver integrates the speed dy/dt beside the state. The speed satisfies
-    # the same linear equation as the derivatives of the state by its start values. The slope of
-    # some laws is not smooth, such as the slope of v**1.5 at rest. A step may then be accurate for
-    # the state and inaccurate for its derivatives, which the error of the speed reveals. The speed
-    # is used for nothing else and does not have a derivative.
+    # If `with_speed`, the solver also integrates the speed dy/dt. The speed satisfies the same
+    # linear equation as the derivatives of the state with respect to its start values. The slope of
+    # some laws is not smooth, such as the slope of v**1.5 at v = 0. In this case a step can be
+    # accurate for the state and inaccurate for these derivatives. The error of the speed shows
+    # this. The speed is used for nothing else and does not have a derivative.
     y0: Any = start.y
     if with_speed:
         y0 = start.y, constant(system.flow(start.t, start.y, start.mode))
@@ -377,17 +377,17 @@ def cross(
     """Compute the exact time of the event at the end of a phase by one Newton step, then call
     `jump`.
 
-    The Newton step gives time and state the derivatives of the event. With the event function g and
-    its rate g' along the motion, dt = -g/g', and the state becomes y + f*dt. `began`: start time
-    with derivatives. Return time, state, mode, and status 1 if no mode is consistent.
+    The Newton step also gives the derivatives of time and state. It is dt = -g/g' with the event
+    function g and its rate g' = dg/dt, and the state becomes y + dt*dy/dt. `began`: start time with
+    derivatives. Return time, state, mode, and status (1 if no mode is consistent, otherwise 0).
     """
     t, fired = stop.t, stop.fired
     i = jnp.maximum(fired, 0)
     falling = slope.rate[i] < 0
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
-    # The value of the step is limited to the accuracy of the root. Its derivative is not limited.
+    # The value of the Newton step is limited to about 1 % of the phase, its derivative is not.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
-    # An event function that jumps, as at a pole, changes its sign without a zero. Then
+    # A discontinuous event function, as at a pole, changes its sign without a zero. In this case
     # `first_to_fall` selects another event function, whose zero is far away.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
     # If an event function is negative at the start, such as under a load, the phase ends at once.
@@ -425,8 +425,8 @@ def transport(
     smooth, end = system.is_smooth(), jnp.maximum(stop.t, t)
     # `most` is the largest number of steps of the repeated phase. The last step ends at the event,
     # so the repetition may need one or two steps more than `locate`. Without samples, `start` and
-    # `stop` may enclose several phases that were split. A law that is not smooth needs short steps
-    # at rest. Where a bristle reverses, rounding changes the number of rejected steps.
+    # `stop` may enclose several parts of a split phase. A law that is not smooth needs short steps
+    # at rest. At the reversal of a bristle, rounding changes the number of rejected steps.
     most = (2 * STEPS if ts is None else STEPS_DENSE) + (
         9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16
     )

@@ -104,7 +104,8 @@ def _pad_samples(ts) -> Any:
 
 
 def _push(phase, moved, t1, record: _Record, like) -> Any:
-    """Return the function from input to output tangents, phase by phase from first to last."""
+    """Return the function that computes output tangents from input tangents, from the first phase
+    to the last."""
 
     def push(inputs) -> Any:
         d_moved, d_t0, d_t1, d_y0 = inputs
@@ -137,7 +138,8 @@ def _push(phase, moved, t1, record: _Record, like) -> Any:
 
 
 def _pull(phase, moved, t1, record: _Record, like) -> Any:
-    """Return the function from output to input cotangents, phase by phase from last to first."""
+    """Return the function that computes input cotangents from output cotangents. The function goes
+    backward from the last phase to the first phase."""
 
     def pull(cotangents) -> Any:
         c_ys, c_times = cotangents
@@ -180,9 +182,8 @@ def _pull(phase, moved, t1, record: _Record, like) -> Any:
 
 
 def _forward(model, t0, t1, y0, mode0, ts, options: Adaptive) -> Any:
-    """Return the results of a whole run without derivatives, and a `_Record` of its phases. The
-    same traced program serves for values and derivatives.
-    """
+    """Return the results of a whole run without derivatives, and a `_Record` of its phases. JAX
+    traces the run once for values and derivatives."""
     numbers, rest = eqx.partition(options, eqx.is_array)
     leaves, structure = jax.tree.flatten(rest)
     fixed = (tuple(leaves), structure)

@@ -1,4 +1,4 @@
-"""`Sensitive`: a hybrid system whose state includes derivatives by parameters."""
+"""`Sensitive`: a hybrid system whose state includes derivatives with respect to parameters."""
 
 import abc
 from collections.abc import Callable
@@ -39,15 +39,15 @@ class AbstractFamily(eqx.Module):
 
 
 class Sensitive(AbstractHybridSystem):
-    """A hybrid system that also integrates S (n, p), the derivatives of its state by parameters
-    (p,).
+    """A hybrid system that also integrates S (n, p), the derivatives of its n states with respect
+    to p parameters.
 
     With y' = f (`flow`), within a mode ``S' = (df/dy) S + df/dx``. At an event the event function h
     falls to 0, or a deadline is reached. A parameter shifts the time of the event by ``dtau =
     -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``. After the event, S is ``S+ = dg(dtau, S + f dtau, dx) -
-    f+ dtau`` (saltation matrix). Here dg is the derivative of `jump` by time, state and parameters,
-    and f+ is f after the event. The exact derivatives S are states of this run. Therefore its first
-    derivative by the drives is a second derivative of the original run.
+    f+ dtau`` (saltation matrix). Here dg is the derivative of `jump` with respect to time, state
+    and parameters, and f+ is f after the event. The derivatives S are states of this run. Therefore
+    the run's first derivative with respect to the drives is a second derivative of the system.
 
     State vector: the state of the system (n,), S row by row (n, p), dtau of the last event (p,),
     and the time of this event. A second event at the same time, such as a breakaway at a switch,
@@ -74,10 +74,9 @@ class Sensitive(AbstractHybridSystem):
     def jvp_by_parameters(
         self, function: Callable[..., Any], S: Float[Array, "n p"], *at: Any, dt: Any = None
     ) -> tuple[Any, Any]:
-        """Return `function(system, t, y)` and its derivatives by the parameters, which are the last
-        axis.
-
-        `at`: t and y. `S`, `dt`: derivatives of y and t by the parameters; dt = None means 0.
+        """Return `function(system, t, y)` and its derivatives with respect to the parameters (last
+        axis). `at`: t and y. `S`, `dt`: derivatives of y and t with respect to the parameters;
+        dt = None means 0.
         """
         still = jnp.zeros(S.shape[1], S.dtype) if dt is None else dt
         of = lambda t, y, x: function(self.family.system(x), t, y)  # noqa: E731
@@ -107,7 +106,7 @@ class Sensitive(AbstractHybridSystem):
         return jnp.concatenate([after, jnp.ravel(S), shift, t[None]]), new_mode, status
 
     def _shift(self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree) -> Values:
-        """Return the derivative (p,) of the time `t` of the event by each parameter."""
+        """Return the derivative (p,) of the event time `t` with respect to each parameter."""
         own, S = self.parts(y)
         last, at = y[-1 - self.x.shape[0] : -1], y[-1]
 
@@ -159,7 +158,7 @@ class Sensitive(AbstractHybridSystem):
         nothing = jnp.zeros(self.x.shape[0])
         return jnp.concatenate([own, jnp.ravel(S), nothing, t[None] - 1.0]), mode
 
-    # The following methods are for stiff motions. S is then the derivative of the numerical steps.
+    # The following methods are for stiff motions, for which S is differentiated step by step.
 
     def is_stiff(self, args: PyTree) -> bool:
         return self._now.is_stiff(args)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 from frictax.parameters import Number
 
 _FEW = 32  # longest vector computed entry by entry, so that XLA can fuse the arithmetic
-_REST = 1e-9  # [unit of a state] a state with a smaller range is at rest; 1e-6 with 32-bit numbers
+_REST = 1e-9  # [unit of the state] range below which a state is at rest; 1e-6 with 32-bit numbers
 # Bosh3 method of P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the
 # second and third stage, weights of these stages, weights of the step.
 _BOSH3 = (1 / 2, 3 / 4), ((1 / 2,), (0.0, 3 / 4)), (2 / 9, 1 / 3, 4 / 9)
@@ -71,7 +71,7 @@ def entries(x: Array) -> list[Array]:
 
 
 def stack_entries(parts: Sequence[Array], like: Array) -> Array:
-    """Return the vector with the length of `like` whose `entries` are `parts`."""
+    """Join `parts`, a result of `entries(x)`, to the vector x. `like`: a vector as long as x."""
     if like.shape[0] == 0:
         return like
     return jnp.stack(parts) if like.shape[0] <= _FEW else parts[0]
@@ -92,14 +92,14 @@ def is_rounding(ranges: Any) -> Any:
 def scale_at_rest(ranges: Any) -> float:
     """Return the error scale of a state at rest: 1e-5 of its unit (1e-2 with 32-bit numbers).
 
-    Rounding errors of large forces move a state at rest, and shorter steps do not reduce this
-    motion.
+    Rounding errors of large forces move a state at rest. Shorter steps do not reduce this motion.
     """
     return 1e4 * _smallest_range(ranges)
 
 
 def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
-    """Return 1/scale for each state `y`. The error scale is the range, with a lower limit."""
+    """Return 1/scale for each state `y`. The error scale of a state is its range (largest distance
+    from the start value), with a lower limit. A state at rest has a constant scale."""
 
     def scale(r: Array, x: Array) -> Array:
         moving = jnp.maximum(r, 1e-8 * jnp.abs(x) + _smallest_range(r))

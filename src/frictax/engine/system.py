@@ -61,8 +61,8 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         return jnp.asarray(jnp.inf)
 
     def is_smooth(self, args: PyTree) -> bool:
-        """Return whether the derivatives of `flow` by t and y are smooth in a whole mode, including
-        its ends. If so, the derivatives of a run do not need shorter steps than the run itself.
+        """Return whether the derivatives of `flow` with respect to t and y are smooth in a whole
+        mode, with its ends. If so, derivatives of a run do not need shorter steps than the run.
         """
         return False
 
@@ -70,8 +70,8 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         """Return the state and mode with which a run begins. `t`, `y`, `mode`: the start given to
         `walk`.
 
-        The default returns `y` and `mode` unchanged. A machine with friction removes the derivative
-        of the velocity of each contact that friction holds at the start.
+        The default returns `y` and `mode` unchanged. In a machine with friction, the velocity of a
+        contact that friction holds at the start gets derivatives of 0.
         """
         return y, mode
 
@@ -81,7 +81,7 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         return None
 
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
-        """Return the longest step [s] in `mode`; None for any step. `span`: length of a run [s]."""
+        """Return the longest step [s] in `mode` (None: no limit). `span`: duration of a run [s]."""
         return None
 
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:

@@ -1,6 +1,6 @@
-"""Derivative rules for both engines: linear maps with a custom transpose, derivatives by sample
-times, and derivatives of runs that ended early. Tangents are the derivatives of forward mode, and
-cotangents those of reverse mode.
+"""Derivative rules for both engines: linear maps with a custom transpose, derivatives with respect
+to sample times, and derivatives of runs that ended early. Tangents are the derivatives of forward
+mode, and cotangents those of reverse mode.
 
 If a run ends early, its values after the end are unknown, with derivatives NaN in forward and
 reverse mode. A cotangent of 0 means that a value is not used. In reverse mode a cotangent of 0 must
@@ -22,7 +22,7 @@ from .stepping import select
 
 
 def linear_map(push, pull, inputs, nothing) -> Any:
-    """Return push(inputs) as a linear map with transpose `pull`. `nothing`: output of zeros.
+    """Return `push(inputs)`. Reverse mode uses `pull`, its transpose. `nothing`: output of zeros.
 
     JAX accepts a custom transpose for a linear solve only. Therefore the map J is written as the
     solution of [[1, 0], [-J, 1]] (x, z) = (inputs, 0).
@@ -101,8 +101,7 @@ def pull_known(pull: Callable, unknown, cotangents) -> Any:
 
 def zero_if_unused(cotangents, pulled) -> Any:
     """Return `pulled` (cotangents of inputs), or zeros if all `cotangents` of the outputs are 0.
-    The product of 0 and a derivative that is not finite is NaN.
-    """
+    This avoids the product of 0 and a derivative that is not finite, which is NaN."""
     used = [jnp.any(c != 0) for c in jax.tree.leaves(cotangents)]
     nothing = jax.tree.map(jnp.zeros_like, pulled)
     return select(functools.reduce(jnp.logical_or, used), pulled, nothing)

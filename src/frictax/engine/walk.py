@@ -61,8 +61,8 @@ def walk(
     """Simulate a user's hybrid system through all its mode changes. (For a `Mechanism`, use
     `simulate`.)
 
-    The result is differentiable, in forward and reverse mode, by all float arrays in `system`,
-    `args`, `y0` and `ts`.
+    The result is differentiable, in forward and reverse mode, with respect to all float arrays in
+    `system`, `args`, `y0` and `ts`.
 
     **Arguments:**
 
@@ -73,7 +73,7 @@ def walk(
     - `args`: passed to flow, guard and jump. `options`: an `Adaptive` or an `OnSamples`.
 
     **Returns:** a `Path`. A run that ends early does not raise an error: check its `result`. States
-    at times that were not reached are NaN, and so are their derivatives.
+    and their derivatives are NaN at times that were not reached.
 
     **Raises:** `ValueError` if `args` is an `Adaptive` or an `OnSamples`.
 

@@ -72,7 +72,7 @@ class DesignOptions(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class DesignSettings:
-    """The options of `design`, which describes them, with their defaults."""
+    """The options of `design` and their default values; the docstring of `design` explains them."""
 
     drive: Checked[str | None] = None
     free: Checked[str | Iterable[str] | None] = None
@@ -109,7 +109,7 @@ class DesignSettings:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class DesignRequest(DesignSettings):
-    """The arguments of `design`."""
+    """All arguments of `design`: machine, outputs, duration, rate, limits, and the options."""
 
     machine: Any
     outputs: Mapping[str, float]
@@ -135,7 +135,7 @@ class DesignRequest(DesignSettings):
 
     @property
     def band(self) -> tuple[float, float]:
-        """The frequency band [Hz] of `limits`; by default 1/duration to 32/duration or 0.2 rate."""
+        """Frequency band [Hz], by default from 1/duration to min(32/duration, 0.2*rate)."""
         low = 1.0 / self.duration
         band = self.limits.band or (low, min(2**5 * low, 0.2 * self.rate))
         if band[1] > 0.5 * self.rate:
@@ -216,7 +216,7 @@ def build_problem(request: DesignRequest) -> DesignProblem:
 def _machine_under_test(
     request: DesignRequest, machine: Any, t: np.ndarray, drive: str
 ) -> tuple[MachineUnderTest, list[Parameter]]:
-    """Return the machine with its instruments and inputs, and its free parameters."""
+    """Return the `MachineUnderTest` (machine, instruments and inputs), and its free parameters."""
     given = request.outputs
     if not isinstance(given, Mapping) or not given:
         raise ValueError(
@@ -263,8 +263,8 @@ def _machine_under_test(
 
 def _drive_and_body(machine: Any, request: DesignRequest) -> tuple[str, str]:
     """Return the names of the excited part and of the body whose motion is limited. The excited
-    part is by default the only controller or the only force. The body "" is the first body of a
-    system of the user's own.
+    part is by default the only controller or the only force. For a hybrid system of the user's own,
+    the body is "": the first two states are its position and speed.
     """
     drive, limits = request.drive, request.limits
     if not isinstance(machine, Mechanism):
@@ -297,7 +297,7 @@ def _drive_and_body(machine: Any, request: DesignRequest) -> tuple[str, str]:
 def _limits_and_scale(
     under_test: MachineUnderTest, drive: str, body: str, limits: Limits, band: tuple[float, float]
 ) -> tuple[tuple[VariableLimit, ...], float, float, bool]:
-    """Return the limits on variables, and the drive's centre, scale, and whether it is bounded."""
+    """Return the limits, and the fields `centre`, `scale` and `bounded` of the `DesignProblem`."""
     system, machine = under_test.system(under_test.values()), under_test.setup.machine
     quantities, moving = ("travel", "speed", "acceleration"), ()
     states = system.states()
@@ -355,7 +355,7 @@ def _error_sizes(names: tuple[str, ...], x: np.ndarray, given: Mapping[str, floa
 
 
 def _is_below(name: str, path: str) -> bool:
-    """Return whether `path` is the parameter `name`, its table, or a part that contains it."""
+    """Return whether the parameter `name` is at `path`, or in the table or part at `path`."""
     return name == path or name.startswith((f"{path}.", f"{path}["))
 
 
@@ -376,12 +376,13 @@ def _wanted_indices(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _output_weights(request: DesignRequest) -> np.ndarray:
-    """Return the information per second that each output gives about a parameter. The derivative of
-    the output with respect to the parameter is taken as 1.
+    """Return, for each output, the information per second about a parameter with respect to which
+    the output has the derivative 1.
 
-    White noise gives rate/sd**2. Autocorrelated noise multiplies this by (1 - rho)/(1 + rho), the
-    fraction of independent samples. This factor is exact for motions that are slow compared with
-    the correlation time `memory` [s].
+    For white noise this is rate/sd**2. For autocorrelated noise, rate/sd**2 is multiplied by
+    (1 - rho)/(1 + rho), the fraction of independent samples; rho is the correlation of adjacent
+    samples. This factor is exact for motions that are slow compared with the correlation time
+    `memory` [s].
     """
     memory, weights = request.memory or {}, []
     for name, sd in request.outputs.items():
@@ -406,7 +407,7 @@ def draw_machines(
     count: int,
     seed: int,
 ) -> list[np.ndarray]:
-    """Return the parameter values of the given machine and of `count` machines from `over`."""
+    """Return the parameters x of the given machine, and of `count` machines drawn from `over`."""
     x = np.asarray(under_test.values())
     if over is None:
         return [x]
@@ -431,7 +432,7 @@ def draw_machines(
                 f"`over` names {unknown[0]!r}, which is not free.{suggestion(unknown[0], names)}"
                 f" Free are: {', '.join(names)}."
             )
-        nearest = sorted(given.items(), key=lambda entry: -len(entry[0]))  # a parameter, then parts
+        nearest = sorted(given.items(), key=lambda entry: -len(entry[0]))  # longest path first
         scatter = [next((s for p, s in nearest if _is_below(n, p)), 0.0) for n in names]
         bad = [s for s in scatter if not (np.isfinite(s) and 0 <= s < 3)]
         if bad:
@@ -453,7 +454,7 @@ def draw_machines(
 def prior_information(
     names: tuple[str, ...], size: np.ndarray, after: FitResult | None, priors: Any, x: np.ndarray
 ) -> Float[np.ndarray, "p p"]:
-    """Return the information of an earlier fit and of priors, for parameters divided by `size`."""
+    """Return the information of `after` and of `priors` about the parameters divided by `size`."""
     known = np.zeros((len(names), len(names)))
     if after is not None:
         mine, theirs = _common_indices(names, after.names)

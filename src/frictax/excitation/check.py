@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class Check(Summarised):
     """Fits of `draws` simulated records of one designed experiment. Print it to get a table.
 
-    - `names`; `values` (k, p): estimates; `truth` (p,): true values.
-    - `spread` (p,): standard deviation of the estimates divided by the predicted error, for fits
-      that converged to the right minimum; `covered` (p,): fraction of these fits whose 95 %
-      interval, by the default noise model, contains the true value.
+    - `names`, `truth` (p,): names and true values of parameters; `values` (k, p): the estimates.
+    - `spread` (p,): standard deviation of the estimates divided by the predicted standard error,
+      for fits that converged to the right minimum; `covered` (p,): fraction of these fits whose
+      95 % interval, by the default noise model, contains the true value.
     - `converged`: fraction of the fits that converged; `astray`: fraction that converged to another
-      minimum, whose cost is higher than noise causes in one of a million records.
+      minimum. Noise alone causes such a high cost in fewer than one of a million records.
 
     **Example:** at `Design.check`.
     """
@@ -53,7 +53,7 @@ class Check(Summarised):
         return f"{self.draws} records fitted, {self.ended}"
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return head and rows of the printed table."""
+        """Return the column titles and the rows of the printed table."""
         rows = [
             (name, f"{s:.2f}", f"{100 * c:.0f} %")
             for name, s, c in zip(self.names, self.spread, self.covered, strict=True)
@@ -76,11 +76,12 @@ def check_design(
     estimates with the predicted errors.
 
     Each record is fitted from two starts, and the better fit counts, because one start may lead to
-    a local minimum. Up to two more fits follow in doubtful cases. Doubtful are a search that did
-    not converge, an estimate at its bound, and a cost that noise exceeds in 1 of 40 records only.
+    a local minimum. Up to two more fits follow in doubtful cases. A case is doubtful if the search
+    does not converge or an estimate is at its bound. It is also doubtful if noise exceeds the cost
+    in only 1 of 40 records.
 
-    **Arguments:** `off`: relative standard deviation of the starts about the true values; `seed`:
-    for noise and starts; `progress`: as in `fit`.
+    **Arguments:** `off`: relative standard deviation of the start values about the true values;
+    `seed`: seed of the random noise and start values; `progress`: as in `fit`.
 
     **Raises:** `ValueError` for fewer than 10 draws, and for free parameters of instruments.
     """
@@ -100,14 +101,14 @@ def check_design(
     }
     lower = design.problem.lower
     base = np.where(np.isfinite(lower), lower, 0.0)
-    columns: dict[str, Any] = {}  # path -> its column of the starts, or the list of its columns
+    columns: dict[str, Any] = {}  # path -> column of `starts`, or list of columns for a table
     for i, name in enumerate(design.names):
         path = name.partition("[")[0]
         columns[path] = i if path == name else [*columns.get(path, []), i]
     freedom = sum(y[0].size for y in measured.values()) - truth.size
 
     def excess(cost: np.ndarray) -> np.ndarray:
-        """Return how far the sum of squares, 2*cost, exceeds its mean [standard deviations]."""
+        """Return by how many standard deviations 2*cost (sum of squares) exceeds its mean."""
         return (2 * cost - freedom) / np.sqrt(2 * freedom)
 
     def fit_draws(some: np.ndarray) -> list[np.ndarray]:

@@ -40,12 +40,12 @@ class Design(Summarised, DesignVerbs):
       `drive`, `unit`: name and unit of the drive.
     - `names`, `units`, `values` (p,): the parameters and their assumed values; `errors` (p,): the
       expected standard errors; `relative` (p,): `errors` divided by the option `size`.
-    - `beside`: conventional experiment within the limits, or existing record -> relative errors.
-    - `asked`: limited quantity -> (largest value in the run, limit); `events`: number of events.
+    - `beside`: name of a conventional experiment or existing record -> its relative errors (p,).
+    - `asked`: limited quantity -> (largest value in the run, its limit); `events`: event count.
     - `drawn` (k): parameter values (p,) of each machine drawn from `over`; `kept`: fraction of the
       drawn machines that stay within all limits (1 if none are drawn).
-    - `slip`: duration of the shortest slip [samples]; `miss`: distance from an event that does not
-      happen, as in `Margins`.
+    - `slip`: duration of the shortest slip [samples]; `miss`: smallest relative distance from an
+      event that does not happen, as in `Margins`.
 
     **Example:** at `design`.
     """
@@ -192,7 +192,7 @@ class Design(Summarised, DesignVerbs):
         return "\n".join([head, *(f"{t:.9g},{u:.9g}" for t, u in rows)]) + "\n"
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return head and rows of the printed table."""
+        """Return the column titles and the rows of the printed table."""
         others = list(self.beside)
         short_names = [says.partition(",")[0].partition(" of ")[0] for says in others]
         head = ("parameter", "value", "unit", "expected error", "relative", *short_names)
@@ -287,13 +287,13 @@ class Design(Summarised, DesignVerbs):
         return self.problem.under_test.with_values(jnp.asarray(x)).machine
 
 
-# [criterion] weight of the penalty for limits and margins in the last iteration of a search
+# factor on the penalty for exceeded limits and margins in the last iteration of a search
 _PENALTY_WEIGHT = 5.0
 
 
 @dataclasses.dataclass
 class Candidate:
-    """An excitation: parameters `c`, `cost` with full penalty, largest `excess` over a limit."""
+    """An excitation: parameters `c`, `cost` with the full penalty, largest relative `excess`."""
 
     c: Float[np.ndarray, " k"]
     cost: float
@@ -346,7 +346,7 @@ class Descent:
 
 @functools.lru_cache(maxsize=8)
 def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return Adam's compiled functions: initialisation, and update in one of `steps` iterations."""
+    """Return two compiled functions of Adam, for `steps` iterations: initialisation and update."""
     # The parameters of an excitation are about 1 in size. Therefore the first learning rate is 0.1.
     schedule = optax.cosine_decay_schedule(0.1, steps, 0.05)
     adam = optax.chain(optax.clip_by_global_norm(5.0), optax.adam(schedule))
@@ -361,8 +361,9 @@ def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
 def mean_cost(
     problem: DesignProblem, machines: Sequence[np.ndarray], u: Any, weight: float
 ) -> tuple[float, np.ndarray, float, bool]:
-    """Return the mean cost of the drive u over the machines, its gradient with respect to u, the
-    largest excess over a limit, and whether all runs succeeded. The cost has the full penalty.
+    """Return four values for the drive u: mean cost over the machines, its gradient with respect to
+    u, largest excess over a limit, and whether all runs succeeded. The cost has the full penalty,
+    its gradient `weight` times the penalty.
     """
     cost, gradient, excess, succeeded = 0.0, np.zeros(np.shape(u)), -np.inf, True
     for x in machines:
@@ -386,8 +387,8 @@ def search_excitation(
     work: Work,
 ) -> Candidate:
     """Search in three stages, and return the best excitation. The search from each start makes a
-    quarter of its iterations. The better half of the searches then makes another third, and the
-    better half of these searches makes all remaining iterations.
+    quarter of its iterations. The better half of the searches then makes a third of its iterations,
+    and the better half of these searches makes all remaining iterations.
     """
     draws = np.random.default_rng(seed)
     with nested_work():
@@ -473,20 +474,20 @@ def design(
       parameters; "minimax": that of the worst parameter; "A": the mean square error; "D": the
       product of the errors along the principal axes of the covariance. "A" and "E" stay farther
       away from changes of the event sequence than "minimax".
-    - `objective`: that of the later fit, `FreeRun()`, `Windows(...)` or `ClosedLoop(...)`.
-    - `inputs`: other driven part -> its samples. `instruments`: as for `fit`. If a gain is unknown,
-      add for example ``"outputs.mass.v.gain"`` to `free`.
+    - `objective`: objective of the later fit, `FreeRun()`, `Windows(...)` or `ClosedLoop(...)`.
+    - `inputs`: name of another driven part -> its samples (n,). `instruments`: as for `fit`. If a
+      gain is unknown, add for example ``"outputs.mass.v.gain"`` to `free`.
     - `memory`: output -> correlation time of its noise [s]. One sample then counts as (1 - r)/(1 +
       r) independent samples with r = exp(-1/(rate*memory)). This is accurate for motions that are
       slow compared with the correlation time.
     - `over`: distribution of uncertain parameter values. It is a relative scatter, a dict path ->
       scatter, a fit (its covariance), or a `Posterior`. The criterion is then the mean over the
-      given machine and `machines` drawn machines. All experiments are reduced until 97 % of 200
-      drawn machines stay within the limits.
+      given machine and `machines` drawn machines. The amplitudes of all experiments are reduced
+      until 97 % of 200 drawn machines stay within the limits.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
     - `beside`: an existing record with the same drive, for comparison.
     - `size`: name -> error that counts as a relative error of 1, by default the value of the
-      parameter. `margins`: a `Margins`. `hold`: whether the drive is held between samples.
+      parameter. `margins`: a `Margins`. `hold`: whether the drive is constant between samples.
     - `engine`: an `OnSamples`. `starts`, `steps`: number of searches, and of their iterations;
       `seed`: for the random starts. `progress`: as in `fit`.
 

@@ -24,7 +24,7 @@ from frictax.signals import AbstractSignal
 
 
 class InformationOptions(TypedDict, total=False):
-    """The options of `information`, which describes them."""
+    """The options of `information`; its docstring explains them."""
 
     free: str | Iterable[str] | None
     inputs: Mapping[str, ArrayLike] | None
@@ -62,8 +62,8 @@ def information(
     - `machine`, `free`, `instruments`: as for `fit`; a hybrid system of your own must define
       `start` and `variables`.
     - `ts` (n,): times [s]; `outputs`: variable -> standard deviation of the noise of a sample.
-    - `inputs`: part -> (n,), drives at the times `ts`; `hold`: whether drives are held between
-      samples.
+    - `inputs`: name of a driven part -> its input (n,) at the times `ts`; `hold`: whether inputs
+      are held between samples.
     - `windows`: length [s] of a later fit's windows, which start at true states; None for one run.
     - `engine`: by default `OnSamples()` with inputs, and `Adaptive()` without inputs.
 
@@ -129,7 +129,7 @@ def information(
 
 class MachineUnderTest(AbstractFamily):
     """A machine with instruments and inputs (tables or signals) as a function of its parameters.
-    `paths`: of the parameters; `outputs`: measured variables; `hold`: whether inputs are held.
+    `paths`: parameter paths; `outputs`: measured variables; `hold`: whether inputs are held.
     """
 
     setup: Setup
@@ -146,7 +146,7 @@ class MachineUnderTest(AbstractFamily):
         )
 
     def with_values(self, x: Float[Array, " p"]) -> Setup:
-        """Return the setup with the parameter values x."""
+        """Return the `Setup` (machine and sensors) with the parameter values x."""
         values, first = {}, 0
         for path in self.paths:
             shape = jnp.shape(get(self.setup, path))
@@ -209,7 +209,7 @@ class InformationSystem(AbstractHybridSystem):
     `Sensitive`, followed by the lower triangle of F, row by row.
 
     - `weight` (c,): rate/sd**2 of each output, its information per second for a derivative of 1.
-    - `restarts` (k,): times at which S is set to 0, because a window of the fit begins.
+    - `restarts` (k,): times [s] at which S is set to 0, because a window of the fit begins.
     """
 
     sensitive: Sensitive

@@ -14,12 +14,12 @@ class Limits:
     **Arguments:**
 
     - `travel` > 0 [m]: distance from one end of the motion to the other end.
-    - `speed`, `acceleration` > 0 [m/s, m/s2]: largest values of the body, in both directions.
-    - `force` > 0 [N]: largest force of the drive, in both directions.
+    - `speed`, `acceleration` > 0 [m/s, m/s2]: largest absolute speed and acceleration of the body.
+    - `force` > 0 [N]: largest absolute force of the drive.
     - `band`: lowest and highest frequency [Hz] of the excitation.
     - `body`: the body whose motion is limited; by default the body that the drive acts on.
 
-    **Raises:** `ValueError` for a value that is not > 0, and for a band that does not rise.
+    **Raises:** `ValueError` for a value that is not > 0, and for a `band` without low < high.
 
     >>> import frictax as fx
     >>> fx.Limits(travel=0.2, force=3.0, band=(0.1, 3.0)).travel

@@ -53,7 +53,7 @@ class ExperimentRun:
 
     @property
     def excess(self) -> float:
-        """Largest relative excess over a limit; negative within all limits."""
+        """Largest load minus 1: the relative excess over a limit, negative within all limits."""
         return float(np.max(np.asarray(self.loads), initial=0.0)) - 1.0
 
     @property
@@ -76,7 +76,7 @@ class VariableLimit:
     limit: float
 
     def load(self, x: Array) -> Array:
-        """Return the quantity for the values x (n,) of the variable, divided by the limit."""
+        """Return the used fraction of the limit (1: all of it). x (n,): values of the variable."""
         most = -least(-x) - least(x) if self.what == "travel" else -least(-jnp.abs(x))
         return most / self.limit
 
@@ -91,8 +91,8 @@ class DesignProblem:
       parameters whose errors are minimised.
     - `drive`: the excited part. The drive is `centre` plus `scale` times a curve, which is
       saturated if `bounded`. `body`: the body whose motion is limited.
-    - `weight` (c,), `restarts`: as in `InformationSystem`; `known` (p, p): relative information
-      from an earlier fit and from priors.
+    - `weight` (c,), `restarts`: as in `InformationSystem`; `known` (p, p): information about the
+      parameters divided by `size`, from an earlier fit and from priors.
     """
 
     machine: Any
@@ -158,7 +158,7 @@ class DesignProblem:
 
     @functools.cached_property
     def pull_back(self) -> Any:
-        """Compiled function: gradient with respect to the drive -> gradient with respect to c."""
+        """Compiled function of (c, gradient with respect to u): the gradient with respect to c."""
         return interruptible_jit(lambda c, gradient: jax.vjp(self.excitation, c)[1](gradient)[0])
 
     @functools.cached_property
@@ -219,7 +219,7 @@ class DesignProblem:
         machine, loads = sensitive.family.system(x), []
 
         def value(name: str, t: Array, y: Array, mode: Array) -> Array:
-            if name.startswith("der("):  # Here the limit is on the rate of a state.
+            if name.startswith("der("):  # `der(x)` is the rate of the state x.
                 return machine.flow(t, y, mode, None)[machine.states().index(name[4:-1])]
             return variable_at(machine, name, t, y, mode)
 
@@ -246,14 +246,14 @@ class DesignProblem:
         return bool(np.max(np.abs(u - self.centre)) > (1.0 + ROUNDING) * min(most, default=np.inf))
 
     def covariance(self, information: Float[Array, "p p"]) -> Float[Array, "p p"]:
-        """Return the covariance of the relative errors, including the known information."""
+        """Return the covariance of the relative errors, including the information `known`."""
         size = jnp.asarray(self.size)
         relative = information * jnp.outer(size, size) + self.known
         bound = 1e-4  # added information, which limits the relative error of a parameter to 100
         return jnp.linalg.inv(relative + bound * jnp.eye(size.size))
 
     def criterion_at(self, information: Float[Array, "p p"]) -> Float[Array, ""]:
-        """Return the criterion of the `wanted` parameters; smaller is better."""
+        """Return the logarithm of the criterion for the `wanted` parameters; smaller is better."""
         covariance = self.covariance(information)
         return design_criterion(self.criterion, covariance[np.ix_(self.wanted, self.wanted)])
 
@@ -265,8 +265,8 @@ class DesignProblem:
     def cost(
         self, u: Float[Array, " n"], x: Float[Array, " p"], penalty_weight: Any
     ) -> tuple[Float[Array, ""], tuple[ExperimentRun, Array]]:
-        """Return the cost, and the pair of run and penalty. The cost is the criterion plus the
-        penalty for violated limits and margins, times `penalty_weight`.
+        """Return the cost, and the pair of run and penalty. The cost is the criterion plus
+        `penalty_weight` times the penalty for violated limits and margins.
         """
         run = self.run(u, x)
         aim = 0.99  # The search aims at 99 % of each limit, so that its result is within the limit.
@@ -279,17 +279,17 @@ class DesignProblem:
 
     @functools.cached_property
     def cost_and_gradient(self) -> Any:
-        """Compiled, interruptible function of `cost` and its gradient with respect to the drive."""
+        """Compiled function: the result of `cost` and the gradient with respect to the drive u."""
         program = interruptible_jit(jax.value_and_grad(self.cost, has_aux=True))
         return lambda u, x, weight: program(u, x, jnp.asarray(weight))
 
     def run_once(self, u: Float[Numbers, " n"], x: Float[Numbers, " p"]) -> ExperimentRun:
-        """Return `run`, computed by the compiled program of the search."""
+        """Return the result of `run(u, x)`, computed by the compiled `cost_and_gradient`."""
         return self.cost_and_gradient(u, x, 1.0)[0][1][0]
 
     @functools.cached_property
     def run_repeatedly(self) -> Any:
-        """Compiled, interruptible function `run`, for many simulations."""
+        """The compiled function `run`, without a gradient, for many simulations."""
         return interruptible_jit(lambda u, x: self.run(u, x))
 
     def _contact_modes(self, modes: int) -> int:
@@ -332,7 +332,8 @@ def _slip_and_miss(
 
     The distance is the smallest local minimum of an event function, divided by its largest value,
     or `_standstill_reserve` if that is smaller. `guards`: function from modes at the samples to the
-    event functions at the samples; `modes`, `path`: of the run; `count`: number of contacts.
+    event functions at the samples; `modes` (n, m): modes at the samples; `path`: result of the
+    simulation; `count`: number of contacts.
     """
     step, margins = t[1] - t[0], guards(modes)
     big = jnp.asarray(1e3)

@@ -19,7 +19,7 @@ from .shapes import Chirp, Staircase
 
 @dataclasses.dataclass(frozen=True)
 class Rival:
-    """A conventional experiment with the drive `u`, run on the given and the drawn machines."""
+    """A conventional experiment: drive `u`, `run` of the given machine, runs of drawn machines."""
 
     description: str
     u: Float[np.ndarray, " n"]
@@ -45,7 +45,7 @@ def best_rivals(problem: DesignProblem) -> list[Rival]:
     if drive_of is None:
         return rivals
     draws, best, lowest = np.random.default_rng(0), None, np.inf
-    count = 15  # number of random staircases, and then of variations of the best staircase
+    count = 15  # number of random staircases, and number of variations of the best one
     for k in range(2 * count):
         if k < count:
             shape = Staircase(speeds=2 + k % 5, turn=(0.1, 0.3, 0.6)[k % 3])
@@ -109,11 +109,11 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
 def largest_within_limits(
     problem: DesignProblem, drive_of: Callable[[float], np.ndarray | None]
 ) -> tuple[np.ndarray, ExperimentRun] | None:
-    """Return the largest drive within all limits, and its run. Bisection finds the scale of the
-    drive, at most 1. Return None if no tried scale is within the limits.
+    """Return the largest drive within all limits, and its run. Bisection finds the factor `scale`
+    <= 1, and `drive_of(scale)` is the drive. Return None if no tried scale is within the limits.
     """
     x, best, low, high = problem.under_test.values(), None, 0.0, 1.0
-    for k in range(8):  # Seven bisections after the full scale: within 1 %.
+    for k in range(8):  # Scale 1, then seven bisections: accurate to 1 %.
         scale = 1.0 if k == 0 else 0.5 * (low + high)
         u = drive_of(scale)
         run = None if u is None or problem.drive_exceeds_limit(u) else problem.run_once(u, x)

@@ -30,7 +30,7 @@ class AbstractShape(abc.ABC):
 
     @abc.abstractmethod
     def basis(self, t: Times, band: Band) -> Basis:
-        """Return a matrix that is common to all excitations of the family."""
+        """Return the basis, a matrix from which `curve` computes each excitation of the family."""
 
     def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
         """Return the curve for the parameters `c`, between about -1 and 1 (exactly if `bounded`).
@@ -102,7 +102,7 @@ class Multisine(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class CubicSpline(AbstractShape):
-    """A cubic spline with a point in every half period of the highest frequency.
+    """A cubic spline with one knot in every half period of the highest frequency.
 
     >>> import frictax as fx, numpy as np
     >>> fx.CubicSpline().basis(np.linspace(0.0, 10.0, 101), (0.1, 0.5)).shape
@@ -248,7 +248,7 @@ def _fade(t: Times) -> np.ndarray:
 
 def _smoothing(t: Times, corner: float) -> np.ndarray:
     """Return two columns: the times as fractions of the duration, and the weights of a moving
-    average that rounds a corner over `corner` [s].
+    average that rounds each corner of a curve over the duration `corner` [s].
     """
     width = min(max(int(round(0.5 * corner / (t[1] - t[0]))), 1), t.size // 4)
     kernel = np.hanning(2 * width + 1)
@@ -282,6 +282,6 @@ def namespace(x: Numbers) -> Any:
 
 
 def _scaled_heights(c: np.ndarray, first: int, factor: float) -> np.ndarray:
-    """Return `c` with scaled heights. Entries of `c` from index `first` on are arctanh(height)."""
+    """Return `c` with the heights times `factor`. The entries `c[first:]` are arctanh(height)."""
     heights = np.clip(factor * np.tanh(c[first:]), -0.999, 0.999)
     return np.concatenate([c[:first], np.arctanh(heights)])

@@ -1,4 +1,4 @@
-"""A fitted machine with the inputs and the initial state of one of its records."""
+"""Build a fitted machine with the inputs and the initial state of one of its records."""
 
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from frictax.mechanism import Mechanism
 class FittedMachine(NamedTuple):
     """A fitted machine with the inputs and the measured initial state of the record `label`.
 
-    `setup`: the machine with its instruments; `ts`: times of the record [s], None for a sweep.
+    `setup`: the machine and its instruments; `ts`: times of the record [s], None for a sweep.
     """
 
     machine: Any

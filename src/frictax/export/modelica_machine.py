@@ -1,4 +1,4 @@
-"""A machine, a fitted machine or a fitted law as Modelica text."""
+"""Write a machine, a fitted machine or a fitted law as Modelica text."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -24,13 +24,13 @@ from .modelica_text import comment_lines, model_name, needs_speed, number, sampl
 
 
 def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
-    """Return the friction of a fitted sweep as a component with modifiers for a Modelica tool.
+    """Return the friction law of a fitted sweep as Modelica text: a component with modifiers.
 
     A symmetric translational Stribeck law of exponent 1 without a peak becomes
     `MassWithStopAndFriction` with four coefficients. The breakaway force of this element is 1.001
     times its friction at rest. Every other law becomes a table of `SupportFriction` or
     `BearingFriction`; a comment states the error of the table. These elements use one table for
-    both directions. Therefore a second law, for backward motion, is written as a comment.
+    both directions of motion. Therefore a separate law for backward motion becomes a comment.
 
     **Arguments:** `tolerance`: allowed error of the table, relative to the largest force.
     """
@@ -76,11 +76,11 @@ def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
 
 
 def _number(value: object) -> str:
-    """Return a number as text with ten digits, more than any fit identifies."""
+    """Return a number as text with ten digits, more than a fit can determine."""
     return repr(float(f"{float(value):.10g}"))  # type: ignore[arg-type]
 
 
-VERSION = "4.0.0"  # oldest Modelica Standard Library with all elements used here
+VERSION = "4.0.0"  # oldest Modelica Standard Library that contains all elements used here
 
 
 class ModelicaOptions(TypedDict, total=False):
@@ -101,7 +101,7 @@ class FileOptions(ModelicaOptions, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class TextOptions:
-    """Options of Modelica text with their default values; `machine_text` describes them."""
+    """The options of the export to Modelica, with defaults; `machine_text` describes them."""
 
     self_contained: Checked[bool] = False
     start_time: Checked[float | None] = None
@@ -115,7 +115,7 @@ class TextOptions:
     overwrite: Checked[bool] = False
 
     def experiment(self) -> str:
-        """Return the settings of the annotation `experiment`, by default a simulation of 1 s."""
+        """Return the settings of the annotation `experiment`; the default is to simulate 1 s."""
         settings = {
             "StartTime": 0.0 if self.start_time is None else self.start_time,
             "StopTime": 1.0 if self.stop_time is None else self.stop_time,
@@ -149,10 +149,10 @@ def machine_text(
       library.
     - `start_time`, `stop_time`, `interval` [s], `accuracy`: settings of the annotation
       `experiment`; `accuracy` is its `Tolerance`.
-    - `tolerance`: allowed error of a law's table, relative to the friction at rest; `v_max` [m/s or
-      rad/s]: highest speed in the table of a law of your own, by default that of the record.
-    - `rows`: most rows of a `Sampled` in the text, unless `self_contained`. The model reads a
-      longer one from the file that its parameter `tables` names, see `write_machine`.
+    - `tolerance`: allowed error of a law's table, relative to the friction at rest. `v_max` [m/s or
+      rad/s]: highest speed in the table of a law of your own, by default that of a fitted record.
+    - `rows`: largest number of samples of a signal in the text, unless `self_contained`. The model
+      reads a longer signal from the file that its parameter `tables` names, see `write_machine`.
 
     **Raises:** `ValueError` for a part, law or signal in Python that Modelica cannot read, and for
     a name that is not an identifier.
@@ -188,7 +188,7 @@ def machine_text(
 
 
 def _model(machine: Any, name: str, options: TextOptions) -> tuple[str, str, Sheet]:
-    """Return the name and the text of the model, and the `Sheet` with its parts."""
+    """Return the name of the model, its text, and the `Sheet` with its components."""
     sheet = _write_parts(machine, options)
     name = model_name(name, sheet.taken)
     uses = "" if options.self_contained else f', uses(Modelica(version="{VERSION}"))'
@@ -216,13 +216,13 @@ def table_name(name: str) -> str:
 def write_machine(
     machine: Mechanism, folder: str | Path, name: str = "Machine", **options: Unpack[FileOptions]
 ) -> list[Path]:
-    """Write the model into `folder`, and its long tables into a second file; return the paths.
+    """Write the text of `machine_text` and a file of long tables into `folder`; return the paths.
 
-    `options`: those of `machine_text`. The model names the second file without its folder.
-    Therefore simulate the model in `folder`, or set the parameter `tables` of the model.
+    `options`: those of `machine_text`. The model names the second file without the folder.
+    Therefore simulate the model in `folder`, or set its parameter `tables` to the file's path.
 
-    **Raises:** `FileExistsError` if one of the files exists and `overwrite` is false; then no file
-    is written.
+    **Raises:** `FileExistsError` if one of the files exists and `overwrite` is false. In this case
+    no file is written.
     """
     check_names(write_machine, options)
     return _write_model(machine, folder, name, TextOptions(**options))
@@ -259,7 +259,7 @@ def modifiers(
 
 
 def _write_parts(machine: Any, options: TextOptions) -> Sheet:
-    """Return a sheet with all parts; thermal parts are last because they refer to others."""
+    """Return a sheet with all parts. Thermal parts are last because they refer to other parts."""
     if not isinstance(machine, Mechanism):
         kind = type(machine).__name__
         raise ValueError(
@@ -284,10 +284,10 @@ def to_modelica(
     """Return the identified machine as a runnable Modelica model with the inputs of `record`, by
     default the first record that is not a sweep. For a fitted sweep, see `sweep_modifier`.
 
-    The inputs of the model are those of the record after the fitted gains, offsets and delays. If
-    the objective uses measured states, the model starts from these states. A comment at the top
-    names the record, the objective and the fitted values with their intervals, unless a `comment`
-    is given. The model reads a record of more than `rows` samples from a file, which
+    The inputs of the model are those of the record, corrected by the fitted gains, offsets and
+    delays. If the objective uses measured states, the model starts from these states. A comment at
+    the top names the record, the objective and the fitted values with their intervals, unless a
+    `comment` is given. The model reads a record of more than `rows` samples from a file, which
     `write_modelica` also writes. By default, `start_time` and `stop_time` [s] are the first and the
     last time of the record. `machine_text` describes the other options.
 
@@ -315,7 +315,7 @@ def write_identified(
     name: str = "Machine",
     **options: Unpack[FileOptions],
 ) -> list[Path]:
-    """Write the text of `to_modelica`, and long records as a file, into `folder`; return paths."""
+    """Write the text of `to_modelica` and a file of long records into `folder`; return paths."""
     check_names(write_identified, options)
     machine, given = _fitted_machine(found, record, TextOptions(**options))
     return _write_model(machine, folder, name, given)
@@ -332,7 +332,7 @@ def identified_modifiers(
 
 
 def _highest_speed(fitted: FittedMachine) -> float | None:
-    """Return the highest speed of a contact in the record [m/s or rad/s], None for a sweep."""
+    """Return the highest sliding speed in a simulation [m/s or rad/s], None for a sweep."""
     if fitted.ts is None:
         return None
     run = simulate(fitted.machine, fitted.ts)
@@ -344,7 +344,7 @@ def _highest_speed(fitted: FittedMachine) -> float | None:
 def _fitted_machine(
     found: FitResult, label: str | None, options: TextOptions
 ) -> tuple[Any, TextOptions]:
-    """Return the fitted machine driven by a record, and options with its times and a comment."""
+    """Return the fitted machine with the inputs of record `label`, and options that suit it."""
     fitted = FittedMachine.of(found, label)
     record = found.records[fitted.label]
     citation = " ".join(str(getattr(record, "citation", "")).split())

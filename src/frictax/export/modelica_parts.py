@@ -1,4 +1,4 @@
-"""The parts of a machine as Modelica components."""
+"""Write each part of a machine as a component of a Modelica model (`write_part`, `Sheet`)."""
 
 import dataclasses
 import functools
@@ -59,7 +59,7 @@ from .modelica_text import identifier, law_table, matrix, number
 _SLIDES, _TURNS = "Modelica.Mechanics.Translational", "Modelica.Mechanics.Rotational"
 _HEAT, _SOURCES = "Modelica.Thermal.HeatTransfer", "Modelica.Blocks.Sources"
 
-# Maps each package of the Modelica library to the names of its elements in `elements.mo`.
+# Package of the Modelica library -> names that its elements have in `elements.mo`
 _HOMES = {
     f"{_SLIDES}.Components": (
         "Mass Fixed Rod Spring Damper SpringDamper ElastoGap SupportFriction Brake"
@@ -84,7 +84,7 @@ LIBRARY = {
     },
     **dict.fromkeys(("Sampled", "Held"), f"{_SOURCES}.CombiTimeTable"),
 }
-# Maps each connector of `elements.mo` to the equal connector of the Modelica library.
+# Connector of `elements.mo` -> the equal connector of the Modelica library
 _CONNECTORS = {
     "Flange": f"{_SLIDES}.Interfaces.Flange_a",
     "RotationalFlange": f"{_TURNS}.Interfaces.Flange_a",
@@ -97,7 +97,7 @@ _HEAD = re.compile(r"^  (?:partial model|model|function|connector) (\w+)", re.MU
 
 @functools.cache
 def elements() -> dict[str, str]:
-    """Return the text of each element of `elements.mo`, by name.
+    """Return the name of each element (class) in `elements.mo` -> its Modelica text.
 
     >>> print(elements()["RealInput"])
       connector RealInput = input Real "A signal that comes in";
@@ -108,7 +108,7 @@ def elements() -> dict[str, str]:
 
 
 def with_dependencies(names: set[str], self_contained: bool) -> list[str]:
-    """Return the texts of the elements `names` and of elements they use, as in `elements.mo`."""
+    """Return the texts of the elements `names` and of all elements that they use, in file order."""
     known, needed, left = elements(), set(), list(names)
     while left:
         name = left.pop()
@@ -132,10 +132,10 @@ _SIGNALS = (Constant, Pulse, Ramp, Sine, Step, Trapezoid)
 
 @dataclasses.dataclass
 class Sheet:
-    """The Modelica text of a machine while it is written.
+    """The Modelica text of a machine, to which functions add one part after the other.
 
-    `tables`: long tables for a separate file, by name; `own`: names of the components whose class
-    is from `elements.mo` instead of the library.
+    `declarations`: component -> its declaration; `tables`: name -> long table for a separate file;
+    `own`: names of the components whose class is from `elements.mo` instead of the library.
     """
 
     machine: Mechanism
@@ -163,7 +163,7 @@ class Sheet:
     def declare(
         self, element: str, name: str, modifiers: list[str], *, own: bool = False, comment: str = ""
     ) -> None:
-        """Write a component; `own`: take its class from `elements.mo`, not from the library."""
+        """Declare a component; `own`: take its class from `elements.mo`, not from the library."""
         if own or self.self_contained or element not in LIBRARY:
             self.elements.add(element)
             self.own.add(name)
@@ -180,7 +180,7 @@ class Sheet:
         self.declarations[name] = "\n".join([*lines, f"  {path} {name}{brackets};"])
 
     def extra(self, element: str, name: str, modifiers: list[str], comment: str = "") -> str:
-        """Write a component that is not a part of the machine, and return its name."""
+        """Declare a component that is not a part of the machine, and return its unique name."""
         name = self._new(name)
         self.declare(element, name, modifiers, comment=comment)
         return name
@@ -189,7 +189,7 @@ class Sheet:
         self.equations.append(f"  connect({a}, {b});")
 
     def flange(self, flange: Flange, end: str = "flange_b", turns: bool = False) -> str:
-        """Return the connector of a flange; `end`: connector used for the centre of a body."""
+        """Return the connector of a flange; `end`: connector for a flange at a body's centre."""
         part = self.machine.parts[flange.part]
         name = self.machine.names[flange.part]
         if isinstance(part, Fixed):
@@ -197,7 +197,7 @@ class Sheet:
         return f"{self.names[name]}.{ {-1: 'flange_a', 0: end, 1: 'flange_b'}[flange.side] }"
 
     def housing(self, owner: str, turns: bool, fixed: Fixed | None = None) -> str:
-        """Return the flange of a `Fixed` or of a housing, for rotation (`turns`) or translation."""
+        """Return the flange of `fixed` or of a housing of `owner`; `turns`: True for rotation."""
         if (owner, turns) not in self.housings:
             other = (owner, not turns) in self.housings or fixed is None
             name = self._new(f"{self.names[owner]}_housing") if other else self.names[owner]
@@ -208,12 +208,12 @@ class Sheet:
         return f"{self.housings[owner, turns]}.flange"
 
     def table(self, law: AbstractLaw, what: str, unit: str) -> tuple[str, str]:
-        """Return a law as a Modelica matrix, and a comment on the law."""
+        """Return a law as a Modelica matrix [speed, value], and a comment on the law."""
         rows, said = law_table(law, what, self.tolerance, self.v_max, unit)
         return matrix(rows), said
 
     def heated_by(self, name: str) -> str | None:
-        """Return the heat capacitor that the component `name` heats, or None."""
+        """Return the name of the heat capacitor that the component `name` heats, or None."""
         for body, part in self.machine.named_parts():
             sources = part.sources if isinstance(part, HeatCapacitor) else ()
             if name in [self.names.get(source) for source in sources]:
@@ -221,7 +221,7 @@ class Sheet:
         return None
 
     def signal(self, owner: str, field: str, to: str) -> None:
-        """Write the block that generates a signal, and connect its output with the input `to`."""
+        """Declare the block of signal `field` of part `owner`; connect its output to `to`."""
         signal = getattr(self.machine[owner], field)
         name, kind = f"{self.names[owner]}_{field}", type(signal)
         if kind is Sampled:
@@ -242,7 +242,7 @@ class Sheet:
 
     @property
     def jumps(self) -> bool:
-        """True if the machine has a part that can make a velocity jump."""
+        """True if the machine has a part that can cause a jump of a velocity."""
         kinds = Position | MassWithStopAndFriction
         return any(isinstance(part, kinds) for part in self.machine.parts)
 
@@ -251,7 +251,7 @@ class Sheet:
         return next(c for c in (*contacts, *self.layout.bristles) if c.part == index)
 
     def starts(self, name: str, variables: tuple[str, ...]) -> list[str]:
-        """Return initial values of a body, `fixed` if its motion is an independent coordinate."""
+        """Return initial values of a body, with `fixed=true` for an independent coordinate."""
         index = self.machine.names.index(name)
         bodies = [i for i, part in enumerate(self.machine.parts) if isinstance(part, BODIES)]
         given = ", fixed=true" if bodies.index(index) in self.layout.coordinates else ""
@@ -281,7 +281,7 @@ class Sheet:
 def values(
     part: Any, without: tuple[str, ...] = (), renamed: dict[str, str] | None = None
 ) -> list[str]:
-    """Return the parameters of a part or signal as modifiers; `nperiod` is an integer."""
+    """Return parameters of a part or signal as modifiers; `renamed`: field -> Modelica name."""
     out = []
     for field in dataclasses.fields(part):
         if declaration_of(field) is not None and field.name not in without:
@@ -297,7 +297,7 @@ _ELEMENTS = {Dahl: "LuGreFriction", LuGre: "LuGreFriction", ElastoPlastic: "Elas
 def write_bristle(
     sheet: Sheet, name: str, part: Any, contact: Contact, field: str, unit: str
 ) -> None:
-    """Write the bristle friction `name` as an element of `elements.mo`; `field`: law for v > 0.
+    """Declare and connect the bristle friction `name`; `field`: name of its law for v > 0.
 
     **Raises:** `ValueError` for a bristle model that `elements.mo` does not contain.
     """
@@ -394,7 +394,7 @@ def _source(sheet: Sheet, name: str, part: Any) -> None:
     turns, kind, field = sheet.turns(flange), type(part).__name__, part.signal_name()
     if type(part) in _OF_EITHER and turns:
         kind = f"Rotational{kind}"
-    # By default the force of the library has the same direction in both directions of motion.
+    # By default, the force of the library has the same direction for both directions of motion.
     along = [] if sheet.self_contained else _ALONG_THE_SPEED.get(type(part), [])
     sheet.declare(kind, sheet.names[name], values(part) + along)
     sheet.connect(f"{sheet.names[name]}.flange", sheet.flange(flange, turns=turns))
@@ -420,7 +420,7 @@ def _position(sheet: Sheet, name: str, part: Any) -> None:
 
 
 def _friction(sheet: Sheet, name: str, part: Any) -> None:
-    """Write friction against a support or the housing, a brake or a clutch."""
+    """Declare and connect a friction against a support or the housing, a brake or a clutch."""
     kind, here, contact = type(part), sheet.names[name], sheet.contact(name)
     flange, support = contact.flange, contact.support
     clutch = kind in (Clutch, OneWayClutch)
@@ -447,7 +447,7 @@ def _friction(sheet: Sheet, name: str, part: Any) -> None:
         if not sheet.self_contained:
             modifiers.append("startForward(fixed=true), stuck(fixed=true)")
     elif own and sheet.jumps:
-        modifiers.append("v_small=0.001")  # [m/s or rad/s] sliding goes on after a jump above it
+        modifiers.append("v_small=0.001")  # [m/s or rad/s] a contact with a higher speed slides on
     if contact.redundant:
         said += (
             f"\n{here}: another friction can stop the same motion, so the force of each while"
@@ -470,7 +470,7 @@ def _friction(sheet: Sheet, name: str, part: Any) -> None:
 
 
 def _check_friction(sheet: Sheet, name: str, part: Any, laws: tuple[str, str]) -> None:
-    """Raise `ValueError` for properties of a friction that the Modelica elements do not have."""
+    """Raise `ValueError` if a friction has a property that the Modelica elements do not have."""
     heated = sheet.heated_by(sheet.names[name])
     if heated and any(isinstance(getattr(part, law), TemperatureDependent) for law in laws):
         raise ValueError(

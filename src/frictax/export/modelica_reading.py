@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# Maps the last word of a Modelica class name to the class of frictax if these two differ.
+# Last word of a Modelica class name -> name of the class in frictax, if these two differ.
 _SAME = {
     "RotationalBrake": "Brake",
     "RotationalFixed": "Fixed",
@@ -46,10 +46,10 @@ _SAME = {
 }
 _PARTS = {part.__name__: part for part in WRITERS}
 _SIGNALS = {cls.__name__: cls for cls in (Constant, Pulse, Ramp, Sine, Step, Trapezoid)}
-# Classes that occur in the text of a machine but are not parts.
+# Modelica classes that `to_modelica` writes and that are not parts of a machine.
 _BESIDE = ("Rod", "PrescribedHeatFlow", "FixedTemperature")
 _TABLES = ("CombiTimeTable", "Sampled", "Held")
-# Library parameters without an effect in frictax, with their allowed values (None: all values).
+# Library parameter without an effect in frictax -> its allowed values (None: all values)
 _WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
     "useSupport": None,
     "useHeatPort": None,
@@ -80,9 +80,9 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
     """Read the parameters in Modelica text: a model that `to_modelica` wrote, a component with
     modifiers, a list of modifiers, or a parameter record.
 
-    The values have the names of frictax. A component called ``friction`` gives ``"friction.peak"``,
-    and `frictax.parameters.replace` puts all values into a machine whose parts have these names. A
-    modifier without a component gives ``"peak"``, an argument of a part's class.
+    The values get the names of frictax. The modifier ``peak`` of a component ``friction`` becomes
+    ``"friction.peak"``. `frictax.parameters.replace` puts all values into a machine with these part
+    names. A modifier without a component becomes ``"peak"``, an argument of a part's class.
 
     - A table (``f_pos=[0, 5; 1, 3]``) becomes a `Table`, and a block that drives a part becomes a
       signal. ``s(start=0.2)`` of a component ``mass`` becomes ``"mass.s"``.
@@ -90,7 +90,7 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
       array, arithmetic of numbers, or the name of an earlier parameter.
     - The names of versions 3.2.3 to 4.1.0 of the Modelica Standard Library are known.
 
-    **Arguments:** `text`; `folder`: the folder with the file of long tables of signals.
+    **Arguments:** `text`; `folder`: the folder of the file with long tables of signals.
 
     **Returns:** a dict from path to number, array, `Table` or signal, in the order of the text.
 
@@ -138,7 +138,7 @@ class _Token:
 
 @dataclasses.dataclass(frozen=True)
 class _Modifier:
-    """A modifier ``name(inner) = value``. `value` is optional."""
+    """A Modelica modifier ``name(inner) = value``; `value` is None if it is missing."""
 
     name: str
     inner: tuple["_Modifier", ...]
@@ -146,7 +146,7 @@ class _Modifier:
     line: int
 
     def attribute(self, name: str) -> Any:
-        """Return the value of an attribute, such as ``start``, or None."""
+        """Return the value of the attribute `name`, such as ``start``, or None if it is missing."""
         return next((m.value for m in self.inner if m.name == name), None)
 
 
@@ -163,7 +163,7 @@ class _Word:
 
 @dataclasses.dataclass
 class _Component:
-    kind: str  # the last word of the name of its class
+    kind: str  # last word of the name of the component's class
     name: str
     modifiers: tuple[_Modifier, ...]
     line: int
@@ -190,7 +190,7 @@ class _Reader:
             at = found.end()
         self.tokens.append(_Token("end", "", text.count("\n") + 1))
         self.at, self.depth = 0, 0
-        self.known: dict[str, Any] = {}  # values of the parameters of the text, by name
+        self.known: dict[str, Any] = {}  # name of a parameter that the text declares -> its value
         self.components: list[_Component] = []
         self.connections: list[tuple[str, str]] = []
         self.values: dict[str, Any] = {}
@@ -230,7 +230,7 @@ class _Reader:
         return token
 
     def has(self, *texts: str) -> bool:
-        """Return whether the next token is one of these words or signs."""
+        """Return whether the next token is one of the words or signs `texts`."""
         return self.now.text in texts and self.now.kind != "string"
 
     def take(self, text: str) -> bool:
@@ -268,7 +268,7 @@ class _Reader:
         return sign == "=" or (sign == "(" and first.text not in _known_classes())
 
     def _parse_statement(self) -> None:
-        """Parse a declaration, the head or the end of a class, or an equation."""
+        """Parse a declaration, the head or end of a class, or a section of equations."""
         if self.now.kind == "string" or self.has(";", "public", "protected"):
             self.next()  # The string describes a class.
         elif self.has("within", "import", "annotation", "end"):
@@ -293,7 +293,7 @@ class _Reader:
         return bool(words) and words[0] in kinds
 
     def _parse_class(self) -> None:
-        """Parse the head of a class; skip functions, connectors, types and whole elements."""
+        """Parse the head of a class; skip functions, connectors, types and known elements."""
         while not self.has("model", "record", "package", "block", "class"):
             if self.has("function", "connector", "type"):
                 self._skip_class()
@@ -324,7 +324,7 @@ class _Reader:
             pass
 
     def _parse_equations(self) -> None:
-        """Store the pair of each ``connect``, and skip all other equations."""
+        """Store the two connectors of each ``connect``, and skip all other equations."""
         self.next()
         while self.now.kind != "end" and not self.has("end", "public", "protected"):
             if self.has("annotation"):
@@ -393,7 +393,7 @@ class _Reader:
         self._parse_end()
 
     def _parse_end(self) -> None:
-        """Skip the end of a declaration: description, annotation, semicolon."""
+        """Skip the end of a declaration: the description, the annotation and the semicolon."""
         while self.now.kind == "string" or self.has("+"):
             self.next()
         if self.has("annotation"):
@@ -459,7 +459,7 @@ class _Reader:
                     raise _error_at(self.now, f"a comma must stand before {self._next_shown()}")
 
     def _enter_brackets(self) -> None:
-        deepest = 40  # most levels of brackets; Python's stack allows some hundred
+        deepest = 40  # largest number of nested brackets; Python's stack allows some hundred
         self.depth += 1
         if self.depth > deepest:
             raise _error_at(self.now, f"brackets must be at most {deepest} deep")
@@ -565,7 +565,7 @@ class _Reader:
     # The following methods interpret declarations.
 
     def _add_parameters(self, modifiers: Iterable[_Modifier]) -> None:
-        """Add parameters that belong to no component: from a record or a list of modifiers."""
+        """Add the parameters of a record or a list of modifiers, which have no component."""
         for one in modifiers:
             if one.value is None and not any(m.name == "start" for m in one.inner):
                 self._add_nested([one])  # as in friction(peak=1.2)
@@ -578,7 +578,7 @@ class _Reader:
                 self.values[_RENAMED.get(name, name)] = _check_value(name, value, one.line)
 
     def _add_nested(self, modifiers: Iterable[_Modifier], above: str = "") -> None:
-        """Add nested modifiers such as ``guide(friction(peak=1.2))`` as guide.friction.peak."""
+        """Add values of nested modifiers: ``guide(friction(peak=1.2))`` as guide.friction.peak."""
         for one in modifiers:
             path = f"{above}{one.name}"
             if one.name in _STARTS and one.attribute("start") is not None:
@@ -631,7 +631,7 @@ class _Reader:
             self.values[above + field] = rows[:, k]
 
     def _add_bristle_laws(self, above: str, kind: str, laws: dict[str, _Modifier]) -> None:
-        """Add the friction laws of a contact with a bristle, including their viscous part."""
+        """Add the friction laws of a contact with a bristle model, each with its viscous part."""
         field = "tau" if kind.startswith("Rotational") else "f"
         found = {}
         for way in ("forward", "backward"):
@@ -650,7 +650,7 @@ class _Reader:
             self.values[f"{above}bristle.v_d"] = 1.0 / inverse
 
     def _add_connections(self) -> None:
-        """Add each signal and ambient temperature to the part with which ``connect`` joins it."""
+        """Add each signal and ambient temperature to the part to which a ``connect`` joins it."""
         kinds = {component.name: component for component in self.components}
         for a, b in self.connections:
             for source, sink in ((a, b), (b, a)):
@@ -687,7 +687,7 @@ class _Reader:
             ) from error
 
     def _read_file(self, values: Mapping[str, _Modifier]) -> np.ndarray:
-        """Read the table of a signal from a file."""
+        """Return the table [time, value] of a signal from the file that `values` names."""
         asked = values["tableName"].value if "tableName" in values else ""
         file = values["fileName"].value if "fileName" in values else ""
         file = self.known.get(file.path, file) if isinstance(file, _Word) else file
@@ -708,14 +708,14 @@ class _Reader:
 
 @functools.cache
 def _known_classes() -> frozenset[str]:
-    """Return the last words of the class names that this module reads."""
+    """Return the last word of each Modelica class name that this module can read."""
     parts = (_PARTS, _SIGNALS, _SAME, _TABLES, _BESIDE)
     return frozenset(name for names in parts for name in names)
 
 
 @functools.cache
 def _parameters_of(kind: str) -> dict[str, Declaration | None]:
-    """Map the Modelica names of an element's parameters to their declarations in frictax."""
+    """Return Modelica name of each parameter of a class -> its declaration in frictax, or None."""
     part = _PARTS.get(_SAME.get(kind, kind))
     if part is None:
         return {}
@@ -765,7 +765,7 @@ def _number(one: _Modifier, value: Any) -> float:
 
 
 def _value_in_si(one: _Modifier, declaration: Declaration | None = None) -> Any:
-    """Check the unit of a modifier, and return its value."""
+    """Return the value of a modifier or its ``start``; raise `ValueError` if not in SI units."""
     unit = one.attribute("unit")
     if unit is not None and declaration is not None and _is_of_si(str(unit)):
         allowed = (declaration.unit, rotational_unit(declaration.unit))
@@ -788,7 +788,7 @@ def _is_of_si(unit: str) -> bool:
 
 
 def _check_without_effect(one: _Modifier) -> None:
-    """Raise `ValueError` for a setting of the Modelica library that frictax does not support."""
+    """Raise `ValueError` if a parameter of `_WITHOUT_EFFECT` has a value that is not allowed."""
     allowed = _WITHOUT_EFFECT[one.name]
     value = one.value.last if isinstance(one.value, _Word) else one.value
     if allowed is not None and value not in allowed:
@@ -800,7 +800,7 @@ def _check_without_effect(one: _Modifier) -> None:
 
 
 def _check_value(name: str, value: Any, line: int) -> Any:
-    """Check that a value is a finite number or array, and return friction tables as a `Table`."""
+    """Return a finite number or array, a friction law as a `Table`; else raise `ValueError`."""
     if not isinstance(value, float | np.ndarray):
         says = getattr(value, "path", value)
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Numbers, names, tables and laws as Modelica text."""
+"""Write numbers, names, tables and friction laws as Modelica text."""
 
 import math
 import re
@@ -23,7 +23,7 @@ _RESERVED = frozenset(
 
 
 def number(value: Any) -> str:
-    """Return a number as text with all its digits: reading the text gives the same number.
+    """Return a number as text with so many digits that the text defines exactly this number.
 
     >>> number(0.1), number(3), number(1e-9)
     ('0.1', '3.0', '1e-09')
@@ -44,7 +44,7 @@ def identifier(name: str, taken: Any = ()) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Invert `identifier` without `taken`. A name that `identifier` did not make does not change.
+    """Return the name from which `identifier(name)` made this one. Other names do not change.
 
     >>> plain_name("mass"), plain_name("block_"), plain_name("gr_u00f6_u00dfe")
     ('mass', 'block', 'größe')
@@ -55,7 +55,7 @@ def plain_name(name: str) -> str:
 
 
 def model_name(name: Any, taken: Any = ()) -> str:
-    """Check the name of a model, and return it as an `identifier`.
+    """Return the name of a model as an identifier that is not in `taken`.
 
     **Raises:** `ValueError` for a name that is empty, begins with a digit, or is a word of
     Modelica.
@@ -72,8 +72,8 @@ def model_name(name: Any, taken: Any = ()) -> str:
 
 
 def comment_lines(comment: str | Iterable[str]) -> list[str]:
-    """Return the comment at the top of a model. Each line of text begins with `//`, so that no text
-    can become code.
+    """Return the lines of a comment at the top of a model. Each begins with `//`, so it is not
+    code.
 
     >>> comment_lines("bench 3\\nend Machine;"), comment_lines(["a", "*/ b"])
     (['  // bench 3', '  // end Machine;'], ['  // a', '  // */ b'])
@@ -95,7 +95,7 @@ def matrix(rows: Any) -> str:
 
 
 def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.ndarray, float]:
-    """Return rows [speed, force] from 0 to `v_max`, and the largest error of linear interpolation.
+    """Return rows [speed, force] of a law from 0 to `v_max`, and the largest interpolation error.
 
     Rows are added at the speed of the largest error until the error is below `tolerance` times the
     largest force, or there are 200 rows.
@@ -116,7 +116,7 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.
         at = np.searchsorted(fine, nodes)
         error = np.abs(f - np.interp(fine, fine[at], f[at]))
         worst = int(np.argmax(error))
-        most_rows = 200  # A law that needs more rows has a jump, which rows cannot resolve.
+        most_rows = 200  # A law that needs more rows has a jump, which no table can represent.
         if error[worst] <= tolerance * np.max(np.abs(f)) or len(nodes) >= most_rows:
             small = error[worst] < 1e-12 * np.max(np.abs(f))
             return np.column_stack([fine[at], f[at]]), 0.0 if small else float(error[worst])
@@ -124,7 +124,7 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.
 
 
 def needs_speed(machine: Any) -> bool:
-    """Return whether `law_table` needs `v_max` for a law of the machine."""
+    """Return whether the machine has a law that the function `law_table` needs `v_max` for."""
 
     def is_law(x: Any) -> bool:
         return isinstance(x, AbstractLaw) and not isinstance(x, TemperatureDependent)
@@ -136,10 +136,10 @@ def needs_speed(machine: Any) -> bool:
 def law_table(
     law: AbstractLaw, what: str, tolerance: float, v_max: float | None, unit: str
 ) -> tuple[np.ndarray, str]:
-    """Return rows [speed, value] of a law for linear interpolation and extrapolation, and a
-    comment.
+    """Return rows [speed, value] of a law for linear interpolation and extrapolation, and a comment
+    on the law that begins with `what`.
 
-    `tolerance` is relative to the value at rest; for laws of the user, to the largest value.
+    `tolerance`: allowed error, relative to the value at rest; for laws of the user, to the largest.
 
     The Modelica library extrapolates linearly from the last two rows. For the laws of frictax the
     extrapolation is correct, because their rows end where the Stribeck curve has become a straight
@@ -164,7 +164,7 @@ def law_table(
     if isinstance(law, Stribeck):
         fexp, f0, reach = float(law.fexp), float(law.f0), 1.0
         if fexp != 0 and float(law.F_Stribeck) != 0:
-            # Above the speed `reach`, where the exponential is exp(-25), the curve is straight.
+            # Above the speed `reach`, at which the exponential is exp(-25), the curve is straight.
             reach = math.exp(math.log(25.0) / float(law.exponent)) / fexp
         # The tolerance is relative to the friction at rest, because the largest value of the table
         # may be viscous friction at a speed that the motion never reaches.

@@ -1,4 +1,4 @@
-"""Friction of a joint for robot simulators (MuJoCo, URDF): Coulomb friction and viscous damping."""
+"""Write the friction of a joint for robot simulators (MuJoCo, URDF): Coulomb and viscous part."""
 
 import dataclasses
 from typing import Any
@@ -36,11 +36,11 @@ _NO_BRISTLE = "Lost: the bristle. Motion before sliding is not modelled."
 @dataclasses.dataclass(frozen=True)
 class JointFriction:
     """The Coulomb `friction` [N or N.m] and viscous `damping` [N.s/m or N.m.s/rad] that approximate
-    a law best.
+    a friction law best at speeds up to `v_max` [m/s or rad/s].
 
     - `lost`: a sentence on each property of the law that `friction` and `damping` cannot represent.
-    - `lugre`, for a contact with a bristle: sigma_0, sigma_1, F_C, F_S, v_S and the viscous
-      coefficient, the arguments of MuJoCo's ``dcmotor``.
+    - `lugre`: the arguments sigma_0, sigma_1, F_C, F_S, v_S and viscous coefficient of MuJoCo's
+      ``dcmotor``, for a contact with a bristle; otherwise None.
     """
 
     friction: float
@@ -88,8 +88,8 @@ def joint_friction(
     They minimise the sum of squared errors of the force over speeds from 0 to `v_max`. `lost` names
     the properties of the law that this approximation does not have.
 
-    **Arguments:** `found`: the fit of a sweep, or of a machine with the name of its `contact`;
-    `v_max` [m/s or rad/s]: by default the highest speed of the sweep; required for a machine.
+    **Arguments:** `found`: fit of a sweep or machine; `contact`: name of a machine's contact;
+    `v_max` [m/s or rad/s]: by default the highest speed of the sweep, required for a machine.
 
     **Raises:** `ValueError` for a contact with a normal force, or a machine without `v_max`;
     `KeyError` for an unknown contact.
@@ -105,7 +105,7 @@ def joint_friction(
 
     if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
         raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
-    beside: list[str] = []  # sentences on properties that are not in the friction curve
+    beside: list[str] = []  # sentences on forces that the friction law does not contain
     lugre = None
     if found.of_sweep:
         friction, sweep = as_steady(found.model), found.sweep
@@ -156,8 +156,8 @@ def to_mujoco(
 ) -> str:
     """Return a MuJoCo joint with the friction of a fit, see `joint_friction`.
 
-    `name`: name of the contact for a fitted machine, of the joint for a fitted sweep. `joint`: name
-    of the joint for a fitted machine.
+    `name`: for a fitted machine the name of the contact, for a fitted sweep the name of the joint.
+    `joint`: for a fitted machine the name of the joint.
     """
     contact, joint = (None, name or joint) if found.of_sweep else (name, joint)
     return joint_friction(found, contact, v_max).mujoco(joint)
@@ -169,7 +169,7 @@ def to_urdf(found: FitResult, contact: str | None = None, *, v_max: float | None
 
 
 def _find_contact(machine: Any, contact: str | None) -> tuple[str, Any, list[str]]:
-    """Return a contact, its name, and a sentence on each resisting force on its bodies."""
+    """Return a contact's name, the contact, and sentences on forces that resist its bodies."""
     named = tuple(machine.named_parts()) if hasattr(machine, "named_parts") else ()
     parts = {name: part for name, part in named if hasattr(part, "breakaway")}
     if contact is None and len(parts) == 1:
@@ -196,7 +196,7 @@ def _find_contact(machine: Any, contact: str | None) -> tuple[str, Any, list[str
 
 
 def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """Return `JointFriction.lugre` of a contact, and sentences on the properties that are lost."""
+    """Return the values of `JointFriction.lugre`, and sentences on lost properties."""
     bristle, law, lost = part.bristle, part.law(1), [_NO_BRISTLE]
     if type(bristle) not in (LuGre, Dahl, ElastoPlastic):
         raise ValueError(

@@ -131,7 +131,7 @@ def _beat(file: int, ended: threading.Event) -> None:
 
 
 def _write(file: int, beat: int) -> None:
-    """Write host, process, start and the number of changes, with a constant number of bytes."""
+    """Write host, process number, start time and number of changes, always in the same size."""
     says = {"host": platform.node()[:200], "process": os.getpid(), "began": _BEGAN}
     text = json.dumps({**says, "system": _system(), "beat": beat})
     os.lseek(file, 0, os.SEEK_SET)

@@ -104,8 +104,8 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
 
 def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
     """Complete or undo the writing of a killed process in `folder`, and remove its temporary files.
-    With `reading`, a folder that cannot be written does not raise an error. Then the function also
-    waits for a process that is renaming files.
+    If `reading`, a folder that cannot be written does not raise an error, and the function waits
+    for a process that is renaming files.
     """
     try:
         found = [match for name in os.listdir(folder) if (match := _OURS.fullmatch(name))]
@@ -136,7 +136,7 @@ def _create_locked(folder: Path, ending: str) -> tuple[Path, int]:
     while True:
         path = folder / f".frictax-{secrets.token_hex(8)}.{ending}"
         file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
-        # Another process may have removed the new file before it was locked. Then try again.
+        # If another process has removed the new file before it was locked, try again.
         if lock_file(file) is not False and is_at(path, file):
             return path, file
         os.close(file)
@@ -186,7 +186,7 @@ def _go_back(folder: Path, token: str, names: list[list]) -> None:
 
 
 def _finish(folder: Path, token: str, reading: bool) -> None:
-    """Complete or undo the work of a journal whose process has ended."""
+    """Complete or undo the file replacements that a journal lists, if its process has ended."""
     path = _journal(folder, token)
     try:
         journal = _open(path)
@@ -364,7 +364,7 @@ def check_target(path: str | Path, what: str) -> Path:
 
 
 def check_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None:
-    """Check that `folder`, which may not exist yet, contains none of the files `names`. With
+    """Check that `folder`, which may not exist yet, contains none of the files `names`. If
     `overwrite`, files are allowed, but not links.
 
     **Raises:** `FileExistsError` with one sentence.

@@ -26,7 +26,7 @@ def check_size(path: Path, size: int | float, remedy: str) -> None:
 
 
 def check_mat(path: Path) -> None:
-    """Raise `ValueError` if a MAT-file becomes too large, or has too many variables and cells."""
+    """Raise `ValueError` if a MAT-file is too large unpacked, or has too many arrays and cells."""
     remedy = "If it is yours, read it by `scipy.io.loadmat` and hand its arrays to `Record`."
     # A matrix or cell takes up to 1 kB of memory in addition to its content.
     size, matrices, largest = 0, 0, 300_000
@@ -65,8 +65,8 @@ def _mat_parts(path: Path) -> Iterator[bytes]:
 
 
 def check_parquet(path: Path) -> None:
-    """Raise `ValueError` if the columns of a Parquet file become too large. The size of numbers
-    follows from their count, the size of texts from their lengths.
+    """Raise `ValueError` if the columns of a Parquet file become too large. The size of numbers is
+    computed from their count, the size of texts from their lengths.
     """
     try:
         import pyarrow as pa  # pyright: ignore[reportMissingImports]

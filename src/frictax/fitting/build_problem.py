@@ -66,7 +66,7 @@ _DEFAULT_ENGINES = {
 def build_sweep_problem(
     model: Any, sweep: Sweep, options: FitOptions
 ) -> tuple[Problem, list[Notice]]:
-    """Return the least-squares problem of a sweep, and notices about parameters left out."""
+    """Return the least-squares problem of a sweep, and notices about omitted parameters."""
     records = {sweep.name: sweep}
     setup = Setup(model, Named.from_dict({}), Named.from_dict({}))
     named = {"free": named_paths(options.free)}
@@ -136,9 +136,9 @@ def build_problem(
     origin = np.where(scaled, lower, 0.0)
     size = np.where(scaled, x0 - origin, 1.0)
     base = transform_parameters(unknowns, origin + (x0 - origin) / size, "to_unconstrained")
-    # Each prediction fits a constant offset to an output in `floating`. The offset is left out if
-    # the initial value or the sensor offset of this output is fitted, because that parameter has
-    # nearly the same effect.
+    # Outputs in `floating` have ticks (one sample for each step of an encoder). Each prediction
+    # fits a constant offset to such an output. The offset is left out if the fit has a parameter
+    # with nearly the same effect: the initial value or sensor offset of the output.
     moved = {u.path for u in unknowns}
     is_floating = lambda name: not {name, f"outputs.{name}.offset"} & moved  # noqa: E731
     prepared = tuple(
@@ -194,8 +194,8 @@ def _start_values(
     prepared: Sequence[Any],
     delayed: frozenset[str],
 ) -> tuple[list[Unknown], list[np.ndarray]]:
-    """Return the fitted parameters and their start values: parameters that all records share, then
-    parameters with a value for each record, then fitted initial states of windows.
+    """Return the fitted parameters and their start values, in this order: parameters that all
+    records share, parameters with a value for each record, initial states of windows.
     """
     shared, each = chosen
     starts = [(p, None, "", shared_start(setup, p, objective, records)) for p in shared]
@@ -231,10 +231,8 @@ def _prepare(
     engine: Any,
     delayed: frozenset[str],
 ) -> tuple[AbstractObjective, tuple[PreparedRecord | PreparedSweep, ...], list[Notice]]:
-    """Return the objective, the prepared records, and notices.
-
-    If `InverseDynamics` cannot use its weak form, the returned objective compares forces at
-    samples.
+    """Return the objective, its arrays for each record or sweep, and notices. If `InverseDynamics`
+    cannot use its weak form, the returned objective compares forces at samples.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     if objective.in_units_of_outputs():
@@ -264,10 +262,9 @@ def _prepare(
 
 
 def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[Notice]]:
-    """Return the problem with its only record replaced by `record`, and notices about this record.
-
-    Both records must have the same channels in the same units. The problem must not fit an initial
-    state of the machine, because the start value of an initial state is read from the record.
+    """Return `problem` with `record` in place of its only record, and notices about `record`. The
+    old and the new record must have the same channels in the same units. The problem must not fit
+    an initial state of the machine, because its start value depends on the record.
     """
     check_delays({}, record)
     again = divide_gaps(problem.objective.prepare(problem.setup.machine, record), problem.engine)
@@ -294,7 +291,7 @@ def prepare_record(
     instruments: Mapping[str, Instrument] | None,
     engine: Any,
 ) -> tuple[Setup, PreparedRecord, frozenset[str]]:
-    """Return the machine with its instruments, the prepared record, and the delayed channels."""
+    """Return the machine with its sensors, the record as arrays, and names of delayed channels."""
     given = {} if instruments is None else dict(instruments)
     check_channels(machine, record)
     channels = ("inputs", tuple(record.inputs)), ("outputs", tuple(record.outputs))
@@ -315,16 +312,16 @@ def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instru
 
 @functools.lru_cache(maxsize=64)
 def _perfect_sensors(channels: tuple[str, ...]) -> Named:
-    with jax.ensure_compile_time_eval():  # inside `jit`, the cache would otherwise store a tracer
+    with jax.ensure_compile_time_eval():  # the cache must not store a tracer of `jit`
         return _in_64_bits(Named.from_dict(dict.fromkeys(channels, perfect())))
 
 
 def _declare_domains(
     setup: Setup, chosen: Sequence[Parameter], ties: Sequence[Tie], options: FitOptions
 ) -> dict[str, Declaration]:
-    """Return path -> declaration for each free parameter whose domain `bounds`, `log_scale` or a
-    tie changes. A tie narrows the domain of its source parameter. The tied parameter then stays in
-    its own domain.
+    """Return a dict from path to declaration, for each free parameter whose domain is changed by
+    the option `bounds`, the option `log_scale`, or a tie. A tie narrows the domain of its source
+    parameter, so that the tied parameter stays in its own domain.
     """
     limits = options.bounds or {}
     for tie in ties:
@@ -345,7 +342,7 @@ def _declare_domains(
 def _choose_parameters(
     setup: Setup, options: FitOptions, tied: set[str]
 ) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
-    """Return the shared free parameters, those with one value for each record, and notices."""
+    """Return free parameters with one value, those with a value for each record, and notices."""
     free, own = options.free, options.own
     free_paths, own_paths = named_paths(free), named_paths(own)
     for what, paths in (("free", free_paths), ("own", own_paths)):
@@ -377,7 +374,7 @@ def _choose_parameters(
 
 
 def _check_own_starts(own: Any, count: int) -> None:
-    """Raise `ValueError` unless `own` gives a start for each of the `count` records."""
+    """Raise `ValueError` unless `own` gives each path `count` start values (or none)."""
     for path, values in own.items() if isinstance(own, Mapping) else ():
         if values is None:
             continue
@@ -413,8 +410,8 @@ def _in_64_bits(model) -> Any:
 
 
 def move_inside(model: Any, limits: Any) -> Any:
-    """Return `model` with start values clipped to `limits`, the bounds of the user. A clipped value
-    is inside its bounds by 1 % of their distance. The start values were estimated from the data.
+    """Return `model` with its start values, which were estimated from data, moved inside `limits`
+    (the option `bounds`). Each value is then at least 1 % of the range away from both bounds.
     """
     moved = {}
     for path, pair in limits.items() if isinstance(limits, Mapping) else ():
@@ -435,7 +432,7 @@ def _two_numbers(pair) -> tuple[float, float]:
 
 
 def shared_limits(limits: Any, own: Any) -> Any:
-    """Return the bounds `limits` without those of the parameters in `own`."""
+    """Return the option `bounds` in `limits` without the bounds of the parameters in `own`."""
     if not isinstance(limits, Mapping):
         return limits
     return {path: pair for path, pair in limits.items() if path not in own}
@@ -444,7 +441,7 @@ def shared_limits(limits: Any, own: Any) -> Any:
 def on_log_scale(
     chosen: Sequence[Parameter], asked: Any, declared: Mapping[str, Declaration]
 ) -> dict[str, Declaration]:
-    """Return `declared` with a logarithmic scale for the parameters named in `asked`."""
+    """Return the declarations `declared`, with domain `LogScale` for the paths in `asked`."""
     known, out = {p.path: p for p in chosen}, dict(declared)
     for name in [asked] if isinstance(asked, str) else asked:
         below = [p for path, p in known.items() if path == name or path.startswith(f"{name}.")]
@@ -469,7 +466,7 @@ def on_log_scale(
 
 
 def narrow_domains(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:
-    """Return path -> declaration, with the bounds in `limits` as the domain of the parameter."""
+    """Return for each path in `limits` a declaration whose domain has these two bounds."""
     if not isinstance(limits, Mapping):
         raise ValueError(
             f"`bounds` must be a dict of path -> (least, most), got {limits!r}. Write"

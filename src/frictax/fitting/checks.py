@@ -16,7 +16,7 @@ from .problem.setup import Instrument
 
 
 def label_data(data: Any) -> dict[str, Any]:
-    """Return label -> record or sweep. The label of a sweep is the name of its contact."""
+    """Return a dict from label to record or sweep. A sweep's label is its contact's name."""
     if isinstance(data, Record | Sweep):
         data = [data]
     if isinstance(data, Mapping):
@@ -105,7 +105,7 @@ def without_repeats(records: Mapping[str, Any]) -> tuple[dict[str, Any], list[No
 
 
 def check_deviations(records: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if a fit of several outputs, or with a sweep, does not have every sd."""
+    """Raise `ValueError` for an output or sweep without sd that is fitted together with others."""
     motions = {label: r for label, r in records.items() if isinstance(r, Record)}
     if not motions:
         return

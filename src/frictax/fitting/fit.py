@@ -78,13 +78,13 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
       For a machine a `Record`, a list of records, or a dict from label to record or sweep.
     - `free`: paths of the parameters that are fitted; by default all that the data can identify.
       Sensors and drives of a machine also have paths, such as ``"outputs.mass.s.delay"``.
-    - `tied`: path -> rule for a parameter that follows from other parameters. The rule is another
+    - `tied`: path -> rule that computes this parameter from other parameters. The rule is another
       path, ``"factor * path"``, or a function of all parameters by path that JAX can differentiate.
       If one part or law is tied to another of the same class, all its parameters are tied. A tied
       parameter is not in `free`. The table and `found.tied` show its standard error.
     - `log_scale`: paths of parameters > 0 of which only the order of magnitude is known, such as a
       viscous coefficient. They are fitted on a logarithmic scale. Their intervals reach from
-      value/k to value*k.
+      value/k to value*k, k = exp(half-width/value).
     - `priors`: a list of `Normal(...)` and `Smooth(...)`.
     - `bounds`: path -> (least, most), for a range that is narrower than the domain of the
       parameter.
@@ -99,8 +99,8 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
 
     **Arguments** for a law:
 
-    - `f_neg`: another law, or class of law, for v < 0. The paths of the parameters then begin with
-      ``f_pos.`` (v > 0) or ``f_neg.`` (v < 0), such as ``"f_neg.F_Coulomb"``.
+    - `f_neg`: another law, or class of law, for v < 0. With `f_neg`, the paths of the parameters
+      begin with ``f_pos.`` (v > 0) or ``f_neg.`` (v < 0), such as ``"f_neg.F_Coulomb"``.
     - `peak` > 1: start value of the ratio of breakaway to sliding force; by default estimated from
       the data. The ratio is fitted only if the sweep has breakaway rows.
     - `offset` [N or N.m]: start value of a constant force, such as a payload's weight. The sweep
@@ -118,11 +118,11 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
       the objective of a first fit, whose result gives the start values.
     - `instruments`: channel, such as ``"outputs.mass.s"``, -> `Instrument` (a sensor or actuator).
     - `engine`: `OnSamples(...)`, which is fast, or `Adaptive(...)`, which uses diffrax's solver.
-    - `rounds`: the largest number of rounds. Rounds are further searches, which follow if the
-      residuals of a `FreeRun` or `ClosedLoop` exceed the noise of the record. The default is 4; 0
-      means no rounds. Use 12 if the start is far from the minimum. A round simulates the record for
-      1280 random sets of parameters, and starts at most 32 short fits from the best sets.
-      `found.at_noise` is True if the final residuals are noise. Results are reproducible.
+    - `rounds`: the largest number of rounds (further searches). A fit with `FreeRun` or
+      `ClosedLoop` runs rounds if the first residuals exceed the noise of the record. The default is
+      4; 0 means no rounds. Use 12 if the start values are far from the minimum. A round simulates
+      the record for 1280 random sets of parameters, and starts at most 32 short fits from the best
+      sets. `found.at_noise` is True if the final residuals are noise. Results are reproducible.
 
     **Returns:** a `FitResult`. An interval is estimate +- t standard errors, where t is the
     quantile of Student's distribution. The standard errors are linearised and use the noise model
@@ -259,7 +259,7 @@ def fit_records(
 
 
 def _rounds(options: FitOptions) -> int:
-    """Return the largest number of rounds; raise `ValueError` if the fit cannot have rounds."""
+    """Return the largest number of rounds. Raise `ValueError` if `options.rounds` is impossible."""
     objective, rounds = options.objective, options.rounds
     is_free_run = isinstance(objective, FreeRun | ClosedLoop)
     if rounds and not (is_free_run and options.is_least_squares):
@@ -278,7 +278,8 @@ def _rounds(options: FitOptions) -> int:
 def _fit_start(
     model: Any, records: Mapping[str, Any], options: FitOptions, work: Work
 ) -> tuple[Any, FitOptions]:
-    """Fit with `options.start`. Return the model and the options from which the main fit starts."""
+    """Fit with `options.start`. Return the model and options, with start values, of the main fit.
+    """
     own, start = options.own, options.start
     with_start = own_parameters(model, own)
     shared = [path for path in named_paths(own) if path not in with_start]
@@ -316,7 +317,7 @@ def _solve(
     work: Work,
     also: Sequence[np.ndarray] = (),
 ) -> FitResult:
-    """Minimise the cost and return the result of the fit. `also`: additional start points."""
+    """Minimise the cost and return the result of the fit. `also`: further start values (p,)."""
     began, method = time.perf_counter(), options.method
     assert method is not None
     extent = Extent(options.starts, options.spread, options.seed, options.rounds or 0)
@@ -356,9 +357,9 @@ def _solve(
 def _repeat_search(
     problem: Problem, end: Searched, method: Any, work: Work
 ) -> tuple[Problem, Searched, tuple[Notice, ...]]:
-    """Repeat the search with the noise estimated at its final point, until the noise is stable.
-    Then repeat the search with corrected initial states of the windows. The result of this last
-    search is not used if the corrected states raise the cost by more than 5 %.
+    """Repeat the search with the noise estimated at its final point, until the noise is stable. For
+    `Windows`, search again with corrected initial states. The result of this last search is not
+    used if the corrected states raise the cost by more than 5 %.
     """
     objective = problem.objective
     for _ in range(3):  # three updates are enough for the noise of a weak form
@@ -389,7 +390,7 @@ def _repeat_search(
             raise
         return problem, end._replace(interrupted=True), ()
     # Corrected initial states are worse if the model predicts kinks of the motion that the record
-    # does not contain. Then the result of the first search is used.
+    # does not contain. In this case the result of the first search is used.
     if second.state is end.state or not float(second.state.cost) < LARGEST_RISE * float(
         end.state.cost
     ):
@@ -398,27 +399,27 @@ def _repeat_search(
 
 
 def _merge_searches(end: Searched, second: Searched) -> Searched:
-    """Return `second` with the steps of both searches. Its cost replaces the least of `end`."""
+    """Return the result `second` with the steps of both searches and its cost as the least cost."""
     steps = np.asarray(end.state.steps + second.state.steps, np.int32)
     costs = np.where(end.costs == np.nanmin(end.costs), float(second.state.cost), end.costs)
     return second._replace(state=dataclasses.replace(second.state, steps=steps), costs=costs)
 
 
 def with_step_notices(found: FitResult) -> FitResult:
-    """Return `found` with notices if time steps or interpolation affect an estimate."""
+    """Return the fit. Add notices if time steps or interpolated inputs affect an estimate."""
     said = [*long_steps(found), *between_samples(found)]
-    # Without new notices, return `found` itself, because a copy would compute its errors again.
+    # Without new notices, return `found` itself: a copy would compute its standard errors again.
     return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
 
 
 def misfit(found: FitResult) -> float:
-    """Return the measure that compares fits: sum of squares, or a robust loss's noise scale."""
+    """Return the weighted sum of squares, or the noise scale of a robust loss, to compare fits."""
     robust = found.loss.rounds > 1
     return found.noise_scale if robust else float(np.sum(found.full_residuals**2))
 
 
 def resume_search(found: FitResult, z: Any) -> FitResult:
-    """Search again from the coordinates `z`; return the better of `found` and the new fit."""
+    """Search again from the coordinates `z`. Return `found` or the new fit, whichever is better."""
     began, problem = time.perf_counter(), found.problem
     with nested_work():
         end = search(problem, found.method, first=z)

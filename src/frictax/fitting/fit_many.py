@@ -60,15 +60,15 @@ def fit_many(
     (or simulated) measurements of one experiment.
 
     On each processor, one compiled call runs 32 least-squares fits by Levenberg-Marquardt. Other
-    fits run one after the other. A new length of the records needs a new compilation. A new number
-    of records or new values do not.
+    fits run one after the other. Records of another length need another compilation. Another number
+    of records, or other values, do not.
 
     **Arguments:**
 
     - `model`: a law or `SteadyFriction` for a sweep, a machine for records. Every fit starts from
       the values in `model`.
     - `data`: several records with the same channels, each with its own inputs and times. `data` can
-      also be one sweep or one record; `measured` then replaces its forces or outputs.
+      also be one sweep or one record, whose forces or outputs `measured` replaces.
     - `measured`: the k measurements of n samples. For a sweep: forces (k, n) [N or N.m]. For one
       record: output -> (k, n) in SI, or only the array (k, n) if the record has one output. Leave
       `measured` out for several records.
@@ -78,8 +78,8 @@ def fit_many(
     - `free`, `tied`, `method`, `loss`, `level`, `progress`: as in `fit`; `objective`, `engine`: for
       records only.
 
-    **Returns:** `Replicates`: the values of all k fits, which equal those of `fit`. Uses are
-    studies of bootstrap errors or of coverage. Intervals are computed on first use.
+    **Returns:** `Replicates`: the values of all k fits, equal to those that `fit` finds. Use them
+    for bootstrap errors, or to count how often intervals cover the true value.
 
     **Raises:** `ValueError` for measurements of another shape, and for records whose channels
     differ.
@@ -180,7 +180,7 @@ def _problems_of_records(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ends:
-    """Problems of many fits and the ends of their searches. `found(i)` is the result of fit i."""
+    """Problems of many fits and the results of their searches. `found(i)`: result of fit i."""
 
     models: Sequence[Any]
     sources: Sequence[Any]
@@ -222,7 +222,7 @@ class Ends:
         return rows[..., 0], rows[..., 1], rows[..., 2]
 
     def with_steps_needed(self) -> "Ends":
-        """Repeat each search whose fit needs shorter time steps, and return all searches."""
+        """Return the searches; those whose fit needs shorter time steps are repeated with them."""
         problems, searches = list(self.problems), list(self.searches)
         for i, (problem, end) in enumerate(zip(problems, searches, strict=True)):
             if not isinstance(problem.engine, OnSamples) or not np.isfinite(float(end.state.cost)):
@@ -255,9 +255,8 @@ def ends_of(
     work: Work,
     length: Length | None = None,
 ) -> Ends:
-    """Minimise the cost of each problem in `asked`. Each problem has one record.
-
-    Least-squares problems with Levenberg-Marquardt are searched together, other problems one after
+    """Minimise the cost of each problem. `asked`: problems (with one record each) and their
+    notices. Least-squares problems with Levenberg-Marquardt are searched together, others one after
     the other. `length`: see `search_together`.
     """
     problems, notes = [problem for problem, _ in asked], [said for _, said in asked]
@@ -359,7 +358,7 @@ def _problems_of_each(
 def _fit_in_two_stages(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions, length: Length | None
 ) -> list[FitResult | Exception]:
-    """Fit each record with `options.start`, and again with `options.objective` from the result."""
+    """Fit each record with `options.start`, and from its result with `options.objective`."""
     last = dataclasses.replace(options, start=None)
     first = dataclasses.replace(last, objective=options.start, method=None, log_scale=())
     before = fit_each(models, records, first, length=length)
@@ -404,7 +403,7 @@ def records_of(data: Any, measured: Any) -> list[Record]:
 
 
 def values_of_each(model: Any, values: Any, count: int) -> dict[str, np.ndarray]:
-    """Return path -> values of all fits (count, ...) in SI."""
+    """Return a dict from path to the values for all fits [SI], an array (count, ...)."""
     if not values:
         return {}
     if not isinstance(values, Mapping):
@@ -430,7 +429,7 @@ def values_of_each(model: Any, values: Any, count: int) -> dict[str, np.ndarray]
 
 
 def _measurements(record: Record, outputs) -> list[dict[str, np.ndarray]]:
-    """Return one dict for each measurement: output -> samples (n,)."""
+    """Return for each measurement a dict from the output's name to its samples (n,)."""
     names = list(record.outputs)
     only = {names[0]: outputs} if len(names) == 1 else {}
     given = outputs if isinstance(outputs, Mapping) else only

@@ -54,7 +54,7 @@ def search_together(
         more = _together([again[i] for i in moved], method, parts[" fits"], begin)
         for i, end in zip(moved, more, strict=True):
             # Corrected initial states are worse if the model predicts kinks of the motion that the
-            # record does not contain. Then the result of the first search is used.
+            # record does not contain. In this case the result of the first search is used.
             if float(end.cost) < LARGEST_RISE * float(ends[i].cost):
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
                 ends[i] = dataclasses.replace(end, steps=steps)
@@ -79,7 +79,7 @@ def search_together(
 
 
 def _fill(problem: Problem, length: Length) -> Problem:
-    """Append samples of weight 0 to the record of a problem; they repeat the last inputs."""
+    """Return the problem with added samples: weight 0, inputs like those of the last sample."""
     (one,) = problem.prepared
     if not (
         isinstance(problem.objective, FreeRun)
@@ -131,8 +131,8 @@ def _together(
     work: Work,
     starts: Sequence[np.ndarray] | None = None,
 ) -> list[Descent]:
-    """Search from the start of each problem, or from its coordinates in `starts`. Return the final
-    states. Problems of equal structure and shapes share compiled calls.
+    """Search from the start values of each problem, or from its coordinates in `starts`. Return the
+    final states of the searches. Problems of equal structure and shapes share compiled calls.
     """
     kinds: dict[Any, list[int]] = {}
     flat = [jax.tree.flatten(one) for one in problems]
@@ -170,7 +170,7 @@ def _of_a_kind(
     method: LevenbergMarquardt,
     tell: Callable[[int], None],
 ) -> Descent:
-    """Search all problems from `begin`. Problems differ only in the arrays in `leaves`."""
+    """Search each problem from its row of `begin`. Only arrays in `leaves` may differ."""
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
@@ -273,9 +273,9 @@ def _all(
     dof: Float[Array, " k"],
     floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
-    """Continue each search from its entry of `states` to its step number in `limits`. Return the
-    arrays of the final states. For laws, `method` is given, and one call makes all steps of each
-    search.
+    """Continue each search from its entry of `states` to the step whose number is in `limits`.
+    Return the arrays of the final states. For laws `method` is not None, and one call makes all
+    steps of each search.
 
     The searches run one after the other. In a vectorised batch, each search would take as many
     steps as the longest search.

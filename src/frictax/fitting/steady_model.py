@@ -38,8 +38,8 @@ Bristle = TypeVar("Bristle", bound=AbstractBristle)
 def starting_law(
     kind: type[Law], sweep: Sweep, *, exponent: float = 1.0, nodes: ArrayLike | None = None
 ) -> Law:
-    """Return a law of class `kind` that is close to the sweep, as the start of a fit. Each value is
-    inside its domain.
+    """Return a law of class `kind` that is close to the sweep, with start values for a fit. Each
+    value is inside its domain.
 
     The terms that are linear in their parameters are estimated by least squares with values >= 0.
     `fexp` is searched on a grid between about 1/highest and 1/lowest speed. The nodes of a table
@@ -92,9 +92,9 @@ class SlidingRows:
         return max(float(np.mean(np.abs(self.f))), 1e-30)
 
     def fit_terms(self, *columns: Any, prior: float = 0.0) -> tuple[np.ndarray, float]:
-        """Return the coefficients >= 0 of the `columns` (n,) that fit `f` best, and the norm of the
-        weighted residuals. `prior`: weight of additional residuals, each coefficient minus the mean
-        force.
+        """Fit `f` by the sum of coefficient times column, for `columns` (n,). Return the
+        coefficients (>= 0) and the norm of the weighted residuals. With `prior` > 0, each
+        coefficient has an additional residual: `prior` times (coefficient - mean force).
         """
         from scipy.optimize import nnls
 
@@ -117,7 +117,7 @@ def starting_bristle(
     rotational: bool = False,
     elements: int = 1,
 ) -> Bristle:
-    """Return a bristle of class `kind`, estimated from motion and friction, as the start of a fit.
+    """Return a bristle of class `kind` with start values for a fit, from motion and friction.
 
     After a reversal from full sliding, friction changes from one limit to the opposite one.
     `sigma_0` is the friction force divided by the distance in which 63 % of this change happens.
@@ -210,7 +210,7 @@ def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
 
 def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
     """Return a list of one model: `model` with the parameters `paths` estimated from the data. The
-    list is empty if the class of a law cannot estimate start values.
+    list is empty if no parameter in `paths` can be estimated.
     """
     steady = as_steady(model)
     values: dict[str, Any] = {}
@@ -279,8 +279,8 @@ def movable(
 
 
 def check_determined(problem: Problem, data: Sweep) -> None:
-    """Raise `ValueError` unless there are more rows than parameters, and for an offset that the
-    sweep cannot distinguish from friction.
+    """Raise `ValueError` if the sweep does not have more rows than the fit has parameters, or if
+    the sweep cannot distinguish the offset from friction.
     """
     count = problem.x0.size
     if data.n <= count:

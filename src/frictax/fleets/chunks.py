@@ -1,4 +1,4 @@
-"""Divide the records of a fleet into chunks, fit one chunk, and store finished chunks on disk."""
+"""Divide the records of a fleet into chunks (lists), fit a chunk, and store finished chunks."""
 
 import contextlib
 import dataclasses
@@ -26,19 +26,19 @@ from frictax.programs.key import Unknown, key_text
 from .sources import FileSource, MemorySource, Source, read_rows
 from .table import FORMAT, check_pyarrow, failed_row, row_of, table_of_rows
 
-_CHUNK_SIZE = 64  # number of records fitted by one call; short records take one to two seconds
-_LENGTH_RATIO = 1.25  # ratio between successive lengths to which records are padded
+_CHUNK_SIZE = 64  # records fitted in one call, which takes 1 to 2 s if the records are short
+_LENGTH_RATIO = 1.25  # ratio of successive padded lengths; padding adds at most 25 % of samples
 _PLAN_FILE = "plan.json"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
-    """The machine of a fleet and the options of its fits, from a problem file or as objects.
+    """The machine of a fleet and the options of its fits: a problem file, or both as objects.
 
-    - `problem`: the problem file; `label`: the record in that file whose table defines how each
-      data file is read.
+    - `problem`: the problem file; `label`: the record whose table in it defines how data files are
+      read.
     - `machine`, `settings`: the machine and the options of `fit`, used without a problem file.
-    - `lengths`: the numbers of samples to which records are padded; empty for no padding.
+    - `lengths`: numbers of samples to which records are extended (padded); empty for no padding.
     """
 
     problem: Path | None = None
@@ -49,7 +49,7 @@ class Task:
     lengths: tuple[int, ...] = ()
 
     def length(self, samples: int) -> int:
-        """Return the padded length of a record with this number of samples."""
+        """Return the padded length of a record with `samples` samples."""
         enough = [n for n in self.lengths if n >= samples]
         if not enough or enough[0] > _LENGTH_RATIO * samples + 1:
             return samples
@@ -58,8 +58,8 @@ class Task:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chunk:
-    """Records that are fitted together. `about`: a `DataFrame` with one row for each record;
-    `values`: parameter path -> one number for each record.
+    """Records that one call fits. `about`: a `DataFrame` with one row for each record; `values`:
+    parameter path -> value of this parameter for each record.
     """
 
     number: int
@@ -70,8 +70,8 @@ class Chunk:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Plan:
-    """The plan of a fleet. `order`: names of all records; `digest`: checksum of the machine, the
-    options and the data.
+    """The plan of a fleet. `order`: names of all records; `digest`: checksum of machine, options,
+    data.
     """
 
     task: Task
@@ -83,7 +83,7 @@ class Plan:
 def plan_chunks(
     task: Task, sources: Sequence[Source], about: Any, values: Mapping[str, np.ndarray]
 ) -> Plan:
-    """Divide the records, sorted by padded length, into chunks, so that few programs compile."""
+    """Divide records, sorted by padded length, into chunks, so that JAX compiles few programs."""
     sizes = [s.size for s in sources]
     task = dataclasses.replace(task, lengths=padded_lengths(sizes))
     by_length = sorted(range(len(sources)), key=lambda i: (-task.length(sizes[i]), i))
@@ -102,7 +102,7 @@ def plan_chunks(
         try:
             digest.update(key_text(fits, fixed=True).encode())
         except Unknown:
-            # `key_text` does not support classes of the user, so machine and options are pickled.
+            # `key_text` does not support classes of the user. Therefore use the pickled objects.
             digest.update(pickle.dumps(fits))
     for source in sources:
         digest.update(repr((source.name, *source.fingerprint())).encode())
@@ -113,8 +113,8 @@ def plan_chunks(
 
 
 def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return a few lengths to which records of these sizes are padded, so that few programs are
-    compiled. Return () if the records have at most 8 different lengths.
+    """Return the lengths to which records with these numbers of samples are padded, so that few
+    programs are compiled. Return () if the records have at most 8 different lengths.
     """
     sizes = [n for n in sizes if n > 0]
     if len(set(sizes)) <= 8:  # Each of up to 8 lengths gets its own program.
@@ -128,8 +128,8 @@ def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
 
 def fitted_chunk(task: Task, chunk: Chunk) -> Any:
     """Fit the records of `chunk`. Return a `DataFrame` with a row for each record; for its columns
-    see `Fleet`. The results do not depend on the process that computes them. If a record cannot be
-    read or fitted, its row contains the `reason`.
+    see `Fleet`. The results do not depend on the process in which this function runs. If a record
+    cannot be read or fitted, its row contains the `reason`.
     """
     began = time.perf_counter()
     machine, options, read = task.machine, FitOptions(**task.settings), None
@@ -172,7 +172,7 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
 def _read_problem(
     problem: Path, label: str, allow_code: bool, stamp: int
 ) -> tuple[Any, FitOptions, Any]:
-    """Return machine, fit options and a record reader of a file that last changed at `stamp`."""
+    """Return machine, fit options and record reader from a file that last changed at `stamp`."""
     from frictax.problems import read
     from frictax.problems.problem import record_reader
 
@@ -188,7 +188,7 @@ def _sentence(why: Exception) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class PartsFolder:
-    """The folder ``OUT.parts`` beside the table file `out`, with a file for each finished chunk."""
+    """The folder ``OUT.parts`` next to the table `out`, with a file for each finished chunk."""
 
     out: Path
 
@@ -197,8 +197,8 @@ class PartsFolder:
         return self.out.with_name(f"{self.out.name}.parts")
 
     def begin(self, digest: str, chunks: int, *, resume: bool, overwrite: bool) -> set[int]:
-        """Create or reopen the folder, and return the numbers of the finished chunks. Raise an
-        error if the table or the folder may not be replaced.
+        """Create the folder, or reopen it with `resume`, and return the numbers of the finished
+        chunks. Raise an error if the table or the folder exists and may not be replaced.
         """
         if self.out.exists() and not overwrite:
             raise FileExistsError(

@@ -40,7 +40,7 @@ NAMES = {
 
 
 class FleetOptions(FleetFitOptions, total=False):
-    """The options of `fleet`: the options of the fits, and the options for running the fits."""
+    """The options of `fleet`: those of the fits, and those that define how the fits are run."""
 
     out: str | Path | None
     jobs: int | None
@@ -56,7 +56,7 @@ class FleetOptions(FleetFitOptions, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class RunOptions:
-    """The options of `fleet` for running the fits, with default values. See `fleet`."""
+    """Options that define how `fleet` runs the fits, with defaults. `fleet` describes them."""
 
     out: Checked[str | Path | None] = None
     jobs: Checked[int | None] = None
@@ -85,8 +85,8 @@ def fleet(
 ) -> Fleet:
     """Fit one machine to each of thousands of records on all processors or a cluster.
 
-    Estimates and intervals of each record are the same as those of `fit`. A process fits 64 records
-    at a time. If there are more than 8 different lengths, records are padded to a few lengths with
+    Estimates and intervals of each record are the same as those of `fit`. A process fits up to 64
+    records in one call. Records of more than 8 different lengths are extended to a few lengths by
     samples of weight 0. If a record cannot be read or fitted, its row contains the reason.
 
     **Arguments:**
@@ -94,7 +94,7 @@ def fleet(
     - `problem`: a machine; or a problem file (or its folder). In the problem file, the first fitted
       record defines how data files are read, and the table [fit] defines the options of the fits.
     - `records`: a list of records. With a problem file: a folder with a file for each record, or
-      one long Parquet table. A column of that table names the record of each row.
+      one long Parquet table. A column of that table contains the record name of each row.
     - `out`: the Parquet file to which the table is written. During the run, finished rows are
       stored in the folder ``OUT.parts`` beside this file. After an interruption, `resume=True`
       completes the run. `overwrite=True` replaces an existing file.
@@ -104,10 +104,10 @@ def fleet(
     - `cluster`: a client of Dask, or the address of its scheduler. Install frictax with the extra
       ``cluster``. The workers must find the same files under the same paths.
     - `about`: a table with a row for each record, or the file of that table. Its columns are
-      `record` (the name of the record or of its file), `machine`, `date` and `temperature`. The
-      result contains all further columns, too.
-    - `values`: parameter path -> one number for each record, which is set in the machine of that
-      record. With a problem file: parameter path -> name of a column of `about`.
+      `record` (the name of the record or of its file), `machine`, `date` and `temperature`. All
+      further columns are copied to the result.
+    - `values`: parameter path -> array with a value for each record, used in its fit. With a
+      problem file: parameter path -> name of a column of `about` with these values.
     - `free`, `tied`, `log_scale`, `objective`, `bounds`, `instruments`, `method`, `loss`, `level`:
       as in `fit`, if `problem` is a machine.
     - `report`: path of an HTML page, see `write_fleet_report`. The page is updated during the fits,
@@ -172,8 +172,8 @@ def chunks_of(
     about: Any = None,
     allow_code: Checked[bool] = False,
 ) -> tuple[Task, Sequence[Chunk]]:
-    """Return the task and the chunks for calls of `fitted_chunk`, to run a fleet on a cluster that
-    `fleet` does not support. The arguments are those of `fleet`.
+    """Return the arguments of `fitted_chunk`: the task, and a list of chunks of records. Use them
+    to run a fleet on a cluster that `fleet` does not support. The arguments are those of `fleet`.
     """
     run = RunOptions(about=about, allow_code=allow_code)
     plan = _plan(problem, records, run, {}).plan
@@ -197,7 +197,7 @@ def _run(
     live: "LiveReport | None",
     work: Work,
 ) -> Fleet:
-    """Fit the chunks whose numbers are not in `done`, and join all rows to the table."""
+    """Fit the chunks whose numbers are not in `done`, and return the table of all chunks."""
     plan = setting.plan
     # Number of a finished chunk -> its rows, or None if the rows are stored in `parts`
     frames: dict[int, Any] = dict.fromkeys(done)
@@ -227,7 +227,7 @@ def _run(
 
 
 def _plan(problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any]) -> _Setting:
-    """Plan the fits. `problem`: a machine, or the path of a problem file."""
+    """Divide the records into chunks. `problem`: a machine, or the path of a problem file."""
     if not isinstance(problem, str | Path):
         if isinstance(records, str | Path):
             raise ValueError(
@@ -288,7 +288,7 @@ def _plan(problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any])
 
 
 class LiveReport:
-    """The report of a fleet, updated during the fits. `replace`: replace an existing file."""
+    """The report of a fleet, updated during the fits. `replace`: True to replace a report file."""
 
     def __init__(self, path: Path, setting: _Setting, *, replace: bool) -> None:
         from frictax.report.page import check_report
@@ -298,7 +298,7 @@ class LiveReport:
         self.next = 0.0
 
     def update(self, frames: Callable[[], Sequence[Any]]) -> None:
-        """Write the page with all finished rows, if the pause after the last update is over."""
+        """Write the page with all finished rows, unless the last update was too recent."""
         if time.monotonic() < self.next:
             return
         began = time.monotonic()
@@ -313,7 +313,7 @@ class LiveReport:
         self.next = time.monotonic() + max(10.0, 20.0 * took)
 
     def finish(self, table: Any) -> None:
-        """Write the final page with all rows."""
+        """Write the final page with the rows of all records."""
         self._write(table, [], lambda text: text)
 
     def _write(self, table: Any, notes: list[str], change: Callable[[str], str]) -> None:

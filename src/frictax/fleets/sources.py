@@ -1,4 +1,4 @@
-"""The sources of a fleet's records: memory, files in a folder, or one long Parquet table."""
+"""Find and read the records of a fleet: in memory, in files of a folder, or in a Parquet table."""
 
 import contextlib
 import dataclasses
@@ -25,7 +25,7 @@ ABOUT = ("machine", "date", "temperature")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MemorySource:
-    """A record in memory. `name`: name of the record in the table of the fleet."""
+    """A record in memory. `name`: its name in the table of the fleet."""
 
     name: str
     record: Record
@@ -36,7 +36,7 @@ class MemorySource:
         return self.record.n
 
     def fingerprint(self) -> tuple[Any, ...]:
-        """Return values that depend on all of the record: samples, units, `sd` and `hold`."""
+        """Return values that change if samples, channels, units, `sd` or `hold` change."""
         import hashlib
 
         digest = hashlib.blake2b(digest_size=16)
@@ -81,8 +81,8 @@ Source = MemorySource | FileSource | TableSource
 
 
 def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
-    """Return the sources of records in memory. A record without a name, or with the name of an
-    earlier record, is named by its number.
+    """Return a source for each of the `records`. A record without a name, or with that of an
+    earlier record, is called "record N". N is its position in the list, or the next free number.
     """
     strangers = [type(r).__name__ for r in records if not isinstance(r, Record)]
     if strangers or not records:
@@ -102,7 +102,7 @@ def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
 
 
 def sources_in_folder(folder: Path) -> list[FileSource]:
-    """Return the sources of the files in a folder, sorted by name (run2 before run10)."""
+    """Return a source for each data file in a folder, sorted by name (run2 before run10)."""
     paths = [p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file()]
     paths.sort(
         key=lambda p: [(int(x), "") if x.isdigit() else (0, x) for x in re.split(r"(\d+)", p.name)]
@@ -133,8 +133,8 @@ def sources_in_folder(folder: Path) -> list[FileSource]:
 
 
 def sources_in_table(path: Path, column: str) -> list[TableSource]:
-    """Return the sources of the records in a long Parquet table. `column`: the column with the
-    names of the records.
+    """Return a source for each record in a long Parquet table. `column`: the column that contains
+    the name of the record to which each row belongs.
     """
     file = _open_parquet(path)
     names = file.schema_arrow.names
@@ -145,7 +145,8 @@ def sources_in_table(path: Path, column: str) -> list[TableSource]:
             f" are: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}."
         )
     begins, keys, rows = list[int](), list[str](), 0
-    # Names are read as integer codes, because the names of all rows may not fit into memory.
+    # Read names as integer codes by row group (block of rows), because all names may not fit in
+    # memory.
     for group in range(file.num_row_groups):
         coded = file.read_row_group(group, [column]).column(0).combine_chunks().dictionary_encode()
         codes, values = coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
@@ -178,7 +179,7 @@ def _open_parquet(path: Path) -> Any:
 
 
 def read_rows(source: TableSource) -> Any:
-    """Read the rows of one record of a long table. Only the row groups with these rows are read."""
+    """Return the rows of one record of a long table. Read only the row groups that contain them."""
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 
     stamp = source.path.stat().st_mtime_ns
@@ -192,21 +193,21 @@ def read_rows(source: TableSource) -> Any:
 
 @functools.lru_cache(maxsize=4)
 def _group_sizes(path: Path, stamp: int) -> np.ndarray:
-    """Return the number of rows in each row group of a Parquet file."""
+    """Return the number of rows in each row group of a Parquet file, last changed at `stamp`."""
     about = _open_parquet(path).metadata
     return np.asarray([about.row_group(i).num_rows for i in range(about.num_row_groups)])
 
 
 @functools.lru_cache(maxsize=2)
 def _row_group(path: Path, stamp: int, number: int) -> Any:
-    """Read a row group. The cache keeps it, because it often contains the next records, too."""
+    """Read a row group. It is cached because it often contains the next records, too."""
     return _open_parquet(path).read_row_group(number)
 
 
 def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, str]) -> Any:
     """Return a `DataFrame` with a row for each record. The columns are machine, date, temperature,
-    and all further columns of `about` (a table or its file). `names`: the column names for
-    "record", "machine", "date" and "temperature" in `about` or in a long table.
+    and all further columns of `about` (a table or its file). `names`: "record", "machine", "date"
+    and "temperature" -> name of this column in `about` or in a long table.
     """
     import pandas as pd
 
@@ -252,7 +253,7 @@ def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, 
 
 
 def _standardize_columns(frame: Any) -> Any:
-    """Put machine, date and temperature first, and convert them to standard types."""
+    """Return `frame` with the columns machine, date and temperature first, in standard types."""
     import pandas as pd
 
     out = pd.DataFrame(index=frame.index)
@@ -278,7 +279,7 @@ def _standardize_columns(frame: Any) -> Any:
 
 
 def _first_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any:
-    """Return machine, date and temperature in the first row of each record of a long table."""
+    """Return machine, date and temperature from the first row of each record of a long table."""
     import pandas as pd
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 

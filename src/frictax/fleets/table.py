@@ -19,7 +19,7 @@ from frictax.fitting.result.units import rms_units
 from frictax.measurements import Record
 
 FORMAT = 2  # version of the table format; increase it when a column or an attribute is added
-META = "frictax"  # key in `table.attrs` under which the columns are described
+META = "frictax"  # key in `table.attrs` of the description: names, units, bounds and limits
 FIRST_COLUMNS = ("record", "machine", "date", "temperature")
 LAST_COLUMNS = ("samples", "seconds", "version")
 
@@ -41,18 +41,18 @@ class Fleet:
 
     - `record`, `machine`, `date`, `temperature` [degC], and further columns of `about`;
     - ``NAME`` of each fitted parameter: the estimate; ``NAME.standard_error``, ``NAME.lower`` and
-      ``NAME.upper``: its standard error and interval as in a single fit, NaN if unknown;
-      ``correlation:A:B``: correlation of two estimates;
-    - `converged`; `at_noise`: True if the residuals of a free run are white noise, empty if
-      unknown; `reason`: why a record does not have estimates, otherwise empty; `notices`: codes of
-      the notices. A fleet does not test for missing terms, because a test takes about 15
+      ``NAME.upper``: its standard error and the ends of its interval, as in a single fit; NaN if
+      unknown; ``correlation:A:B``: correlation of two estimates;
+    - `converged` (of the search); `at_noise`: True if the residuals of a free run are white noise,
+      empty if unknown; `reason`: why a record does not have estimates, otherwise empty; `notices`:
+      codes of the notices. A fleet does not test for missing terms, because a test takes about 15
       simulations. Call `fit(...).missing()` for records with large or autocorrelated residuals;
     - ``rms.OUTPUT``: root mean square of the residuals; ``lag1.OUTPUT``: autocorrelation of
-      residuals at a lag of one sample; `condition`: condition number of the fit; `samples`,
-      `seconds`, `version`.
+      residuals at a lag of one sample; `condition`: condition number of the fit; `samples`: number
+      of samples; `seconds`: computing time; `version` of frictax.
 
-    `names`: names of the fitted parameters; `units`: their units; `failed`: the rows without
-    estimates.
+    `names`: names of the fitted parameters; `units`: units of these parameters; `failed`: the rows
+    without estimates.
 
     **Example:** at `fleet`.
     """
@@ -108,7 +108,7 @@ class Fleet:
 
 
 def row_of(record: Record, found: FitResult) -> dict[str, Any]:
-    """Return the row of a fit as a dict. The entry `META` describes the columns."""
+    """Return a fit as a row of the table, a dict. The entry `META` describes the columns."""
     row: dict[str, Any] = {"record": record.name, "converged": found.converged, "reason": ""}
     row["at_noise"] = found.at_noise
     for e in found.estimates:
@@ -161,7 +161,7 @@ def failed_row(name: str, reason: str, samples: int = 0) -> dict[str, Any]:
 
 
 def table_of_rows(rows: Sequence[Mapping[str, Any]], about: Any) -> Any:
-    """Return a `DataFrame` of the rows, to which the columns of `about` are added."""
+    """Return a `DataFrame` of `rows`, to which the columns of `about` are added."""
     import pandas as pd
 
     description = next((row[META] for row in rows if META in row), None)
@@ -202,7 +202,7 @@ def join_chunks(
     places = np.asarray([place[name] for name in table["record"]])
     table = table.iloc[np.argsort(places, kind="stable")]
     inner = [c for c in columns if c not in FIRST_COLUMNS and c not in LAST_COLUMNS]
-    # In each chunk the columns of `about` follow the column `version`.
+    # In each chunk the columns of `about` are those after the column `version`.
     first = list(frames[0].columns)
     about = set(first[first.index("version") + 1 :])
     own = [c for c in inner if c in about]

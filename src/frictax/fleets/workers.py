@@ -23,8 +23,8 @@ TRIES = 3  # number of attempts for a chunk whose process or worker ends early
 def run_chunks(
     task: Task, chunks: Sequence[Chunk], jobs: int | None, cluster: Any
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Fit the chunks, and yield each chunk with its rows when it is finished. The workers of a
-    `cluster` do the work, or otherwise `jobs` processes (None: one for each processor).
+    """Fit the chunks, and yield each chunk and its rows when it is finished. The fits run on the
+    workers of `cluster`; without a cluster, in `jobs` processes (None: one for each processor).
     """
     jobs = min(processors() if jobs is None else jobs, max(len(chunks), 1))
     if cluster is not None:
@@ -37,10 +37,10 @@ def run_chunks(
 
 
 def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator[tuple[Chunk, Any]]:
-    """Fit the chunks in `jobs` processes, and yield each chunk with its rows when it is finished.
-    If a process ends early (out of memory, or killed), its chunk is repeated. The chunk then runs
-    in a pool of one process, so it cannot disturb other chunks. After the third failure of a chunk,
-    the rows of its records contain a `reason` instead of estimates.
+    """Fit the chunks in `jobs` processes, and yield each chunk and its rows when it is finished. If
+    a process ends early (out of memory, or killed), all unfinished chunks of the pool are repeated
+    in a pool of one process, so that the faulty chunk cannot disturb others. After the third
+    failure of a chunk, the rows of its records contain a `reason` instead of estimates.
     """
     tries = {chunk.number: 0 for chunk in chunks}
     remaining = {chunk.number: chunk for chunk in chunks}
@@ -73,12 +73,12 @@ def _run_until_broken(
     tries: dict[int, int],
     jobs: int,
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Yield each finished chunk with its rows, and remove this chunk from `remaining`."""
+    """Fit `chunks` in `pool`; yield finished chunks with rows; update `remaining`, `tries`."""
     waiting, running = iter(list(chunks)), dict[Future, Chunk]()
 
     def submit_more() -> None:
-        # The pool has one more chunk than processes, so no process waits. With one process, a
-        # chunk runs alone.
+        # Submit one chunk more than there are processes, so that no process waits. With one
+        # process, submit one chunk only.
         for chunk in itertools.islice(waiting, jobs + (jobs > 1) - len(running)):
             running[pool.submit(fitted_chunk, task, chunk)] = chunk
 
@@ -103,7 +103,7 @@ def _run_until_broken(
 
 
 def _lost_rows(chunk: Chunk) -> Any:
-    """Return the rows of a chunk whose process ended early at each attempt, with a `reason`."""
+    """Return rows with a `reason` for a chunk whose process ended early at each attempt."""
     why = (
         f"the process that fitted it and {len(chunk.sources) - 1} others ended {TRIES} times."
         " Possible causes: too little memory, or a fault in a compiled library."
@@ -138,7 +138,7 @@ def _single_threaded() -> Iterator[None]:
 
 
 def initialize_process(places: Any = None) -> None:
-    """Prepare a new process: set JAX options, choose one processor, and ignore Ctrl-C."""
+    """Prepare a new process: set JAX options, bind it to one processor, and ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent process handles an interrupt.
     _configure_jax()
     if places is not None:
@@ -177,7 +177,7 @@ def _configure_jax() -> None:
 def run_on_cluster(
     task: Task, chunks: Sequence[Chunk], cluster: Any
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Fit the chunks on a Dask cluster, and yield each chunk with its rows when it is finished.
+    """Fit the chunks on a Dask cluster, and yield each chunk and its rows when it is finished.
 
     **Arguments:** `cluster`: a `distributed.Client`, or the address of a scheduler.
     """

@@ -1,4 +1,4 @@
-"""`AbstractLaw`: the interface of every sliding characteristic."""
+"""`AbstractLaw`: the interface of every friction law."""
 
 import abc
 from collections.abc import Mapping
@@ -112,7 +112,7 @@ class AbstractLaw(Pickled, eqx.Module):
     def is_smooth(self) -> bool:
         """True if the slope of the law is also smooth down to v = 0. (The slope of v**1.5 is not.)
 
-        The derivatives of a run then do not need shorter time steps than the run itself.
+        If True, the derivatives of a run do not need shorter time steps than the run itself.
         """
         return False
 
@@ -145,7 +145,7 @@ else:
 
 
 def has_start(kind: type[AbstractLaw]) -> bool:
-    """Return whether data can give start values of the law `kind`: it defines `start_near`."""
+    """Return whether the law `kind` has `start_near`, which estimates start values from data."""
     return vars(AbstractLaw)["start_near"].__func__ is not kind.start_near.__func__
 
 

@@ -1,4 +1,4 @@
-"""`Stribeck`: friction with the Stribeck effect, which falls with speed before it rises."""
+"""`Stribeck`: friction that first falls and then rises with speed (Stribeck effect)."""
 
 from typing import Any, ClassVar
 
@@ -52,8 +52,8 @@ class Stribeck(CheckedModule, AbstractLaw):
     F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
     F_Stribeck: Scalar = parameter(AtLeast(0.0), "N")
     fexp: Scalar = parameter(AtLeast(0.0), "s/m")
-    # A Python number is not converted to an array. Then the exponent is a constant in compiled
-    # code, and exponents 1 and 2 do not need a logarithm.
+    # A Python number is not converted to an array. It stays a constant in compiled code, and the
+    # exponents 1 and 2 do not need a logarithm.
     exponent: Checked[float] | Scalar = eqx.field(
         converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
         default=1.0,

@@ -103,7 +103,7 @@ class Table(CheckedModule, AbstractLaw):
 
     def __call__(self, v: Values | float) -> Values:
         v = jnp.asarray(v)
-        # With "error", the speed of the last row still belongs to the table.
+        # With extrapolation="error", the speed of the last row still belongs to the table.
         side = "left" if self.extrapolation == "error" else "right"
         if self.breaks.shape[0]:
             piece = jnp.searchsorted(self.breaks, v, side=side)
@@ -155,7 +155,7 @@ class Table(CheckedModule, AbstractLaw):
             return cls([[at[0], rows.mean_force]])
         hats = [np.interp(rows.v, at, row) for row in np.eye(at.size)]
         # If no speed was measured between the neighbours of a node, the data do not determine the
-        # force at this node. Then a weak prior at the mean force determines it.
+        # force at this node. In this case, a weak prior at the mean force determines it.
         terms, _ = rows.fit_terms(*hats, prior=1e-3)
         return cls(np.column_stack([at, np.maximum(terms, 0.01 * rows.mean_force)]))
 

@@ -27,9 +27,9 @@ def row(i: int) -> str:
 class RecordArguments:
     """The arguments of a `Record`, not yet checked.
 
-    - `declared`: unit of each channel and of ``"time"``.
-    - `place`: function that names a row in error messages; `labels`: channel -> its source in error
-      messages; `notes`: doubts about the columns that were read.
+    - `declared`: channel or ``"time"`` -> its unit as the user gave it.
+    - `place`: function from the index of a row to its name in error messages; `labels`: channel ->
+      its source in error messages; `notes`: doubts about the columns that were read.
     """
 
     t: Any
@@ -46,7 +46,7 @@ class RecordArguments:
 
 
 def record_fields(given: RecordArguments) -> dict[str, Any]:
-    """Return the checked fields of a record in SI."""
+    """Return a dict: name of a field of `Record` -> its checked value in SI."""
     inputs, outputs = _channels("inputs", given.inputs), _channels("outputs", given.outputs)
     sd, declared = _channels("sd", given.sd), _channels("units", given.declared)
     for what, text, example in (
@@ -166,7 +166,7 @@ def _channel_units(
 
 
 def _channels(what: str, given: Any) -> dict[str, Any]:
-    """Return the argument `what` as a dict, after a check that its keys are texts; {} for None."""
+    """Return the argument `what` as a dict; {} for None. Raise an error unless keys are texts."""
     example = {
         "inputs": '{"drive": F}',
         "outputs": '{"mass.s": q}',
@@ -188,8 +188,8 @@ def _channels(what: str, given: Any) -> dict[str, Any]:
 
 
 def variable(name: str) -> str:
-    """Return the variable that an output measures: "s" for "mass.s". For a machine of the user's
-    own class, the name has no part but may end in a joint number: "phi" for "phi1".
+    """Return the variable that an output measures: "s" for "mass.s". In a machine of the user's own
+    class, the output's name does not have a part, but may end in a joint number: "phi" for "phi1".
     """
     part, last = units.split_channel(name)
     if part.isdigit() and name.endswith(part):
@@ -353,7 +353,7 @@ def check_moves(label: str, values: np.ndarray, unit: units.Unit) -> None:
 
 
 def _deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
-    """Return a standard deviation in SI: one positive number, or one for each sample."""
+    """Return the standard deviation of output `name` in SI: one number > 0, or one per sample."""
     label = f"`Record` sd of {name!r}"
     if np.ma.is_masked(given):
         raise ValueError(f"{label} must be > 0 for each sample, got masked ones. Give one number.")

@@ -88,7 +88,7 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     # The padding has the length of the impulse response, but at most the length of the record.
     reach = min(times.size - 1, max(12, round(8.0 / (cutoff * step))))
     even = values if uniform else CubicSpline(times, values)(grid)
-    # k: number of samples at each end (one period of the cutoff) that give slope and curvature
+    # k: number of samples at each end, in one period of the cutoff, that give slope and curvature
     trend, k = np.zeros_like(even), max(8, round(1.0 / (cutoff * step)))
     if order > 2 and even.size >= 2 * k:
         # Subtract the polynomial of degree 5 with the value, slope and curvature of the motion at

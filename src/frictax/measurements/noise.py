@@ -1,5 +1,5 @@
 """Noise of a channel, estimated from the channel itself: standard deviation, autocorrelation time,
-ticks with noisy times, and glitches.
+glitches, and noise of the times of ticks. A tick is a sample that an encoder step triggers.
 """
 
 import dataclasses
@@ -21,14 +21,14 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
     """Return the standard deviation of the noise of evenly sampled `x`, in its unit; nan for fewer
     than 20 samples.
 
-    Cubics are fitted in short windows, and the median size of their residuals is the estimate. This
-    separates noise from motion, because a motion is smooth from sample to sample except at a few
-    kinks. Wider windows are tried as long as the residuals grow no faster than those of
-    autocorrelated noise. If the width doubles, the residuals grow by 2**0.5 for a random walk, but
-    by 2**4 for a motion that is not a cubic. The estimate is at least the rounding error of the
-    sensor, 1/12**0.5 of its resolution. The estimate is too large if the motion is not a cubic over
-    five samples, and too small if a filter has smoothed the noise. The search for wider windows
-    ends if the estimate reaches `enough`.
+    Cubic polynomials are fitted in short windows, and the median size of their residuals is the
+    estimate. This separates noise from motion, because a motion is smooth from sample to sample
+    except at a few kinks. Wider windows are tried as long as the residuals grow no faster than
+    those of autocorrelated noise. If the width doubles, the residuals grow by a factor of 2**0.5
+    for a random walk, but of 2**4 for a motion that is not a cubic. The estimate is at least the
+    rounding error of the sensor, 1/12**0.5 of its resolution. It is too large if the motion is not
+    a cubic over five samples, and too small if a filter has smoothed the noise. The search ends if
+    the estimate reaches `enough`.
 
     >>> t = np.linspace(0.0, 1.0, 1001)
     >>> noise = np.random.default_rng(0).standard_normal(1001)
@@ -52,8 +52,8 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
 
 
 def noise_of_output(record: Any, name: str, enough: float = np.inf) -> float:
-    """Return the standard deviation of the noise of an output of a `Record`: its `sd`, the noise of
-    its tick times [s], or the estimate of `noise_of`.
+    """Return the standard deviation of the noise of an output of a `Record`. This is its `sd` if it
+    is known, the noise of the times [s] if it has ticks, otherwise the estimate by `noise_of`.
     """
     sd = record.sd.get(name)
     if sd is not None:
@@ -64,8 +64,8 @@ def noise_of_output(record: Any, name: str, enough: float = np.inf) -> float:
 
 
 def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
-    """Return the standard deviation of the white part of the noise of `x`: the residuals of cubics
-    in the shortest windows, to which the motion hardly contributes.
+    """Return the standard deviation of the white part of the noise of `x`, from residuals of cubics
+    in windows of five samples. The motion hardly contributes to these. nan below 20 samples.
     """
     if x.size < 20:
         return float("nan")
@@ -73,8 +73,8 @@ def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
 
 
 def white_share(correlation: Any) -> Any:
-    """Return the expected square of `white_noise_of` for noise e[i] = c*e[i-1] + w[i] whose
-    variance is 1. Here c is `correlation`, and w is white noise.
+    """Return the expected square of the result of `white_noise_of` for noise of variance 1 that is
+    e[i] = c*e[i-1] + w[i]. Here c is `correlation`, and w is white noise.
 
     The sum of squared residuals of a cubic on five samples x is ((1, -4, 6, -4, 1) x)**2 / 70.
     """
@@ -83,12 +83,12 @@ def white_share(correlation: Any) -> Any:
 
 
 def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative: int) -> float:
-    """Return the low-pass cutoff [Hz] that gives the most accurate derivative of `x` (of order
-    `derivative`); infinite if `x` has no noise.
+    """Return the cutoff [Hz] of the low-pass filter with the most accurate time derivative of `x`,
+    of order `derivative`; infinite if `x` does not have noise.
 
-    A filter passes noise below its cutoff and removes motion above its cutoff. Each of these errors
-    is a sum of the power spectrum over the frequencies f with the weight f**(2 * derivative). The
-    cutoff minimises the passed noise plus a third of the removed motion, for white noise.
+    A filter passes noise below its cutoff and removes motion above its cutoff. The square of each
+    of these errors is a sum of the power at the frequencies f with the weight f**(2 * derivative).
+    The cutoff minimises three times the passed noise plus the removed motion, for white noise.
 
     >>> t = np.linspace(0.0, 4.0, 2001)
     >>> noise = 0.01 * np.random.default_rng(0).standard_normal(2001)
@@ -107,7 +107,7 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
     window = np.hanning(n)
     power = np.abs(np.fft.rfft((even - even.mean()) * window)) ** 2 / np.sum(window**2)
     f = np.arange(power.size) * (n - 1) / (n * span)
-    # weight of passed noise; removed motion has the weight 1, because a fit corrects for it later
+    # Weight of passed noise. Removed motion has the weight 1, because a fit corrects for it later.
     motion = 3.0
     gain = np.cumsum(((1.0 + motion) * noise**2 - power) * f ** (2 * derivative))
     # The record contains at least four periods of the cutoff frequency.
@@ -115,7 +115,7 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
 
 
 def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
-    """Return the median standard deviation of the residuals of cubics in at most `most` windows."""
+    """Return the standard deviation of residuals of cubics, the median of at most `most` windows."""
     indices, beyond_cubic = _stretches(x.size, width, most)
     stretches = x[indices]
     # Subtract the first sample of each window, because a large offset causes rounding errors.
@@ -124,8 +124,8 @@ def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
 
 
 def _deviation_from_median(squares: Float[np.ndarray, " k"], freedom: int) -> float:
-    """Return the standard deviation of a noise from the median of sums of squares of the noise.
-    Each sum has `freedom` degrees of freedom.
+    """Return the standard deviation of noise from the median of `squares`. Each of these is a sum
+    of squares of the noise with `freedom` degrees of freedom.
     """
     squares, half = np.sort(squares), squares.size // 2
     middle = (squares[half] + squares[-half - 1]) / 2
@@ -146,8 +146,8 @@ def _stretches(
 
 
 def integrated_autocorrelation_time(r: Float[np.ndarray, " n"]) -> float:
-    """Return the integrated autocorrelation time [samples], at least 1: 1 + 2 sum of the
-    autocorrelations. This number of samples counts as one independent sample.
+    """Return the integrated autocorrelation time [samples] of `r`: 1 + 2*(sum of autocorrelations),
+    at least 1. This number of samples counts as one independent sample.
 
     >>> import numpy as np
     >>> slow = np.repeat(np.random.default_rng(0).standard_normal(2000), 10)
@@ -167,11 +167,11 @@ def integrated_autocorrelation_time(r: Float[np.ndarray, " n"]) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ticks:
-    """A position with one sample per encoder step.
+    """A position with one sample (tick) per encoder step.
 
-    - `step`: one step of the encoder [SI]; `counts` (n - 1,): number of steps between samples,
-      more than one if ticks are lost.
-    - `speed` (n,): the absolute speed at each tick [SI], always > 0.
+    - `step`: one step of the encoder [m or rad]; `counts` (n - 1,): number of encoder steps from
+      each tick to the next, more than one if ticks are lost.
+    - `speed` (n,): the absolute speed at each tick [m/s or rad/s], always > 0.
     - `noise`: the standard deviation of the errors of the tick times [s].
     """
 
@@ -182,11 +182,11 @@ class Ticks:
 
 
 def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks | None:
-    """Return the ticks of a position `x` [SI] at the times `t` [s]; None if a clock determines when
-    `x` is sampled.
+    """Return the ticks of a position `x` [SI] at the times `t` [s]. Return None if a clock
+    determines when `x` is sampled, or if the motion changes its direction.
 
     The positions of ticks differ by equal steps in one direction, at uneven times. A few ticks may
-    be lost: an interval with two steps then lasts twice as long. A clock gives even times.
+    be lost: an interval with two steps lasts twice as long. The samples of a clock are evenly spaced.
 
     >>> n = np.arange(200)
     >>> times = 10.0 * np.log(1.0 + n / 100.0)  # a speed that decays
@@ -206,7 +206,7 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     counts = np.rint(moved / step).astype(int)
     equal = 0.01  # [encoder steps] largest deviation of an interval from a whole number of steps
     is_equal = np.abs(moved / step - counts) <= equal
-    # At least half of the intervals must be one step long. Ticks were lost in longer intervals.
+    # At least half of the intervals must be one encoder step long. In others, ticks were lost.
     if not is_equal.all() or np.mean(counts == 1) < 0.5:
         return None
     periods = took / np.median(took)
@@ -222,7 +222,7 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
         if np.median((took / median_filter(took, beside))[lost]) < 1.5:
             return None
     n = np.concatenate([[0], np.cumsum(counts)])
-    # Fit a cubic of the counts to the times in each window. Its residuals are noise of the times.
+    # Fit the times in each window by a cubic of the counts. The residuals are noise of the times.
     count, time = _windows(n, t, beside)
     basis = np.linalg.qr((count / np.ptp(count, axis=1)[:, None])[..., None] ** np.arange(4))[0]
     left = time - np.einsum("kwi,kvi,kv->kw", basis, basis, time)
@@ -237,9 +237,9 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     accuracy = 0.02
     width = int((12.0 * (noise / period / accuracy) ** 2) ** (1 / 3)) // 2 * 2 + 1
     width = min(int(np.clip(width, *_SMOOTHED)), (t.size - 1) // 2 * 2 + 1)
-    # The time per step at a tick is the slope of a parabola that is fitted in a window around the
-    # tick. The time of this tick itself does not affect the slope. Therefore the weight of the tick
-    # in a fit does not depend on the error of its time.
+    # The time per encoder step at a tick is the slope of a parabola that is fitted in a window
+    # around the tick. The time of this tick does not affect the slope. Therefore the weight of the
+    # tick in a fit does not depend on the error of its time.
     count, time = _windows(n, t, width)
     powers = count[..., None] ** np.arange(3)
     gram = np.einsum("kwi,kwj->kij", powers, powers)
@@ -249,13 +249,15 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     ends = [found[i, 1] + 2 * found[i, 2] * count[i, rows] for i, rows in (begin, end)]
     smooth, local = np.concatenate([ends[0], found[:, 1], ends[1]]), np.gradient(t, n)
     # With few ticks and much noise, the slope of a parabola may be near 0 or have the wrong sign.
-    # Then the slope between the neighbouring ticks replaces it.
+    # In this case, the slope between the neighbouring ticks replaces it.
     smooth = np.where(smooth > 0.2 * local, smooth, local)
     return Ticks(abs(step), counts, abs(step) / smooth, noise)
 
 
 def lost_ticks(ticks: Mapping[str, Ticks]) -> Int[np.ndarray, " k"]:
-    """Return the indices of samples after which all outputs move by more than 5 encoder steps."""
+    """Return the indices of samples from which all outputs move by more than 5 encoder steps to the
+    next sample.
+    """
     return np.flatnonzero(np.min([one.counts for one in ticks.values()], axis=0) > GAP)
 
 
@@ -271,7 +273,7 @@ def _windows(
 def find_glitches(
     t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Return the indices of the glitches of `x`, and values for them interpolated from neighbours.
+    """Return the indices of the glitches of `x`, and values at them, interpolated from neighbours.
 
     A glitch is one sample far from the cubic through its six neighbours, which are close to this
     cubic. A kink or a step is not a glitch, because its neighbours do not lie on one cubic.
@@ -284,7 +286,7 @@ def find_glitches(
     noise = max(float(np.median(off)) / 0.6745 / np.sqrt(1.5), quantum(x) / np.sqrt(12.0))
     if not noise > 0:
         return none
-    # Test only samples farther than 4 sd of the noise from the line through both neighbours.
+    # Test only samples more than 4 standard deviations of noise off the line through neighbours.
     at = np.flatnonzero(off > 4.0 * noise) + 1
     at = at[(at >= 3) & (at < t.size - 3)]
     beside = at[:, None] + _NEIGHBOURS

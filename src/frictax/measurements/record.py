@@ -52,25 +52,25 @@ _CSV: dict[str, Any] = {"delimiter": ",", "decimal": ".", "skip": 0, "header": T
 class Record(RecordVerbs):
     """A measured motion: times, inputs, outputs, and the standard deviations of the outputs.
 
-    An input is named by the part that it drives (``"drive"``), an output by the variable that it
-    measures (``"mass.s"``). With ``hold=True`` inputs are held until the next sample, as by a
-    digital controller. With ``hold=False`` they are interpolated linearly. By default inputs are
-    held if each input that changes has at most five levels and changes in fewer than 20 % of the
-    samples. The notice `levels-held` reports this choice. Time steps need not be equal. A free
-    decay has no inputs.
+    An input has the name of the part that it drives (``"drive"``), an output the name of the
+    variable that it measures (``"mass.s"``). With ``hold=True`` inputs are held until the next
+    sample, as by a digital controller. With ``hold=False`` they are interpolated linearly. By
+    default inputs are held if each input that changes has at most five values and changes in fewer
+    than 20 % of the samples. The notice `levels-held` reports this choice. Time steps need not be
+    equal. A record of a free decay does not have inputs.
 
     **Arguments:**
 
     - `t` (n,), increasing [s]; dates become seconds since the first date.
-    - `inputs`: dict from driven part to (n,); `outputs`: dict from measured variable to (n,).
-    - `sd`: dict from variable to its standard deviation > 0, a number or (n,), in the unit of the
-      output; None if it is not known.
-    - `units`: dict from channel, or ``"time"``, to the unit of its numbers; SI by default. The last
-      word of an output's name is its variable (s, v, a, f; phi, w, tau). A unit of another quantity
-      is an error. The variables s, v, a, f may also describe a rotation.
+    - `inputs`: dict: driven part -> values (n,); `outputs`: dict: measured variable -> values (n,).
+    - `sd`: dict: output -> standard deviation > 0 of its noise, a number or (n,), in the unit of
+      the output; None if it is not known.
+    - `units`: dict: channel, or ``"time"``, -> unit of its numbers; SI by default. The last word of
+      an output's name is its variable (s, v, a, f; phi, w, tau). A unit of another quantity is an
+      error. The variables s, v, a, f may also describe a rotation.
     - `hold`: see above; `name`, `citation`: texts for tables and reports.
 
-    The fields are read-only arrays in SI. `units`: unit of each channel, for tables and pictures;
+    The fields are read-only arrays in SI. `units`: unit of each channel, for tables and plots;
     `declared`: channels whose unit the user gave; `notes`: doubts about the columns that were read;
     `hold_is_chosen`: True if `hold` was not given and was chosen from the inputs.
 
@@ -142,7 +142,7 @@ class Record(RecordVerbs):
         - ``drop_missing=True`` leaves out rows with a missing or unreadable number, lines with a
           wrong number of cells, and a few repeated times. `notes` gives their number.
         - ``where={"drive": 1}`` keeps the rows in which the column ``drive`` is 1.
-        - `part`: which part to read, from 1, if the clock starts again within the file.
+        - `part`: number of the part to read, from 1. A new part begins where the clock starts again.
 
         Lines that begin with ``#`` are comments. The text may be in UTF-8, in UTF-16 with a byte
         order mark, or in a Windows code page. A workbook (.xlsx, with the extra `excel`) and a JSON
@@ -221,7 +221,7 @@ class Record(RecordVerbs):
 
     @cached_property
     def ticks(self) -> dict[str, Ticks]:
-        """`Ticks` of each output that has one sample per encoder step, at uneven times."""
+        """Output -> its `Ticks`, if it has one sample per encoder step, at uneven times."""
         found = {
             name: find_ticks(self.t, y)
             for name, y in self.outputs.items()
@@ -231,7 +231,7 @@ class Record(RecordVerbs):
 
     @cached_property
     def turning_ticks(self) -> tuple[str, ...]:
-        """Names of outputs with one sample per encoder step, if the motion reverses."""
+        """Names of outputs with one sample per encoder step whose motion changes its direction."""
         paths = {
             name: np.concatenate([[0.0], np.cumsum(np.abs(np.diff(y)))])
             for name, y in self.outputs.items()
@@ -241,15 +241,15 @@ class Record(RecordVerbs):
 
     @cached_property
     def glitches(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Output -> indices of its glitches (single samples far from their neighbours), and values
-        for them that are interpolated from the neighbours.
+        """Output -> indices of its glitches (single samples far from their neighbours), and the
+        values that interpolation between the neighbours gives at these samples.
         """
         return {name: find_glitches(self.t, y) for name, y in self.outputs.items()}
 
     @property
     def gaps(self) -> Int[np.ndarray, " k"]:
-        """Indices of samples that are followed by a gap: more than five median time steps, or for
-        ticks more than five encoder steps.
+        """Indices of samples that are followed by a gap: an interval of more than five median time
+        steps or, with one sample per encoder step (`ticks`), of more than five encoder steps.
         """
         return lost_ticks(self.ticks) if self.ticks else gaps(self.t)
 
@@ -305,14 +305,14 @@ class Record(RecordVerbs):
         )
 
     def decimate(self, n: int) -> "Record":
-        """Return a record of each n-th sample of time and outputs, without a filter. The inputs
-        keep their impulse.
+        """Return a record of each n-th sample of time and outputs, without a filter. The impulse of
+        an input (its integral over time) stays the same.
 
-        A held input becomes its mean over each new interval: the impulse (integral over time) is
-        the same at every kept time. An interpolated input becomes the nearest polyline, in least
-        squares, with corners at the kept times. The integrals of the input and of time times the
-        input do not change. Samples after the last kept sample are dropped. Outputs are not
-        averaged, because a fit compares each sample with the simulation.
+        A held input becomes its mean over each new interval, so its impulse up to every kept time
+        is the same. An interpolated input becomes a polyline with corners at the kept times, fitted
+        by least squares. The integrals of the input and of time times the input over the record do
+        not change. Samples after the last kept sample are dropped. Outputs are not averaged,
+        because a fit compares each sample with the simulation.
 
         >>> import frictax as fx
         >>> record = fx.Record(
@@ -357,7 +357,7 @@ class Record(RecordVerbs):
 
 
 def channel_rows(record: Record) -> list[tuple[str, str, np.ndarray, str]]:
-    """Return "input" or "output", name, values and a remark for each channel."""
+    """Return for each channel "input" or "output", its name, its values [SI] and a remark."""
     between = "held between samples" if record.hold else "interpolated linearly"
     return [("input", name, u, between) for name, u in record.inputs.items()] + [
         ("output", name, y, deviation(record.sd[name], record.units[name]))
@@ -390,7 +390,9 @@ def _from_table(source: Table, outputs: Any, given: dict[str, Any], name: str) -
 
 
 def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.ndarray]) -> Record:
-    """Return the record of the `kept` samples. Raise an error if an output is constant in them."""
+    """Return the record of the samples with indices `kept`, at times `t` and with these `inputs`.
+    Raise an error if an output is constant in these samples.
+    """
     outputs = {name: y[kept] for name, y in record.outputs.items()}
     sd = {
         name: s[kept] if isinstance(s, np.ndarray) and s.ndim else s
@@ -439,5 +441,5 @@ def deviation(sd: Any, unit: units_.Unit) -> str:
 
 
 def number_text(value: Any, unit: units_.Unit) -> str:
-    """Return an SI value in `unit`, to four figures."""
+    """Return the SI value `value` converted to `unit`, as text with four significant digits."""
     return f"{float(value) / unit.si:.4g}"

@@ -80,15 +80,15 @@ class Sweep(SweepVerbs):
 
     - `velocity` (n,), in `velocity_unit`: m/s, mm/s, ... or rad/s, deg/s, rpm, ...
     - `force` (n,), in `force_unit`: N, mN, kN, ... or N.m, mN.m, ...; multiplied by `sign`.
-    - `sigma` (n,) > 0, in `force_unit`: standard deviations of the rows up to a common factor,
-      which is estimated from the residuals. With `sigma_known` the factor is 1.
-    - `breakaway` (n,): true for a row with v = 0 whose `force` is the force at which motion began.
-    - `name`, `citation`: for the report; `notes`: which runs were left out, and why.
+    - `sigma` (n,) > 0, in `force_unit`: standard deviations of the forces up to a common factor. A
+      fit estimates this factor from the residuals. With `sigma_known=True` the factor is 1.
+    - `breakaway` (n,): True for a row with v = 0 whose `force` is the force at which motion began.
+    - `name`, `citation`: texts for the report; `notes`: which runs were left out, and why.
 
     **Raises:** `ValueError` for wrong shapes, non-finite values, sigma <= 0, a single speed, forces
-    against the sign convention, and rows at rest without breakaway.
+    against the sign convention, and rows with v = 0 that are not breakaway rows.
 
-    The fields are in SI:
+    The fields of the object are in SI:
 
     >>> import frictax as fx
     >>> sweep = fx.Sweep([30, 60, 120], [2.0, 3.0, 4.0], velocity_unit="rpm", force_unit="mN.m")
@@ -169,8 +169,8 @@ class Sweep(SweepVerbs):
         - `velocity`, `force`, `sigma`, `breakaway`: names of columns, or their numbers from 1. The
           column `breakaway` contains 1 or 0; the velocity may be missing in a row with 1.
         - ``where={"drive": 1}`` keeps the rows in which the column ``drive`` is 1; `direction`
-          keeps the rows of one direction.
-        - `sign`: -1 for a force recorded as acting on the body.
+          keeps the rows of one direction of motion.
+        - `sign`: -1 if the column contains the friction on the body, which opposes the velocity.
         - `skip`: number of lines before the column names; ``header=False`` for a file without
           column names. Lines that begin with ``#`` are comments.
 
@@ -222,8 +222,8 @@ class Sweep(SweepVerbs):
         ``speed``, ``omega``, ``v``, ``w``. The name of the force column contains a unit of force or
         one of the words ``force``, ``torque``, ``tau``, ``f``, ``M``. The other two columns are
         called ``sigma`` and ``breakaway``. A unit that is not given is read from
-        ``frame.attrs["units"]`` or from the name of the column. The default is rad/s and N.m, or
-        m/s and N if the other unit is one of a translation.
+        ``frame.attrs["units"]`` or from the name of the column. If no unit is found, it is rad/s or
+        N.m; if the other unit is one of a translation, it is m/s or N.
         ``Sweep.from_pandas(sweep.to_pandas())`` equals `sweep`.
 
         **Raises:** `ValueError` if no column or several columns fit, and for the errors of `Sweep`.
@@ -293,17 +293,17 @@ class Sweep(SweepVerbs):
         Unsteady runs are left out, and `notes` gives the reason. A run is unsteady if one of three
         conditions is met.
 
-        - Its speed or its force drifts: a fitted straight line changes over the run by more than 2
-          % of the mean and 3 standard errors, which allow for autocorrelation.
-        - The standard deviation of its speed exceeds half of the mean, as in stick-slip.
+        - Its speed or force drifts: a straight line fitted to it changes over the run by more than
+          2 % of the mean, and by more than 3 standard errors, which allow for autocorrelation.
+        - The standard deviation of its speed exceeds half of the mean speed, as in stick-slip.
         - Its force counts as fewer than 10 independent samples.
 
         **Arguments:**
 
         - `velocity`, `force`: channels of each record, for example ``"motor.w"`` and ``"drive"``.
         - `settle`: time that is left out at the start of each run [s].
-        - `keep_unsteady`: keep unsteady runs; `notes` still lists them.
-        - `sign`: -1 for a force recorded as acting on the body.
+        - `keep_unsteady`: True to keep unsteady runs; `notes` still lists them.
+        - `sign`: -1 if the channel contains the friction on the body, which opposes the velocity.
 
         **Raises:** `ValueError` for fewer than two steady runs, and for the errors of `Sweep`.
 
@@ -338,7 +338,7 @@ class Sweep(SweepVerbs):
         return cls(v / v_unit.si, f / f_unit.si, sigma, **about)
 
     def select(self, direction: Checked[Direction]) -> "Sweep":
-        """Return the sweep of the rows of one direction, or of all rows."""
+        """Return a sweep with the rows of one direction of motion; "both": all rows."""
         if direction not in ("both", "positive", "negative"):
             raise ValueError(
                 f"`direction` must be 'both', 'positive' or 'negative', got {direction!r}."
@@ -346,16 +346,16 @@ class Sweep(SweepVerbs):
         return self if direction == "both" else getattr(self, direction)()
 
     def positive(self) -> "Sweep":
-        """Return the rows with a positive velocity or a positive breakaway force."""
+        """Return a sweep of the rows with a positive velocity or a positive breakaway force."""
         return self._rows(self.direction > 0, "v > 0")
 
     def negative(self) -> "Sweep":
-        """Return the rows with a negative velocity or breakaway force. The signs do not change."""
+        """Return a sweep of the rows with a negative velocity or breakaway force, signs kept."""
         return self._rows(self.direction < 0, "v < 0")
 
     @property
     def direction(self) -> Float[np.ndarray, " n"]:
-        """Sign of the velocity of each row, or of the force in a breakaway row: 1 or -1."""
+        """1 or -1 for each row: sign of the velocity, in a breakaway row sign of the force."""
         return np.where(self.breakaway, np.sign(self.force), np.sign(self.velocity))
 
     @property
@@ -413,13 +413,15 @@ _SLIDING = {u for kind in (units.VELOCITY, units.FORCE) for u in kind if not kin
 
 
 def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
-    """Return the unit in the name of a column: in brackets, or after "_" or a space."""
+    """Return the unit in the name of a column, if it is one of `known`; otherwise None. The unit is
+    in brackets, or a word between spaces or "_".
+    """
     words = [units.named_in(column), *map(units.normalize_unit, re.split(r"[\s_]+", column))]
     return next((word for word in words if word in known), None)
 
 
 def _recognise_column(columns: Sequence[str], role: str) -> str | None:
-    """Return the name of the column for `role`; None if sigma or breakaway has no column."""
+    """Return the column for `role` ("force", ...); None if sigma or breakaway has no column."""
     kinds = {"velocity": units.VELOCITY, "force": units.FORCE}.get(role, {})
     by_unit = [c for c in columns if _unit_in(c, kinds) is not None]
     words = {c: set(re.split(r"[^a-z]+", re.sub(r"[\[(].*", "", c).lower())) for c in columns}
@@ -517,8 +519,8 @@ def _check_rows(sweep: Sweep, sign: int) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class SteadyRun:
-    """The averages of one run: `velocity` and `force` [SI], standard `error` of the mean force, and
-    `unsteady`: why the run is not steady, or "".
+    """The averages of one run: mean `velocity` and `force`, and standard error of the mean force
+    (`error`), all in SI. `unsteady`: why the run is not steady, or "".
     """
 
     name: str
@@ -566,8 +568,8 @@ def steady_runs(
                 " in stick-slip motion"
             )
         u = (t - np.mean(t)) / (t[-1] - t[0])
-        # The residuals of a polynomial of degree 7 count as noise. In residuals of a straight line,
-        # the settling of a run looks like autocorrelated noise.
+        # The residuals of a polynomial of degree 7 count as noise. With a straight line instead,
+        # a slow approach to the steady speed would count as autocorrelated noise.
         degree = min(7, t.size // 4)
         for what, x in (("speed", v), ("force", f)):
             drift, mean = abs(float(u @ x / (u @ u))), abs(float(np.mean(x)))
@@ -579,7 +581,7 @@ def steady_runs(
                     f"its {what} drifts by {drift / max(mean, 1e-300):.0%} of"
                     f" its mean, {drift / max(chance, 1e-300):.0f} standard errors"
                 )
-        # smallest number of independent samples that determines the standard error of a mean
+        # With fewer independent samples, the standard error of the mean force is not reliable.
         fewest = 10
         if independent < fewest and not reasons:
             reasons.append(

@@ -42,8 +42,8 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                # If friction decreases with speed, the velocity may grow within a step. If it grows
-                # by more than half, the step is not accurate.
+                # If friction decreases with speed, the velocity may grow within a step. If the
+                # velocity grows by more than half, the step is not accurate.
                 v, s, force = before.bristle_v[b], before.element_slip[b], before.bristle_force[b]
 
                 def friction(v: Array, part=part, s=s, force=force, b=b) -> Array:
@@ -216,7 +216,7 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
     """
     w0, gain, most = known
     count = w0.shape[0]
-    close = 1e-12  # [initial length of the bracket] accuracy of w before the final Newton step
+    close = 1e-12  # error of w before the final Newton step, per initial length of the bracket
 
     def one(b: int, w: list[Array]) -> Array:
         others = [gain[b, d] * friction(d, w[d]) for d in range(count) if d != b]
@@ -329,11 +329,10 @@ def change_slipping_elements(
     """Return the state after an event of an element, and write the modes of the elements to `new`.
 
     `fired`: index in `element_margins` of the event function that fell to 0. If `fired` is another
-    number, no element changes its mode. An element that sticks again carries its fraction of the
-    law at rest. The energy of a slipping element is computed with the force at which the element
-    began to slip. Therefore the energy jumps when the element sticks again. The jump counts as
-    loss.
-    """
+    number, no element changes its mode. `accounts`: number of energies at the end of `y`. An
+    element that sticks again carries its fraction of the law at rest. The energy of a slipping
+    element is computed with the force at which the element began to slip. Therefore the energy
+    jumps when the element sticks again. The jump counts as loss."""
     lay, first = now.layout, 0
     place, state = lay.first_element, lay.first_bristle
     for b, n in enumerate(lay.elements):
@@ -454,9 +453,8 @@ def _either_side(now: MachineSnapshot, b: int) -> bool:
 
 
 def _unbend(now: MachineSnapshot, parted: list[Any], y: Array) -> Array:
-    """Return the state `y` with force 0 in each bristle whose flag in `parted` is True. Without a
-    flag (None), the force of the bristle does not change.
-    """
+    """Return the state `y` after the force became 0 in each bristle whose flag in `parted` is True.
+    The flags False and None do not change the force."""
     first = now.layout.first_bristle
     for n, p in zip(now.layout.elements, parted, strict=True):
         size = max(n, 1)

@@ -30,7 +30,7 @@ def margin_names(contact: Contact, part: Any) -> list[str]:
 
 
 def all_margins(now: Snapshot) -> list[Array]:
-    """Return the margins of contact 0, of contact 1, ..., each in the order of `margin_names`."""
+    """Return the margins of all contacts, contact by contact, in the order of `margin_names`."""
     found = []
     for c, contact in enumerate(now.layout.contacts):
         named = margins(now, c)
@@ -39,7 +39,7 @@ def all_margins(now: Snapshot) -> list[Array]:
 
 
 def margins(now: Snapshot, c: int) -> dict[str, Array]:
-    """Return the margins (event functions) of contact `c`: name -> value.
+    """Return the margins (event functions) of contact `c` as a dict from name to value.
 
     A rounding error is added to each margin, so that every margin is positive when a mode begins.
     """

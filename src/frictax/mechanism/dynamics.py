@@ -26,8 +26,8 @@ class MachineSnapshot(Snapshot):
 
     - `imposed`: None, or two lists over the contacts with a bristle: friction [N] and stored power
       [W]. The lists replace the values that are otherwise computed from the state.
-    - `drive`: values of the signals. `driven`: for each source, the part of its force that has no
-      potential energy.
+    - `drive`: values of the signals. `driven`: for each source (external force), the part of its
+      force [N] that does not have a potential energy.
     - `temperature`: temperatures of the thermal nodes [K].
     - `bristle_...`, `element_...`: lists over the contacts with a bristle. The friction of these
       contacts is part of `load`.
@@ -215,7 +215,8 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_modes(self) -> list[Any]:
-        """For each bristle the slip directions (n,) of its elements; None without elements."""
+        """For each bristle the slip directions (n,) of its elements, 0 for an element that sticks;
+        None for a bristle without elements."""
         found, first = [], self.layout.first_element
         for n in self.layout.elements:
             found.append(self.numbers[first : first + n] if n else None)
@@ -224,7 +225,8 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_slip(self) -> list[Any]:
-        """For each bristle its slip direction, 0 if all elements stick; None without elements."""
+        """For each bristle the slip direction of its slipping elements, 0 if all elements stick;
+        None for a bristle without elements."""
         return [None if m is None else jnp.sign(jnp.sum(m)) for m in self.element_modes]
 
     @cached_property
@@ -270,7 +272,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def _bristle_laws(self) -> list[Any]:
-        """Force limit, viscous slope and smallest limit of each bristle, see `bristle_law`."""
+        """Force limit [N], viscous slope [N.s/m], smallest limit [N] of each bristle's law."""
         at = zip(self.bristle_elements, self.bristle_v, self.element_slip, strict=True)
         return [bristle_law(part, v) if s is None else element_law(part, v, s) for part, v, s in at]
 
@@ -297,7 +299,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def element_force(self) -> list[Any]:
-        """For each bristle the forces of its elements (n,) [N]; None without elements."""
+        """The forces (n,) [N] of each bristle's elements; None for a bristle without elements."""
         return [
             None
             if modes is None

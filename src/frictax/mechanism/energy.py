@@ -27,8 +27,8 @@ def damper_loss(now: MachineSnapshot, k: int) -> Array:
 
 
 def powers(now: MachineSnapshot) -> list[Array]:
-    """Return four powers [W]: work of the drives, loss by friction, loss in dampers and by drag,
-    and loss at mechanical stops. The last power is 0, because a stop changes the energy by a jump.
+    """Return four powers [W]: of the drives, lost by friction, lost in dampers and by drag, and
+    lost at mechanical stops. The last power is 0, because an impact changes the energy by a jump.
     """
     zero = now.zero
     drives = dampers = zero

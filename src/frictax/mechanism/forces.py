@@ -176,7 +176,7 @@ class AbstractSource(CheckedModule):
     the results of the two methods `driven` and `elastic`.
 
     `dissipates`: True if the work of `driven` counts as a loss, like that of a damper; False if it
-    counts as work of a drive. `is_smooth`: whether the slope df/dv is smooth, also at v = 0.
+    counts as work of a drive. `is_smooth`: whether df/dv is a smooth function, also at v = 0.
 
     s [m] and v [m/s] are position and velocity of the flange. If `body` is a body's name without
     flange, its flange_b is used.

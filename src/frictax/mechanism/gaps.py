@@ -15,8 +15,8 @@ from frictax.parameters.arrays import larger
 from .forces import AbstractCompliant
 
 # Segments of the force law of a gap. At the side of smaller s_rel, the segment number is negative.
-# TOUCHES: the damper force is inside its limits. LIFTED: it is -f_c, so the normal force is 0.
-# DOUBLED: it is f_c, so the normal force is 2*f_c.
+# TOUCHES: the damper force f_d is inside its limits. LIFTED: f_d = -f_c, so the normal force is 0.
+# DOUBLED: f_d = f_c, so the normal force is 2*f_c. Here f_c is the spring force.
 OPEN, TOUCHES, LIFTED, DOUBLED = 0, 1, 2, 3
 
 
@@ -81,7 +81,8 @@ class AbstractGap(AbstractCompliant):
     def following(
         self, s_rel: Array, v_rel: Array, piece: Integer, first: Array, second: Array
     ) -> Integer:
-        """Return the segment after an event; `first`, `second`: whether this margin fell to 0."""
+        """Return the segment after an event. `first`, `second`: whether the first or second result
+        of `margins` fell to 0."""
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         touched = jnp.where(first, self.sides[0], self.sides[-1])
         begun = touched * jnp.where(self.d * touched * v_rel > 0, DOUBLED, TOUCHES)

@@ -43,7 +43,7 @@ class MechanicalSystem(AbstractHybridSystem):
     Mode vector, in this order:
 
     - for each contact its `Mode`;
-    - for each stop -1, 0 or 1 (at the lower stop, at no stop, at the upper stop);
+    - for each contact with stops: -1 at the lower stop, 0 between the stops, 1 at the upper stop;
     - for each law with corners the number of its present segment;
     - for each friction that depends on a torque, which of its two lines is active;
     - for each contact with ``either_side=True``, the pressed side;
@@ -204,7 +204,7 @@ class MechanicalSystem(AbstractHybridSystem):
     def jump(
         self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
-        # The choice of modes has no derivatives, so its inputs are constants.
+        # The choice of modes does not have derivatives, so it uses constants: `still`, `t_`, `y_`.
         still, t_, y_ = constant((self, t, y))
         new = still._mode_with_signals(t_, mode, fired)
         events = crossed_guards(self.layout, self.mechanism.parts, fired)
@@ -383,7 +383,7 @@ class MechanicalSystem(AbstractHybridSystem):
         return y
 
     def _gap(self, k: int) -> Any:
-        """Return gap number `k`, where springs and dampers are also counted."""
+        """Return the gap with index `k` in `layout.compliants` (springs, dampers and gaps)."""
         return self.mechanism.parts[self.layout.compliants[k][0]]
 
     def snapshot(self, t: Array, y: Array, mode: Array) -> dynamics.MachineSnapshot:

@@ -30,9 +30,9 @@ BODIES = (AbstractBody, MassWithStopAndFriction)
 
 @dataclasses.dataclass(frozen=True)
 class Flange:
-    """An end of a body. `body`: the number of the body; None for a `Fixed`. `part`: the number of
-    the part. `side`: -1, 0 or 1; the flange is side*L/2 from the centre of the body.
-    """
+    """An end of a body. `body`: number of the body among the bodies; None for a `Fixed`. `part`:
+    number of the body among all parts. The flange is side*L/2 from the body's centre. `side`: -1 at
+    flange_a, 1 at flange_b, 0 at the centre and for a body without a length L."""
 
     body: int | None
     part: int
@@ -44,14 +44,15 @@ class Contact:
     """A friction contact and its attachment. The motion of the contact is the motion of `flange`
     relative to `support` (None: the housing).
 
-    - `part`: the number of the part. `signal`: the number of the signal of its normal force.
+    - `part`: number of the friction element among all parts. `signal`: number of the signal that
+      gives its normal force, or None.
     - `group`: numbers of this contact and of all contacts coupled to it by bodies and gears.
     - `alone`: whether the contact is the only one in its group, and acts on exactly one coordinate,
       which no gear couples to another coordinate. `redundant`: whether several contacts of the
       group can hold the same motion.
-    - `wall`, `piece`, `side`, `face`: indices into the mode vector, or None. The entry at `wall` is
-      the state of the mechanical stop, and at `piece` the segment of the law. The entry at `side`
-      is the active line of a friction that depends on a torque, and at `face` the pressed side.
+    - `wall`, `piece`, `side`, `face`: indices into the mode vector, or None. Entry `wall` is the
+      state of the mechanical stop, and entry `piece` the segment of the law. Entry `side` is the
+      active line of a friction that depends on a torque, and entry `face` the pressed side.
     - `is_pressed`: whether the contact has a normal force, from a signal or from the motion.
     """
 
@@ -231,17 +232,17 @@ PARTS = (
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The parts of a mechanism, grouped by kind and given by their numbers.
+    """The numbers of the parts of a mechanism, grouped by kind.
 
     - `bodies`: part number of each body. `coordinates`: numbers of the bodies whose positions are
       the coordinates. `gears` and `motions` (part, body, signal) determine the other positions.
     - `contacts`: the contacts without bristle. `bristles`: the contacts with a bristle, which act
       like forces. `elements`: for each bristle the number of its elements, each with a mode; 0 if
       the bristle has one force and no mode.
-    - `compliants`: part number and two flanges of each spring or damper. `gaps`: numbers of the
-      compliants that are gaps.
+    - `compliants`: part number and two flanges of each spring, damper or gap. `gaps`: indices of
+      the gaps in `compliants`.
     - `forces`: (part, flange, signal or None) of each source. `signals`: (part, name of the field).
-    - `nodes`: thermal nodes. `conductors`: (part, node, node or None for the surroundings).
+    - `nodes`: thermal nodes. `conductors`: (part, node, second node or None for surroundings).
     """
 
     bodies: tuple[int, ...]
@@ -397,8 +398,8 @@ def _build_layout(mechanism) -> Layout:
 
 
 def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
-    """Return a dict from the number of each body whose position is not a coordinate to the name of
-    the gear or motion that determines this position.
+    """Return a dict of the bodies whose positions are not coordinates. Key: number of the body.
+    Value: name of the gear or motion that determines its position.
     """
     followers: dict[int, str] = {}
     for part, body in [(part, body) for part, body, _ in motions] + [
@@ -456,7 +457,7 @@ def _number_modes(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
 
 
 def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
-    """Return the contacts with their fields `group`, `alone` and `redundant` filled in."""
+    """Return the contacts after the fields `group`, `alone` and `redundant` were computed."""
     # Redundancy depends on the structure, not on the gear ratios. Random numbers replace the
     # ratios, because random numbers do not cancel by accident.
     draw = np.random.default_rng(0)

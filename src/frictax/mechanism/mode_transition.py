@@ -26,7 +26,8 @@ from .stiction import AT_LIMIT, Lines, modes_at_rest, modes_by_torque
 
 
 def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
-    """Return a dict for each contact: event function -> whether it fell to 0 (number `fired`)."""
+    """Return for each contact a dict from the name of an event function to whether it fell to 0.
+    `fired`: the index of the event function that fell to 0."""
     events, first = [], 0
     for contact in layout.contacts:
         names = margin_names(contact, parts[contact.part])
@@ -39,10 +40,8 @@ def modes_after_event(
     before: Snapshot, now: Snapshot, events: list[dict[str, Array]], fired: Array, new: list[Array]
 ) -> tuple[dict[int, Array], Array]:
     """Choose the modes of all contacts for state and loads of `now`, and write them to `new`.
-
     Return a dict (contact number -> whether the contact comes to rest), and whether the modes are
-    consistent. Neither result has derivatives.
-    """
+    consistent with the forces. The results do not have derivatives."""
     rests, ok = {}, jnp.array(True)
     for group in now.layout.groups:
         # A group without an event does not change its modes, even at v = 0 where a motion begins.
@@ -73,8 +72,8 @@ def modes_after_event(
                 before, now, c, events[c], (touched, free, rest, direction, sudden), new
             )
         if now.contact(group[0]).redundant:
-            # In a redundant group, the stuck contacts determine the velocities of the other
-            # contacts. A rounding error may change the sign of these velocities.
+            # In a redundant group several contacts can hold the same motion. The stuck contacts
+            # determine the velocities of the others, whose sign may be wrong by rounding.
             sticks = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
             rests |= {
                 c: rests[c] & (~sticks | (new[c] == STUCK) | _was_held(before, c)) for c in group
@@ -208,8 +207,8 @@ def _group_modes_at_rest(
             for i, (m, f) in enumerate(zip(passing, others, strict=True))
         ]
         at_rest = [rest & (m == 0) for rest, m in zip(at_rest, passing, strict=True)]
-        # After the impact, the levers of redundant contacts turn at other rates than before. The
-        # rates of the levers enter the accelerations.
+        # The impact changes the rates u, and thus the term dJ/dt u of the contact accelerations.
+        # Here `turning` is this term after the impact.
         turning = now.turning_at(inelastic_impact(now, dict(zip(group, at_rest, strict=True))))
         free = [p - now.turning[c] + turning[c] for c, p in zip(group, free, strict=True)]
     b = _rates(free, matrix, others)
@@ -229,8 +228,8 @@ def _group_modes_at_rest(
     ]
     if now.contact(group[0]).redundant:
         # Other contacts may have held a contact that counted as sliding at zero speed. This contact
-        # may stick now, and takes load from the contact that broke away. Then all contacts of the
-        # group get the modes of `found`.
+        # may stick now, and takes load from the contact that broke away. If such a contact sticks,
+        # all contacts of the group get the modes of `found`.
         relieves = [
             rest & is_sliding(before.mode[c]) & (found.modes[i] == STUCK)
             for i, (c, rest) in enumerate(zip(group, at_rest, strict=True))
@@ -303,8 +302,8 @@ def _group_modes_by_torque(
     at_rest: list[Array],
     events: list[dict[str, Array]],
 ) -> tuple[list[Array], dict[int, Array], Array]:
-    """Return the results of `_group_modes_at_rest` for a group in which the limits of some contacts
-    depend on a torque, and thus on the forces of all contacts.
+    """Return the results that `_group_modes_at_rest` describes. In this group the force limits of
+    some contacts depend on a torque, and thus on the forces of all contacts.
     """
     hold, slide = _limits(before, now, group, events)
     matrix, free = _equations(now, group)
@@ -414,8 +413,8 @@ def _stack_both_ways(limits: dict[int, list[Array]]) -> tuple[Array, Array]:
 
 
 def _leave_by_own_margin(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) -> Array:
-    """Return the direction in which stuck contact c breaks away if its own event function fell to
-    0, else `chosen`. The value of this event function is only a rounding error and is not used.
+    """Return the breakaway direction of stuck contact c if its own event function fell to 0, else
+    `chosen`. The value of this event function is only a rounding error and is not used.
     """
     stuck = before.mode[c] == STUCK
     return jnp.where(
@@ -442,7 +441,7 @@ def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]
 
 
 def _was_held(before: Snapshot, c: int) -> Array:
-    """Return whether stuck contacts held contact c, which was not stuck itself."""
+    """Return whether contact c, not stuck itself, could not move because others were stuck."""
     return jnp.array(False) if (held := before.is_held[c]) is None else held
 
 

@@ -19,8 +19,8 @@ from .sparse import SparseRow, dot, scale, solve_in_span, solve_sparse
 
 
 class Snapshot:
-    """A machine at one time. Most attributes are lists of scalars over coordinates, bodies or
-    contacts.
+    """A machine at one time. Most attributes are lists with a scalar for each coordinate, each body
+    or each contact.
 
     - `mode`: the mode vector, numbered as in the layout. `q`, `u`: coordinates and their rates.
     - Of each body: `s`, `v`: position and velocity. `body_rows`: coefficients with which the
@@ -33,7 +33,7 @@ class Snapshot:
       else None. `elements`: the friction part, with its law at the present temperature.
     """
 
-    # Whether the Jacobian of the contacts depends on the position and may be 0 at some positions.
+    # Whether the Jacobian (levers) of the contacts depends on the position and may become 0.
     levers_vary = False
     # Whether a run begins with stuck contacts at rest, which a load may release at once.
     begins_stuck = False
@@ -111,7 +111,7 @@ class Snapshot:
         return self.layout.contacts[c]
 
     def gap_piece(self, k: int) -> Array:
-        """Return the segment of the force law that gap k is on; 0 for a spring or damper k."""
+        """Return the segment of the force law of gap k; 0 if number k is a spring or damper."""
         gaps = self.layout.gaps
         return self.mode[self.layout.first_gap + gaps.index(k)] if k in gaps else jnp.asarray(0)
 
@@ -253,7 +253,7 @@ class Snapshot:
         return rows
 
     def turning_at(self, u: list[Array]) -> Any:
-        """Return dJ/dt u: the contact accelerations due to a varying Jacobian J; 0 if constant."""
+        """Return the contact accelerations dJ/dt u that a change of the Jacobian J causes."""
         return [self.zero] * len(self.contact_jacobian)
 
     def has_lever(self, c: int) -> Array:
@@ -332,9 +332,9 @@ class Snapshot:
         }
         if not self.contact(group[0]).redundant:
             return list(solve_sparse(rows, [right])[0].values())
-        # Several solutions exist. The one with the smallest sum of force^2/share over the holding
-        # contacts is W G z, with W = diag(share) and the Delassus matrix G of these contacts. If G
-        # is singular, the undetermined part of z does not change G z.
+        # Several solutions exist. The solution with the smallest sum of force^2/share over the
+        # holding contacts is W G z. Here W is diag(share), and G is the Delassus matrix of these
+        # contacts. If G is singular, the undetermined part of z does not change G z.
         weighed = dict(zip(group, self.shares(group), strict=True))
         held = dict(zip(group, which, strict=True))
         slanted = {}
@@ -381,7 +381,8 @@ class Snapshot:
 
     @cached_property
     def coordinate_acceleration(self) -> list[Array]:
-        """The coordinate accelerations, without a rounding error if an `alone` contact is stuck."""
+        """The accelerations of the coordinates. If a stuck contact is `alone` on a coordinate, the
+        acceleration of this coordinate is set exactly, without rounding error."""
         total: SparseRow = dict(enumerate(self.coordinate_force))
         for row, f in zip(self.contact_jacobian, self.friction, strict=True):
             for i, x in row.items():

@@ -23,14 +23,14 @@ class _Tolerances(NamedTuple):
     # A pivot below eps**0.7 = 1e-11 counts as 0. A pivot that is not 0 exceeds the ratio of the
     # smallest mass to the sum of all masses.
     rank: Any
-    # eps**0.75 = 2e-12 of each pivot is added to the pivots of redundant contacts in
-    # `modes_by_torque`, so that the matrix is regular.
+    # If contacts are redundant, `modes_by_torque` adds eps**0.75 = 2e-12 of each diagonal element
+    # of the equations of stuck contacts to this element, so that the matrix is regular.
     regularization: Any
-    # The acceleration of a redundant contact counts as 0 below eps**0.57 = 1e-9 of the sum of its
-    # terms.
+    # The acceleration of a redundant contact counts as 0 below eps**0.57 = 1e-9 of the sum of the
+    # absolute values of its terms.
     consistent: Any
-    # An acceleration in the wrong direction is accepted below eps**0.5 = 1.5e-8 of the sum of its
-    # terms.
+    # An acceleration that contradicts the mode is accepted below eps**0.5 = 1.5e-8 of the sum of
+    # the absolute values of its terms.
     motion: Any
     # Each force limit is raised by up to 2**16 eps = 1.5e-11 of the largest scaled acceleration.
     zero: Any
@@ -43,7 +43,7 @@ class _Tolerances(NamedTuple):
         return cls(eps**0.7, eps**0.75, eps**0.57, eps**0.5, 2**16 * eps, 512 * eps)
 
 
-AT_LIMIT = 0.57  # exponent of eps; a contact holds a force up to a fraction of 1e-9 above its limit
+AT_LIMIT = 0.57  # exponent; a contact holds up to eps**0.57 = 1e-9 of its force limit above it
 # Largest number of linear systems solved per contact. The rule of least index changes the first
 # wrong mode. In theory the rule may need 3**k systems for k contacts. In tests the rule needed at
 # most 7*k systems (36 kinds of random problems, 20000 of each kind, k = 4 to 12).
@@ -127,8 +127,9 @@ def modes_at_rest(
     a strictly decreasing function of its force, so its mode changes at most twice.
 
     A term e/share on the diagonal, in the limit e -> 0+, makes G positive definite. The limit is
-    taken algebraically. Elimination with the largest pivot first finds the basis of the equations
-    of the stuck contacts. The redundant contacts have their own, well-posed equations.
+    taken algebraically. Elimination with the largest pivot first finds a basis of the stuck
+    contacts: as many contacts as possible whose rows of G are linearly independent. The other
+    stuck contacts are redundant and have their own, well-posed equations.
 
     **Source:** the problem: M. Otter, H. Elmqvist, S. E. Mattsson, Hybrid Modeling in Modelica
     based on the Synchronous Data Flow Principle, CACSD 1999. The rule of least index: K. G. Murty,
@@ -217,8 +218,8 @@ def _holding_forces(
     tolerances, stuck = _Tolerances.for_numbers(G), modes == 0
     rank = tolerances.rank
     table, basis = eliminate(jnp.column_stack([G, b - G @ at_limit]), stuck, rank)
-    # For a contact j outside the basis, row j of G is a linear combination of the rows in the
-    # basis, with the coefficients mix[:, j]. Only the pivot on the diagonal differs.
+    # The basis is a set of stuck contacts whose rows of G are linearly independent. Any other row j
+    # is a sum of these rows with the coefficients mix[:, j], except for the pivot on the diagonal.
     mix = jnp.where(basis[:, None] & ~basis & (jnp.abs(table[:, :-1]) > rank), table[:, :-1], 0.0)
     alone, a_rel = jnp.where(basis, table[:, -1], 0.0), jnp.where(basis, 0.0, table[:, -1])
     pivot = jnp.diagonal(table)
@@ -303,8 +304,7 @@ def modes_by_torque(
 
     **Arguments:** those of `modes_at_rest`, with two changes. `b` does not contain any contact
     force. `motion` replaces `in_rest`: which contacts are at rest, and the modes and forces of the
-    other contacts. Forces that depend on a torque are not used. `redundant`: whether G may be
-    singular.
+    other contacts (not used if they depend on a torque). `redundant`: whether G may be singular.
 
     **Method:** the rule of least index, as in `modes_at_rest`. If the friction of a sliding contact
     depends on a torque, it is on one of two lines. If the value of the other line is greater, the
@@ -380,9 +380,9 @@ def modes_by_torque(
             is_held = still & (pivot <= tolerances.rank)
             turns = jnp.where(is_held, modes * (borne - f) < -little, turns)
         wished = jnp.where(in_rest, jnp.where(modes == 0, away, jnp.where(turns, 0, modes)), modes)
-        # Friction that depends on a torque is the greater of two linear functions of the torque in
-        # forward motion, and the lesser one in backward motion. A stuck contact gets the function
-        # of the direction in which it would break away.
+        # Friction that depends on a torque is one of two linear functions of the torque: the
+        # greater one in forward motion, the lesser one in backward motion. A stuck contact gets the
+        # function of the direction in which it would break away.
         towards = jnp.where(wished == 0, jnp.where(f >= 0, 1, -1), wished)
         values = towards * along + lines.offset
         size = jnp.max(jnp.abs(lines.slope), axis=0) * (

@@ -323,8 +323,8 @@ class AbstractLinkage(AbstractOwnMotion):
         """Return the names of the states, in the order q, u, further states."""
 
     def jacobian(self, q: Float[Array, " n"]) -> Float[Array, "k n"]:
-        """Return the matrix J(q) with which the velocities of the k contacts are J u. By default J
-        is the unit matrix, with one contact for each coordinate.
+        """Return the matrix J(q). The velocities of the k contacts are J(q) u. By default J is the
+        unit matrix, and each coordinate has one contact.
         """
         return jnp.eye(q.shape[0], dtype=q.dtype)
 

@@ -35,7 +35,7 @@ from .variable_table import VARIABLES, rotational_name
 # part, a turning part, and a gear.
 _FACES = (("v_relfric", "a_relfric"), ("w_relfric", "a_relfric"), ("w_a", "a_a"))
 
-# A value of one of these types is a scalar at one time, or a row over the times of a run.
+# A value of one of these types is a scalar (at one time) or an array (at all times of a run).
 Values = Float[Array, "..."]
 Modes = Int[Array, "..."]
 Flags = Bool[Array, "..."]

@@ -59,7 +59,7 @@ class Interval(eqx.Module):
     contacts: int = eqx.field(static=True)
 
     def system(self, x: Array, draw: Array | None = None) -> AbstractHybridSystem:
-        """Return the machine with the parameters in x and the noise of `draw` (standard normal)."""
+        """Return the machine with the parameters in x, and noise from normal numbers `draw`."""
         w = self.uncertain
         values = {
             name: _clip(x[len(self.states) + i], w.low[i], w.high[i])
@@ -114,11 +114,11 @@ class Interval(eqx.Module):
         return jnp.stack([variable_at(system, name, self.t[0], y, mode) for name in names])
 
     def margins(self, x: Array, mode: Modes) -> Float[Array, " g"]:
-        """Return the event functions of the mode at the start of the interval."""
+        """Return the values of the event functions of `mode` at the start of the interval."""
         return self.system(x).guard(self.t[0], x[: len(self.states)], mode, None)
 
     def margin_change(self, x: Array, mode: Modes) -> Float[Array, " g"]:
-        """Return the change of the event functions over the interval in a constant mode."""
+        """Return the change of the event functions over the interval if the mode stays constant."""
         system, (t0, t1), y = self.system(x), self.t, x[: len(self.states)]
         after = y + (t1 - t0) * system.flow(t0, y, mode, None)
         return system.guard(t1, after, mode, None) - system.guard(t0, y, mode, None)
@@ -140,7 +140,7 @@ class Interval(eqx.Module):
 
 
 def _clip(value: Array, low: Array, high: Array) -> Array:
-    """Clip a value to its domain. The derivative is 1, so that an update can change the value."""
+    """Clip a value to its domain. The derivative stays 1, so an update can change the value."""
     return value + constant(jnp.clip(value, low, high) - value)
 
 
@@ -183,7 +183,10 @@ class FilterProblem(eqx.Module):
 
 
 class FilterOutput(eqx.Module):
-    """The estimates at one sample or all samples; `result`: result code of the simulation."""
+    """The estimates at one sample or all samples. `P`, `S`: covariances of `x` and `innovation`;
+    `nis`: normalised innovation squared; `stuck`: probability that each contact sticks; `result`:
+    result code.
+    """
 
     x: Float[Array, "... k"]
     P: Float[Array, "... k k"]
@@ -221,9 +224,9 @@ def predict(
 ) -> tuple[Mean, Covariance, PyTree]:
     """Return mean and covariance at the end of the interval, and the result code of the simulation.
 
-    The mean is simulated through all events. With `saltation`, the covariance follows from the
+    The mean is simulated through all events. If `saltation`, the covariance is computed from the
     derivatives of this simulation, which include the saltation matrix of each event. Otherwise the
-    covariance follows from one Runge-Kutta step in the mode at the start.
+    covariance is computed from one Runge-Kutta step in the mode at the start.
     """
     draw = jnp.zeros(interval.uncertain.size)
 

@@ -110,7 +110,7 @@ class Filtered:
 
 
 class FilterOptions(TypedDict, total=False):
-    """The options of `kalman_filter`, which describes them."""
+    """The options of `kalman_filter`; its docstring explains them."""
 
     drift: Mapping[str, float] | None
     noise: Mapping[str, float] | None
@@ -139,7 +139,7 @@ def kalman_filter(
     **options: Unpack[FilterOptions],
 ) -> Filtered:
     """Estimate states and slowly changing parameters of a machine at each sample of a record. A
-    bank (weighted set) of extended Kalman filters follows stick and slip.
+    bank (weighted set) of extended Kalman filters also estimates whether contacts stick.
 
     Between samples, the mean of each filter is simulated through all events. The derivatives of
     this simulation give the covariance. They include the saltation matrix of each event, the
@@ -170,8 +170,8 @@ def kalman_filter(
     - `members`: number of filters; 1 is enough if no contact sticks.
     - `saltation`: False is for comparison with an observer without events: the covariance of a
       single filter is then propagated in the mode at the start of each interval.
-    - `seed`: for the random differences between the filters. `engine`: by default `OnSamples()`,
-      with steps short enough for the longest gap of the record.
+    - `seed`: seed of the random differences between the filters. `engine`: by default
+      `OnSamples()`, with steps short enough for the longest gap of the record.
 
     **Returns:** a `Filtered`. The likelihood cannot be differentiated with respect to parameters,
     because this needs second derivatives of a simulation. Use `fit` for constant parameters.

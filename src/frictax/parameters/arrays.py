@@ -1,8 +1,8 @@
 """Common array types, and minimum and maximum with reliable derivatives.
 
 JAX's own derivative of a maximum tests which argument equals the result. The compiler may compute
-that argument twice with different rounding. Then no argument equals the result, and the derivative
-is 0 or NaN. `least`, `larger` and `smaller` have derivatives that do not depend on rounding.
+that argument twice with different rounding. If no argument equals the result, the derivative is 0
+or NaN. `least`, `larger` and `smaller` have derivatives that do not depend on rounding.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from frictax.annotations import ScalarLike
 Number = Float[Array, ""]
 Integer = Int[Array, ""]
 Values = Float[Array, "..."]
-# State and mode vector of a hybrid system.
+# State vector (n,) and mode vector (m,) of a hybrid system.
 State = Float[Array, " n"]
 Modes = Int[Array, " m"]
 
@@ -28,12 +28,12 @@ def row_at(rows: Array, i: Any) -> Array:
 
 
 def constant(tree: Any) -> Any:
-    """Return `tree` with its arrays as constants, which do not have derivatives."""
+    """Return `tree` with its arrays as constants, whose derivatives are 0."""
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
 
 
 def least(x: Float[Array, "*shape n"]) -> Float[Array, "*shape"]:
-    """Return the least entry along the last axis, with the derivative of that entry."""
+    """Return the least entry along the last axis. Its derivative is that of this entry."""
     return jnp.take_along_axis(x, jnp.argmin(x, axis=-1, keepdims=True), axis=-1)[..., 0]
 
 

@@ -20,7 +20,7 @@ def check(model: Any) -> None:
     """Raise `ValueError` for the first parameter outside its domain, and for inconsistent values. A
     class checks the consistency of its values in a method ``check_rules()``. `eqx.tree_at` makes a
     changed model without these checks, so `simulate` and `fit` call this function first. Traced
-    values cannot be checked and are skipped.
+    values (placeholders of JAX) cannot be checked and are skipped.
     """
     kind = type(model)
     can_turn = getattr(kind, "unit_of_owner", False) and not hasattr(model, "rotational")
@@ -36,13 +36,13 @@ def check(model: Any) -> None:
 
 
 def _certain_unit(unit: str) -> str:
-    """Return `unit`, or "1", which is not printed, if a rotating part has a different unit."""
+    """Return `unit` if rotating parts have the same unit; otherwise "1", which is not printed."""
     return unit if rotational_unit(unit) == unit else "1"
 
 
 @functools.cache
 def _arguments(kind: type) -> tuple[str, ...]:
-    """Return the names of the arguments of a class; empty for a class that accepts any names."""
+    """Return the names of a class's arguments; an empty tuple if it accepts any names."""
     given = inspect.signature(kind).parameters.values()
     return () if any(p.kind is p.VAR_KEYWORD for p in given) else tuple(p.name for p in given)
 
@@ -75,7 +75,7 @@ def check_value(
     name: str, value: Any, declaration: Declaration, unit: Callable[[], str] | None = None
 ) -> None:
     """Raise `ValueError` if `value` is outside its domain or does not have the declared number of
-    axes. `unit` returns the unit for the message; if None, the message contains the declared unit.
+    axes. `unit`: a function that returns the unit for the message; None for the declared unit.
     """
     if is_traced(value) or (value is None and declaration.optional):
         return

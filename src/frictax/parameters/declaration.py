@@ -17,8 +17,8 @@ from .domains import AbstractDomain, Real
 _KEY = "frictax_parameter"
 
 
-# Types of the fields of parameters. A type checker ignores the converter of a field. With the type
-# `Any`, the checker accepts the numbers and lists that the converter accepts.
+# Types of the fields of parameters. A type checker does not know that the converter of a field also
+# accepts numbers and lists. With the type `Any`, the checker accepts them.
 if TYPE_CHECKING:
     Scalar = Any
     Vector = Any

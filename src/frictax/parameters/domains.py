@@ -9,12 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-# Arrays of JAX or numpy. Before a compiled search, numpy is used, because it does not compile.
+# Arrays of JAX or numpy. Before a compiled search numpy is used, because JAX would compile each
+# operation.
 Numbers = Array | np.ndarray
 
 
 def _finite_exp(z: Array) -> Array:
-    """Return exp(z) between 1e-100 and 1e100. A parameter without effect then stays finite."""
+    """Return exp(z), limited to 1e-100 ... 1e100, so that a parameter stays finite."""
     most = 230.0  # e^230 = 1e100
     return jnp.exp(jnp.clip(z, -most, most))
 
@@ -22,7 +23,7 @@ def _finite_exp(z: Array) -> Array:
 class AbstractDomain(abc.ABC):
     """The allowed values of a parameter, with a smooth map from the real line to these values."""
 
-    # Whether the map acts on each entry of an array independently.
+    # True if the map transforms each entry of an array independently of the others.
     entry_by_entry: ClassVar[bool] = True
 
     @abc.abstractmethod
@@ -41,8 +42,8 @@ class AbstractDomain(abc.ABC):
         return bool(np.all(inside & np.isfinite(value)))
 
     def on_edge(self, value: np.ndarray) -> bool:
-        """Return whether an entry is at or beyond a bound of the domain. The unconstrained value is
-        infinite there, so a fit cannot move the value away from the bound.
+        """Return whether an entry is at or beyond a bound of the domain. At a bound the
+        unconstrained value is infinite, so a fit cannot move the value away from the bound.
         """
         return bool(np.any((value <= self.bound()) | (value >= self.upper())))
 
@@ -56,17 +57,17 @@ class AbstractDomain(abc.ABC):
 
     def interval(self, value: float, half: float) -> tuple[float, float]:
         """Return the ends of a confidence interval around `value`, limited to the domain. `half`:
-        half-width of the interval from linearised errors.
+        half-width of the interval, from the linearised standard error.
         """
         return max(value - half, self.bound()), min(value + half, self.upper())
 
     @abc.abstractmethod
     def suggestion(self) -> str:
-        """Return text that suggests a start value for a fit that was started at a bound."""
+        """Return text that suggests a start value inside the domain, for an error message."""
 
     @abc.abstractmethod
     def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
-        """Return the unconstrained value. The result for a numpy array is a numpy array."""
+        """Return the unconstrained value of `value`; for a numpy array, a numpy array."""
 
     @abc.abstractmethod
     def from_unconstrained(self, z: Array) -> Array: ...

@@ -109,7 +109,7 @@ class UnknownName(KeyError):
 
 
 def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
-    """Yield (name, value, declaration) of each field of a module, or of each entry of a tuple, that
+    """Yield (name, value, declaration) for each field of a module, or each entry of a tuple, that
     may contain parameters. A field that is not a parameter has the declaration None.
     """
     if isinstance(model, tuple):

@@ -19,7 +19,7 @@ Model = TypeVar("Model", bound=eqx.Module)
 def to_unconstrained(
     model: eqx.Module, free: str | Iterable[str] | None = None
 ) -> dict[str, Array]:
-    """Return a dict from path to unconstrained value of the parameters that `free` selects.
+    """Return a dict from path to unconstrained value, for the parameters that `free` selects.
 
     Raise `ValueError` if a value is outside its domain or at a bound of its domain.
 

@@ -132,7 +132,7 @@ def _has_truth(value: Any) -> bool:
 
 
 def build_inside(value: Any, kinds: Iterable[str], place: Place) -> Any:
-    """Return `value`; if it is a table with a `kind`, build the object, which is one of `kinds`."""
+    """Return `value`, or the object of one of `kinds` if `value` is a table with a `kind`."""
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
@@ -152,8 +152,8 @@ def build_machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
 
 def call_checked(function: Callable[[], Any], place: Place, *, values: bool = False) -> Any:
     """Return the result of `function`. For a `ValueError` or `KeyError`, raise a `ProblemError`
-    with `place` before the message. With `values`, convert errors such as `TypeError` too: then
-    `function` uses values of the file whose type was not checked.
+    with `place` before the message. If `values`, also convert errors such as `TypeError`:
+    `function` uses values of the file whose types were not checked.
     """
     try:
         return function()

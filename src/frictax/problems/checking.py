@@ -93,7 +93,7 @@ def law_entries(problem: Problem) -> dict[str, Any]:
 
 
 def law_class(name: str, place: Place) -> Any:
-    """Return the law class called `name`, whose start values must be computable from data."""
+    """Return the law class `name`. Raise `ProblemError` if data cannot give its start values."""
     if name not in LAWS_WITH_START:
         raise place.error(
             f'must be "compare", {", ".join(LAWS_WITH_START)} or a table with a `kind`, got'
@@ -151,7 +151,7 @@ def check_derived(
     """Raise `ProblemError` for a derived quantity that cannot be computed: it is not an arithmetic
     expression, or names an unknown record or a path that is not in `known`.
 
-    `known`: all paths of the machine, or None to accept any path; `titles`: names of the common
+    `known`: all paths of the machine, or None to accept any path; `titles`: names of the usual
     quantities of the machine.
     """
     known, titles = None if known is None else list(known), list(titles)
@@ -180,7 +180,7 @@ def derive(
     asked: Asked, found: fx.FitResult, uncertainty: Any, place: Place
 ) -> tuple[fx.Estimate, ...]:
     """Return the derived quantities of the file, except those with parameters that the chosen
-    structure does not have. If the file names none, return the common quantities of the machine.
+    structure does not have. Without a table [derived], return the usual quantities of the machine.
     """
     if not asked:
         return common_estimates(found, uncertainty)

@@ -125,8 +125,8 @@ def _of_record(record: Any, name: str, place: Any) -> float:
 class Score:
     """The deviations of the fitted machine from a record that was not fitted.
 
-    - `label`: label of the record; `objective`; `rms`: output -> root mean square of the residuals
-      [SI]; `units`: output -> SI unit.
+    - `label`: label of the record; `objective`: of the comparison; `rms`: output -> root mean
+      square of the residuals [SI]; `units`: output -> SI unit.
     - `run`: for a free run, its sensitivities and the range of residuals that noise explains. A
       `Validation` if the initial state was fitted to this record. For other objectives, None.
     """
@@ -154,7 +154,7 @@ class Identification:
       sweep a list with the comparison of laws in each direction.
     - `uncertainty`: standard errors by the noise model of the file; `profiles`: path -> profile
       likelihood; `scores`: deviations from the validation records.
-    - `derived`: the quantities in the table [derived], or the common quantities of the machine.
+    - `derived`: the quantities in the table [derived], or the usual quantities of the machine.
     - `study`, `motions`, `notices`, `outlook`, `missing`: see `Examination`.
     """
 
@@ -249,7 +249,7 @@ def _of_records(problem: Problem, work: Work) -> Identification:
 
 
 def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:
-    """Return the `Score` on record `label`. Without an `objective`, fit the initial state first."""
+    """Return the `Score` of record `label`. Without an `objective`, first fit the initial state."""
     assert isinstance(problem.data, Mapping)
     record = problem.data[label]
     place = problem.place.below("validation")

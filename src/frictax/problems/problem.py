@@ -88,7 +88,7 @@ class Problem:
         return out
 
     def options(self) -> FitOptions:
-        """Return the `settings` after the checks of `FitOptions`."""
+        """Return the result of `settings()` as `FitOptions`, which checks the values."""
         return FitOptions(**self.settings())
 
     def criterion(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Problem:
 
 
 def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """Build the sensors: channel -> `Instrument`."""
+    """Return a dict from the name of each channel to its `Instrument`."""
     return {
         c: build({"kind": "Instrument", **values}, ["Instrument"], place.below(c))
         for c, values in entries.items()
@@ -291,7 +291,7 @@ def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None 
         raise ProblemError(
             f"{file.name} is not TOML: {error}. Put texts in quotes, begin tables with [name]."
         ) from None
-    except ValueError as error:  # for an integer with thousands of digits
+    except ValueError as error:  # raised for an integer with thousands of digits
         raise ProblemError(
             f"{file.name} is not TOML that can be read: {error}. Write shorter numbers."
         ) from None
@@ -369,7 +369,7 @@ class Reader:
         free = fit.free if entry.free is None else entry.free
         each = fit.own if entry.own is None else entry.own
         priors = build_each(entry.priors, PRIORS, place.below("priors"))
-        # Take sensors and bounds from [fit], but no bounds of parameters that are fixed here.
+        # Take sensors and bounds from [fit], but no bounds of parameters that this structure fixes.
         instruments = instruments_of(fit.instruments, self.place.below("fit", "instruments"))
 
         def is_fitted(path: str) -> bool:
@@ -495,9 +495,7 @@ def _column(entry: AnyColumn, place: Place) -> Any:
 
 
 def template_of(problem: Problem) -> str:
-    """Return the label of the first fitted record. A fleet reads the columns of this record from
-    its files.
-    """
+    """Return the label of the first fitted record. The files of a fleet have the same columns."""
     if not isinstance(problem.data, dict) or not problem.fitted_records:
         raise problem.place.error(
             "has no fitted record, and a fleet reads its files like the first fitted record. Give"

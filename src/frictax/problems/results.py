@@ -34,8 +34,8 @@ FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 def check_results(
     path: str | Path, out: str | Path | None = None, *, overwrite: bool = False
 ) -> dict[str, Path]:
-    """Return file name -> path of the result files for the problem at `path`. Their folder is
-    `out`, or by default the folder of the problem.
+    """Return a dict from the name of each result file to its path. The folder is `out`, by default
+    the folder of the problem at `path`.
 
     **Raises:** `OSError` if a file cannot be written, or if it exists and `overwrite` is False.
     """
@@ -67,8 +67,8 @@ def lock_results(folder: Path) -> Iterator[None]:
 
 
 def result_texts(made: Identification, command: str | None = None) -> dict[str, str]:
-    """Return file name -> text of the result files. `command`: the command line that repeats the
-    identification, for the report.
+    """Return a dict from the name of each text file of the results to its text. `command`: the
+    command line that repeats the identification; it is shown in the report.
     """
     return {
         "result.json": result_json(made),
@@ -78,7 +78,7 @@ def result_texts(made: Identification, command: str | None = None) -> dict[str, 
 
 
 def result_files(made: Identification, command: str | None = None) -> dict[str, str | bytes]:
-    """Return file name -> content: the result texts, and the fit, which `load_fit` reads."""
+    """Return file name -> content: the texts of `result_texts`, and the saved fit as bytes."""
     from frictax.report.saving.fit_file import fit_bytes
 
     return {**result_texts(made, command), "result.fit": fit_bytes(made.found)}

@@ -31,7 +31,7 @@ def _printable(text: str) -> str:
 Text = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_printable)
 ]
-# These types are strict: pydantic would otherwise accept true, false and "1" as numbers.
+# These types are strict. Other types of pydantic also accept true, false and "1" as numbers.
 Number = Annotated[float, Field(strict=True)]
 Truth = Annotated[bool, Field(strict=True)]
 FiniteFloat = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -118,7 +118,7 @@ class RecordEntry(Strict):
 
 
 class SweepEntry(FileEntry):
-    """A sweep of steady speeds."""
+    """The columns and units of a sweep of steady speeds."""
 
     velocity: Name
     force: Name
@@ -133,8 +133,8 @@ class SweepEntry(FileEntry):
 
 
 class LawEntry(Strict):
-    """The friction law of a sweep. ``"compare"`` chooses the law by the data. `f_neg`: the law for
-    v < 0, or None if `f_pos` applies to both directions.
+    """The friction law of a sweep. ``"compare"`` fits several laws and chooses one. `f_neg`: the
+    law for v < 0, or None if `f_pos` applies to both directions.
     """
 
     f_pos: Made = "compare"
@@ -168,9 +168,9 @@ class FitEntry(Strict):
 
 
 class DerivedEntry(Strict):
-    """A derived quantity. `value`: an arithmetic expression of parameters, or the name of a common
-    quantity; `unit`: SI unit; `record`: the record whose values are used for parameters that have
-    a separate value in each record.
+    """A derived quantity. `value`: an arithmetic expression of parameters, or the name of a usual
+    quantity; `unit`: SI unit; `record`: the record whose values are used for parameters that have a
+    separate value in each record.
     """
 
     value: Text
@@ -216,7 +216,7 @@ class FleetEntry(Strict):
     one row for each record.
 
     `values`: path of a parameter -> column with its value for each record; `limits`: path ->
-    smallest and largest allowed value [SI], for verdicts.
+    smallest and largest allowed value [SI], which decide the verdict.
     """
 
     record: Text = "record_id"

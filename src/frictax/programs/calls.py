@@ -5,8 +5,10 @@
 outside of `jax.jit`, where JAX computes immediately. For tracers `cached_jit` traces in each call.
 Therefore each function with `cached_primitive` is an operation (primitive) of JAX with a rule for
 each of these transformations. Each transformed function has its own program in the cache. There are
-programs for the values, for values and tangents, for values and residuals of reverse mode, and for
-the backward pass. `jax.vmap` may batch each program ("lanes" in `_TRANSFORMS`).
+programs for the values, for values and tangents (derivatives along a direction), and for values and
+residuals (data saved for reverse mode). The program for the backward pass computes cotangents
+(derivatives of a scalar result with respect to an array). `jax.vmap` may batch each program
+("lanes" in `_TRANSFORMS`).
 """
 
 import dataclasses
@@ -37,7 +39,9 @@ _NUMBERS = (jax.Array, np.ndarray, np.generic, Tracer)
 class _Call:
     """A function with its static arguments and the transformations applied to it. `made`: the
     transformations in their order. Each is a tuple: a key of `_TRANSFORMS`, such as "tangents", and
-    further arguments of the function with this key.
+    further arguments of the function at this key. `second`: error message for second derivatives;
+    `outputs`: number of output arrays; `structure`: pytree structure of the arguments; `fixed`:
+    static arguments, None for an array.
     """
 
     function: Callable
@@ -45,7 +49,7 @@ class _Call:
     outputs: int
     structure: Any
     fixed: tuple[Any, ...]
-    types: tuple[type, ...]  # types of `fixed`, part of the key because 1 == True in Python
+    types: tuple[type, ...]  # types of `fixed`, needed because 1 == True in Python
     made: tuple[tuple[Any, ...], ...] = ()
 
     def then(self, *what: Any) -> "_Call":
@@ -72,12 +76,12 @@ class _Call:
 
 
 def cached_primitive(second: str, structure: Any) -> Callable[[Callable], Callable[..., Any]]:
-    """Return a decorator that caches the programs of a function and of its derivatives.
-
-    The function returns a tree of arrays. `second`: the error message for second derivatives.
-    `structure`: the structure of this tree, or a function from the arguments to the structure.
-    (Tracing also gives it, but takes longer than reading a program.) The decorator calls
-    `eqx.filter_jit` of the function under `jax.jit`, and for arguments that cannot be hashed.
+    """Return a decorator that caches the programs of a function and of its derivatives. The
+    function returns a tree of arrays. `second`: the error message for second derivatives.
+    `structure`: the structure of this tree, or a function that computes the structure from the
+    arguments. Tracing would find the structure too, but takes longer than reading a program. Under
+    `jax.jit`, and for arguments that cannot be hashed, the decorated function calls
+    `eqx.filter_jit` of the function instead.
     """
 
     def decorate(function: Callable) -> Callable[..., Any]:
@@ -107,7 +111,7 @@ def cached_primitive(second: str, structure: Any) -> Callable[[Callable], Callab
 
 
 def _is_eager() -> bool:
-    """Return whether JAX computes numbers at once here, and does not trace a program."""
+    """Return whether JAX computes numbers at once, instead of tracing a program."""
     if jax.device_count() > 1 or config_of("jax_disable_jit"):
         return False
     return computes_at_once()
@@ -122,9 +126,9 @@ def _lanes(function: Callable, many: tuple[bool, ...], tangents_alone: bool) -> 
 
 
 def _tangents(function: Callable, moves: tuple[bool, ...]) -> Callable:
-    """Return a function that computes values and tangents. The inputs are all arguments, followed
-    by the tangents of the arguments whose flag in `moves` is True. It returns all values, and the
-    tangents of the float values.
+    """Return a function that computes values and tangents. Its inputs are all arguments, followed
+    by the tangents of the arguments whose flag in `moves` is True. Its results are all values, and
+    the tangents of the float values.
     """
 
     def both(*flat) -> Any:
@@ -160,16 +164,16 @@ _unreadable: set[bytes] = set()  # stamps of forward passes whose backward pass 
 
 
 class _UnreadableBackwardPass(Exception):
-    """The error if a forward pass was read from the cache, but its backward pass cannot be read."""
+    """The error for a forward pass from the cache whose backward pass cannot be read."""
 
 
 def _backward_pass(
     function: Callable, moves, needs: int, zeros: tuple[Any, ...], stamp: bytes
 ) -> Callable:
-    """Return a function that computes the cotangents of the differentiated arguments. The inputs
-    are all arguments, the residuals, and the cotangents of the float values. `zeros`: None for each
-    float value whose cotangent is given, else shape and type of a zero cotangent. `needs`: number
-    of residuals.
+    """Return a function that computes the cotangents of the differentiated arguments. Its inputs
+    are all arguments, the residuals, and the cotangents of the float values. `zeros` has an entry
+    for each float value: None if its cotangent is given, shape and type if its cotangent is zero.
+    `needs`: number of residuals.
     """
 
     def back(*flat) -> Any:
@@ -185,7 +189,7 @@ def _backward_pass(
 def _backward_from_arguments(
     function: Callable, moves, needs: int, zeros: tuple[Any, ...]
 ) -> Callable:
-    """Return a function like that of `_backward_pass`, but which computes the residuals again."""
+    """Return the function of `_backward_pass`, but with residuals that are computed again."""
 
     def back(*flat) -> Any:
         at, given = flat[: len(moves)], flat[len(moves) + needs :]
@@ -207,8 +211,8 @@ _TRANSFORMS = {
 
 
 def _function_of_moving(function: Callable, moves: tuple[bool, ...], at) -> Callable:
-    """Return a function of the differentiated arguments only; `at` supplies the other arguments. It
-    returns a tuple of the float results, and a list of all results with None for each float.
+    """Return a function of the differentiated arguments only; `at` supplies the other arguments.
+    Its results are a tuple of the float results, and a list of all results with None for floats.
     """
 
     def floats_and_rest(*moving) -> Any:

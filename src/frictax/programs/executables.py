@@ -1,11 +1,11 @@
 """A cache of compiled programs for later processes, which find a program without tracing it.
 
 JAX's own compilation cache saves only the time for compiling. To find a program in JAX's cache, JAX
-must trace the function and translate it for the compiler ("lower" it). This takes longer than
-reading the program. In this cache the key of a program consists of its dependencies: structure and
-shapes of the arguments, sources of frictax, and versions of the packages. This cache is used for
-simulations, their derivatives and fits. Programs that depend on a user's class or function use the
-cache of JAX.
+must trace the function and translate it for the compiler ("lower" it). Tracing and lowering take
+longer than reading the program. In this cache the key of a program consists of its dependencies.
+These are structure and shapes of the arguments, sources of frictax, and versions of the packages.
+This cache is used for simulations, their derivatives and fits. Programs that depend on a user's
+class or function use the cache of JAX.
 
 Reading a program takes a tenth of a second, mostly outside Python. Each process notes which program
 it reads after another program. A later process reads the noted program in advance in a thread.
@@ -45,8 +45,8 @@ _this_thread = threading.local()
 
 
 def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
-    """Return read(path), and start to read the programs that an earlier process read after it. Also
-    write a note that this program follows the program that this thread read before.
+    """Return the program in the file `path`, read by `read(path)`. Also start to read the programs
+    that an earlier process read next, and note which program this thread read before this one.
     """
     before, _this_thread.last = getattr(_this_thread, "last", None), path
     if before is not None and before.parent == path.parent and _follower(before) != path:
@@ -75,7 +75,7 @@ def _follower_file(path: Path) -> Path:
 
 
 _LEAST_COMPILE_TIME = 0.05  # [s] a program with a shorter compile time is not cached
-# Settings of JAX that change the compiled program.
+# Names of the settings of JAX that change a compiled program.
 _SETTINGS = (
     "jax_default_device",
     "jax_enable_x64",
@@ -90,20 +90,20 @@ _ARRAYS = (jax.Array, np.ndarray, np.generic)
 
 
 class Programs:
-    """Compiled programs in the memory of this process and in a folder, stored by dependencies."""
+    """Compiled programs in the memory of this process and in a folder, found by a key."""
 
     def __init__(self, options: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
-        self.options = options  # returns options of XLA's compiler, in addition to XLA_FLAGS
+        self.options = options  # function: options of XLA's compiler besides XLA_FLAGS
         self.made: OrderedDict[Any, SimpleNamespace] = OrderedDict()
         self.lock = threading.Lock()
 
     def run(
         self, key: Any, function: Callable, flat: Callable, parts: Any, arrays: Sequence[Any]
     ) -> Any:
-        """Return flat(*arrays), computed by a program that is compiled once for each `key` and each
-        set of array shapes. A keyboard interrupt stops the call at once. A program in the folder is
-        found by the name of `function` and the `key_text` of `parts`. Raise `TypeError` if `key`
-        cannot be hashed.
+        """Return the result of the call `flat(*arrays)`. The function `flat` is compiled once for
+        each `key` and each set of array shapes. A keyboard interrupt stops the call at once. The
+        name of `function` and `key_text(parts)` identify a program in the folder. Raise `TypeError`
+        if `key` cannot be hashed.
         """
         folder = program_folder()
         shapes = [(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays]
@@ -214,7 +214,7 @@ def _load_or_compile(
         try:
             return jax.block_until_ready(program(*arrays))
         except jax.errors.JaxRuntimeError:
-            # XLA finds some functions only at a call. If a function is missing, compile again.
+            # XLA finds some functions only when a program runs. If one is missing, compile again.
             program = _lower(flat, path, list(arrays), options)()
             return program(*arrays)
 
@@ -228,8 +228,8 @@ def _lower(
     and returns it.
     """
     if path is not None:
-        # A unique name prevents that JAX takes the program from its own cache. On a CPU, the file
-        # of such a program does not contain the compiled functions.
+        # A unique name, because JAX must not take the program from its own cache. On a CPU, a file
+        # written from such a program would lack the compiled functions.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
     begin, least = time.perf_counter(), _LEAST_COMPILE_TIME
     if config_of("jax_compilation_cache_dir"):

@@ -26,14 +26,14 @@ _IMPORT_TIME = time.time()  # [s] a source file that changed later may differ fr
 
 
 class Unknown(Exception):
-    """The error for an object that another process cannot identify by its name."""
+    """The error for an object that a key cannot contain: its name does not identify it."""
 
 
 @functools.cache
 def surroundings() -> str:
-    """Return the part of the key that all programs have in common, as text: a hash of the sources,
-    versions of packages, and the processor. Raise `Unknown` if a source file has changed since its
-    import.
+    """Return the part of the key that all programs share, as text. It contains a hash of the
+    sources, the versions of packages, and the processor. Raise `Unknown` if a source file has
+    changed since its import.
     """
     digest = hashlib.sha256()
     sources = sorted(Path(__file__).parents[1].rglob("*.py"))

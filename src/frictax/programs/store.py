@@ -1,8 +1,8 @@
 """The folder of compiled programs, with checks of who may have written them.
 
 A cached program is executed as code, so it is loaded only from a folder that no other user can
-write to. The folder and all folders above it are checked before each load. If the check fails, the
-cache is not used, and one line reports the reason.
+write to. The folder and all folders above it are checked before each load. If a folder fails the
+check, the cache is not used, and one line reports the reason.
 
 JAX's own cache loads any file in its folder and never replaces a damaged entry. Therefore the
 command line and the processes of a fleet apply these checks to it (`check_jax_cache`).
@@ -37,7 +37,7 @@ _reported: set[Path] = set()
 
 
 def config_of(name: str) -> Any:
-    """Return a setting of `jax.config`, whose type stubs are incomplete."""
+    """Return the value of a setting of `jax.config`, whose type stubs are incomplete."""
     return getattr(jax.config, name)
 
 
@@ -106,7 +106,7 @@ def read_entry(path: Path) -> bytes | None:
     mark, newline, content = whole.partition(b"\n")
     if not newline or mark != _checksum(content):
         with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)  # The entry is damaged.
+            path.unlink(missing_ok=True)  # The file is damaged.
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
@@ -123,14 +123,14 @@ def write_entry(path: Path, content: bytes) -> None:
         for folder in reversed([path.parent, *path.parent.parents]):
             if not folder.exists():
                 folder.mkdir(mode=0o700, exist_ok=True)
-        if unsafe_part(path.parent) is None:  # Another user may have created the folder just now.
+        if unsafe_part(path.parent) is None:  # Another user may have just created it.
             files, size = [], len(content)
             for file in path.parent.glob("*.program*"):
                 with contextlib.suppress(OSError):  # Another process may have removed the file.
                     about = file.stat()
                     files.append((about.st_mtime, about.st_size, file))
             files.sort(reverse=True)
-            # A folder that becomes too large loses the files that were unread for the longest time.
+            # Remove old files. If the folder is too large, remove those that were unread longest.
             for read, bytes_, file in files:
                 size += bytes_
                 if size > _ROOM or time.time() - read > _LONGEST_UNREAD:

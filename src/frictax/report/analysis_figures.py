@@ -40,11 +40,11 @@ _TITLES = {
 
 
 def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
-    """Draw the strongest finding of each kind in a panel, and its sentence below the panel. The
-    title and the sentence of a significant finding are black, otherwise grey.
+    """Draw the strongest finding of each kind in a panel, and its sentence below. A finding is a
+    pattern of the residuals. Title and sentence are black if it is significant, otherwise grey.
 
-    Points are means of the residuals with their standard errors, after subtracting the patterns of
-    all other kinds. Lines are the fitted patterns. Blue is forward motion, orange backward motion.
+    Points are mean residuals with their standard errors, after subtraction of the patterns of all
+    other kinds. Lines are the fitted patterns. Blue is forward motion, orange backward motion.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -52,14 +52,14 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
     """
     findings = strongest_findings(study)
     rows = -(-len(findings) // 2)
-    # Letters of the sentences are about 0.066 inch wide.
+    # A letter of a sentence is about 0.066 inch wide.
     words = [
         "\n".join(textwrap.wrap(finding_sentence(study, f), int((width / 2 - 0.7) / 0.066)))
         for f in findings
     ]
     lines = [max(text.count("\n") + 1 for text in words[2 * i : 2 * i + 2]) for i in range(rows)]
     with style():
-        panel, head, line = 2.05, 0.45, 0.155  # [inch] panel, top margin, line of text
+        panel, head, line = 2.05, 0.45, 0.155  # [inch] heights of panel, top margin, line of text
         figure = canvas(width, sum([panel + line * n for n in lines]) + head)
         grid = figure.add_gridspec(
             2 * rows, 2, height_ratios=[h for n in lines for h in (panel, line * n)]
@@ -79,7 +79,7 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
 
 
 def draw_finding(finding: Finding) -> Figure:
-    """Draw one finding without its sentence."""
+    """Draw the panel of one finding, without its sentence."""
     with style():
         figure = canvas(_PAGE_WIDTH, 0.55 * _PAGE_WIDTH)
         _draw_panel(figure.subplots(), finding)
@@ -87,12 +87,12 @@ def draw_finding(finding: Finding) -> Figure:
 
 
 def strongest_findings(study: ResidualStudy) -> list[Finding]:
-    """Return the strongest finding of each kind, in the order of the panels."""
+    """Return the strongest finding of each kind of pattern, in the order of the panels."""
     return [study[name] for name in NAMES if any(f.name == name for f in study.findings)]
 
 
 def finding_sentence(study: ResidualStudy, finding: Finding) -> str:
-    """Return the sentence of a finding. Name its record if there are several records."""
+    """Return the sentence of a finding, after the name of its record if there are several."""
     many = len({f.record for f in study.findings}) > 1
     return f"{finding.record}: {finding.sentence}" if many else finding.sentence
 
@@ -148,11 +148,10 @@ def draw_posterior(
     parameters below the diagonal. Derived quantities are drawn in the same way.
 
     On the diagonal the interval is shaded, and the dashed line is the estimate of the fit. A
-    symmetric interval cannot represent a density that is skewed or cut off at a bound. If the
-    points of a pair form a narrow ridge, the data do not identify the position along the ridge.
+    symmetric interval does not suit a density that is skewed or ends at a bound. If the points of a
+    pair form a narrow ridge, the data do not identify the position along the ridge.
 
-    **Arguments:** `names` of the parameters to be drawn, the first 8 unless given; `width` of the
-    figure [inch].
+    **Arguments:** `names` of the parameters to draw, by default the first 8; `width` [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("posterior.png")`.
 
@@ -165,7 +164,7 @@ def draw_posterior(
             " posterior first: found.posterior().derived(...).plot()."
         )
     known = list(posterior.names)
-    asked = known[:8] if names is None else list(names)  # further panels would be too small
+    asked = known[:8] if names is None else list(names)  # more panels would be too small
     which, sizes, labels = [], [], []
     every = posterior.draws.reshape(-1, posterior.draws.shape[-1])
     for name in asked:
@@ -223,13 +222,13 @@ def draw_posterior(
 
 
 def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure:
-    """Draw the friction laws of all compared structures over speed, and the errors of each
-    structure on data that were left out of its fit.
+    """Draw the friction laws of all compared structures over speed, and the prediction errors of
+    each structure for data that were left out of its fit.
 
     Left: friction over speed, with backward motion at negative speeds; the chosen structure has a
-    thick line. Right: errors of trajectory and force of each structure on left-out repeats (blue
-    dot), speeds (orange square) and records (black triangle). If the errors on repeats and on
-    speeds differ much, the structure describes only the motions of its fit.
+    thick line. Right: rms errors of the trajectory and force that each structure predicts for
+    left-out repeats (blue dot), speeds (orange square) and records (black triangle). If errors are
+    much larger for speeds than for repeats, the structure describes only the motions of its fit.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -244,7 +243,7 @@ def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure
 
 
 def draw_laws(made: StructureComparison) -> Figure:
-    """Draw only the friction laws of `draw_structures`."""
+    """Draw only the panel of `draw_structures` with the friction laws."""
     with style():
         figure = canvas(_PAGE_WIDTH, 0.8 * _PAGE_WIDTH)
         _draw_laws(figure.subplots(), made)
@@ -252,7 +251,7 @@ def draw_laws(made: StructureComparison) -> Figure:
 
 
 def draw_held_out(made: StructureComparison) -> Figure:
-    """Draw only the errors on left-out data of `draw_structures`."""
+    """Draw only the panels of `draw_structures` with the errors for left-out data."""
     with style():
         figure = canvas(_PAGE_WIDTH, max(0.8 * _PAGE_WIDTH, 1.6 + 0.3 * len(made.rows)))
         trajectory, force = figure.subplots(1, 2)
@@ -308,7 +307,7 @@ def _draw_errors(axes: Axes, made: StructureComparison, kind: str, unit: str) ->
 
 
 def _label_log_axis(axes: Axes) -> None:
-    """Label a logarithmic axis by round numbers if it spans less than a factor of 30."""
+    """Label a logarithmic axis with round numbers if its range is below a factor of 30."""
     low, high = axes.get_xlim()
     if high / low >= 30:
         return

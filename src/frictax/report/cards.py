@@ -1,4 +1,4 @@
-"""HTML cards that a notebook shows for objects: short tables, warnings, small SVG pictures."""
+"""HTML cards that a notebook shows for results: short tables, warnings, small SVG pictures."""
 
 import dataclasses
 import functools
@@ -36,7 +36,7 @@ from frictax.trajectory import Trajectory
 from . import sweep_text
 from .modes import MODES, mode_spans
 
-_MOST_ROWS, _MOST_SENTENCES = 14, 4  # largest numbers of table rows and of sentences
+_MOST_ROWS, _MOST_SENTENCES = 14, 4  # largest numbers of rows, and of warnings or records
 _NAME, _SENTENCE = 60, 500  # [characters] longest name and sentence that are not shortened
 _FINE = 8  # SVG units per pixel; coordinates are rounded to integer units
 
@@ -44,12 +44,12 @@ Size = tuple[int, int]  # [pixels] width and height
 
 
 def summary_html(result: Summarised) -> str:
-    """Return the HTML of the summary that `print` shows."""
+    """Return the HTML card of the summary that `print` shows for a result."""
     return card(result._summary())
 
 
 def fit_html(found: FitResult) -> str:
-    """Show a fit: its estimates, its quality, and its warnings."""
+    """Return the card of a fit: its estimates, its quality, and its warnings."""
     lines = quality(found)
     if found.of_sweep:
         title = f"{type(found.law).__name__} friction of {_sweep_in_words(found.sweep)}"
@@ -65,7 +65,7 @@ def fit_html(found: FitResult) -> str:
 
 
 def own_machine_html(machine: AbstractHybridSystem) -> str:
-    """Show a machine of a user's class: its states, and its parameters with values and units."""
+    """Return the card of a machine of a user's class: states, and parameters with units."""
     unit = unit_of({}, machine)
     rows = []
     for p in parameters(machine):
@@ -77,7 +77,7 @@ def own_machine_html(machine: AbstractHybridSystem) -> str:
 
 
 def record_html(record: Record) -> str:
-    """Show a record: each channel with its range and its curve."""
+    """Return the card of a record: each channel with its range and its curve."""
     after = record.gaps + 1
     t = np.insert(record.t, after, record.t[after - 1])
     rows = [
@@ -89,7 +89,7 @@ def record_html(record: Record) -> str:
 
 
 def sweep_html(sweep: Sweep) -> str:
-    """Show a sweep: a description of the measurement, and its points."""
+    """Return the card of a sweep: a description of the measurement, and its points."""
     moving = ~sweep.breakaway
     v, f = sweep.velocity[moving], sweep.force[moving]
     _, *rows = sweep_text.describe_sweep(sweep, sweep.force_unit)
@@ -99,7 +99,7 @@ def sweep_html(sweep: Sweep) -> str:
 
 
 def run_html(run: Trajectory) -> str:
-    """Show a simulation: the motion of each body, and the modes of each contact."""
+    """Return the card of a simulation: motion of each body, and modes of each contact."""
     title = f"Trajectory of {_some(run.names)}"
     shape = run.path.ys.shape
     if len(shape) != 2:
@@ -135,20 +135,20 @@ def run_html(run: Trajectory) -> str:
 
 
 def comparison_html(made: Comparison) -> str:
-    """Show a table of the compared laws, with the chosen law in bold."""
+    """Return the card of a comparison of laws, with the chosen law in bold."""
     title = f"Laws for {_sweep_in_words(made.sweep)}"
     return card(dataclasses.replace(made._summary(), title=title))
 
 
 def structures_html(made: StructureComparison) -> str:
-    """Show compared structures, the chosen one in bold, and the remarks on each structure."""
+    """Return the card of compared structures, the chosen one in bold, with remarks on each."""
     title, doubts = structures_title(made, _some(made.records)), remarks(made)
     shown = dataclasses.replace(made._summary(), title=title)
     return card(dataclasses.replace(shown, sentences=[made.reason], notices=doubts))
 
 
 def study_html(study: ResidualStudy) -> str:
-    """Show a sentence for each significant pattern of the residuals; name all other patterns."""
+    """Return the card of residuals: a sentence for each significant pattern, names of others."""
     strong = [f for f in study.findings if f.strong]
     weak = dict.fromkeys(f.name for f in study.findings if not f.strong)
     title = f"Residuals: {len(strong)} of {len(study.findings)} findings are strong"
@@ -158,7 +158,7 @@ def study_html(study: ResidualStudy) -> str:
 
 
 def posterior_html(posterior: Posterior) -> str:
-    """Show median, interval and density of each parameter, from the posterior samples."""
+    """Return the card of posterior samples: median, interval and density of each parameter."""
     head, rows = posterior.rows()
     draws, drawn = posterior.draws.reshape(-1, posterior.draws.shape[-1]), []
     for row, x in zip(rows, draws.T, strict=True):
@@ -171,7 +171,7 @@ def posterior_html(posterior: Posterior) -> str:
 
 
 def profile_html(profile: Profile) -> str:
-    """Show a profile's interval in words, and its curve up to four times the threshold."""
+    """Return the card of a profile likelihood: its interval, and its curve up to 4 thresholds."""
     kept = profile.ratio <= 4 * profile.threshold
     seen = profile.values[kept]
     # Interpolate the signed square root of the likelihood ratio, which is nearly linear in x.
@@ -187,18 +187,18 @@ def profile_html(profile: Profile) -> str:
 
 
 def missing_html(missing: Missing) -> str:
-    """Show the terms that a machine may lack."""
+    """Return the card of the terms that a machine may lack."""
     return card(Summary("Missing terms", missing.rows(), "lllllr", missing.sentences))
 
 
 def design_html(made: Design) -> str:
-    """Show a designed experiment: its excitation, and the expected errors of all experiments."""
+    """Return the card of a designed experiment: excitation, and expected standard errors."""
     drive = curve(made.t, made.excitation, f"{made.drive} over time", size=(300, 50))
     return card(dataclasses.replace(made._summary(), picture=drive))
 
 
 def card(shown: Summary) -> str:
-    """Return a summary as HTML. Rows and notices beyond the limits are not shown but counted."""
+    """Return a summary as HTML. Rows and notices beyond the limits are only counted."""
     head, rows = shown.table
     notices, sentences = list(shown.notices), [s for s in (*shown.above, *shown.sentences) if s]
     counted = ((len(rows), _MOST_ROWS, "rows"), (len(notices), _MOST_SENTENCES, "warnings"))
@@ -226,7 +226,7 @@ def template(name: str) -> jinja2.Template:
 
 
 def _shorten(text: Any, most: int = _NAME) -> Any:
-    """Cut the middle out of a long text; a picture is not changed."""
+    """Replace the middle of a text longer than `most` by an ellipsis; keep a picture."""
     if isinstance(text, Markup) or len(text) <= most:
         return text
     return f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
@@ -250,7 +250,7 @@ def _curve(x: np.ndarray, y: np.ndarray, size: tuple[int, int] = (160, 26)) -> M
 def curve(
     x: np.ndarray, y: np.ndarray, says: str, *, level: float | None = None, size: Size = (160, 26)
 ) -> Markup:
-    """Return an SVG line of y over x, interrupted at nan and infinity; dashed line at `level`."""
+    """Return an SVG line of y over x, with gaps at nan and infinity; dashed line at `level`."""
     seen = np.isfinite(x) & np.isfinite(y)
     heights = y[seen] if level is None else np.append(y[seen], level)
     right, up = _scale(x, size[0]), _scale(heights, size[1], upward=True)
@@ -289,8 +289,8 @@ def strip(
     *,
     size: Size = (300, 14),
 ) -> Markup:
-    """Return an SVG strip over time with a colour for each mode, without colour where a contact is
-    free. Modes shorter than 1/120 of the time may be missing.
+    """Return an SVG strip over time with a colour for each mode; the time of the free mode has no
+    colour. Modes shorter than 1/120 of the time may be missing.
     """
     steps = 120  # number of coloured steps, each 2.5 pixels wide in a strip of 300 pixels
     edges = np.linspace(*ends, steps + 1)
@@ -313,7 +313,7 @@ def strip(
 
 
 def legend(modes: Iterable[Mode]) -> Markup:
-    """Return the names of the modes, each after a sample of its colour."""
+    """Return HTML with the names of the modes, each after a field of its colour."""
     here = set(modes)
     swatches = [
         Markup("{} {}").format(strip([(mode, 0.0, 1.0)], (0.0, 1.0), word, size=(14, 10)), word)
@@ -326,7 +326,7 @@ def legend(modes: Iterable[Mode]) -> Markup:
 def _scale(
     values: np.ndarray, pixels: int, *, upward: bool = False
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function from values to coordinates; equal values get the middle coordinate."""
+    """Return a function from values to SVG coordinates; equal values get the middle."""
     largest = float(np.max(np.abs(values), initial=0.0)) or 1.0  # The division prevents overflow.
     scaled = values / largest if values.size else np.zeros(1)
     low, width = float(np.min(scaled)), float(np.max(scaled) - np.min(scaled))

@@ -1,4 +1,4 @@
-"""The figure and the HTML page of a designed experiment."""
+"""Draw the figure and write the HTML page of a designed experiment."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,7 +29,7 @@ from .style import (
 
 def draw_design(design: Design, *, width: float = 7.0) -> Figure:
     """Draw a designed experiment: the excitation, the expected sensor signals, and the expected
-    relative error of each parameter, also for the experiments in `design.beside`.
+    relative standard error of each parameter, also for the other experiments in `design.beside`.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -72,9 +72,9 @@ def _panels(design: Design) -> list[Panel]:
 
 
 def _contestants(design: Design) -> list[tuple[str, np.ndarray, str]]:
-    """Return name, relative errors [%] and colour of each experiment, the designed one first."""
+    """Return name, relative standard errors [%], colour of each experiment; first: designed."""
     rows = [("designed", design.relative), *design.beside.items()]
-    # Largest relative error that is drawn (30 = 3000 %); larger errors are drawn at this value.
+    # Relative standard errors above 30 (3000 %) are drawn at this value.
     most = 30.0
     return [
         (says, 100 * np.minimum(errors, most), INK if k == 0 else CYCLE[k + 2])
@@ -93,11 +93,10 @@ def write_design_report(
     overwrite: bool = True,
 ) -> Path:
     """Write one self-contained HTML page on a designed experiment: excitation, expected sensor
-    signals, expected errors (also of the experiments in `design.beside`), limits and margins.
+    signals, expected standard errors (also of the experiments in `design.beside`), limits, margins.
 
     **Arguments:** `title`, `notes`: texts of the page; `check`: the result of `Design.check`;
-    `command`: command that reproduces the page; `overwrite`: whether an existing report may be
-    replaced.
+    `command`: command that reproduces the page; `overwrite`: True to replace an existing report.
 
     **Returns:** the path of the page.
 
@@ -118,7 +117,7 @@ def design_text(
     command: str | None = None,
     check: Any = None,
 ) -> str:
-    """Return the page that `write_design_report` writes."""
+    """Return the HTML text of the page that `write_design_report` writes."""
     plots, shown, sensors = dict[str, Any](), [], list(design.clean())
     for i, panel in enumerate(_panels(design)):
         plots[f"curve-{i}"] = plot_panels([panel], "time [s]", 240)

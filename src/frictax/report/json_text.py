@@ -1,4 +1,4 @@
-"""Results as JSON for other programs, with all numbers in SI units."""
+"""Write results as JSON for other programs, with all numbers in SI units."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ FORMAT = 2
 def found_json(found: FitResult, comparisons: Sequence[Comparison] = ()) -> str:
     """Return a fit of a sweep as JSON: estimates, covariance, residuals, AICc, BIC, Modelica text.
 
-    An unknown (nan) or infinite number is null. Each estimate has its SI unit.
+    An unknown (nan) or infinite number is null. Each estimate contains its SI unit.
     """
     return as_text(
         {"kind": "fit", **_sweep_fit(found), "comparisons": [_comparison(c) for c in comparisons]}
@@ -34,7 +34,7 @@ def found_json(found: FitResult, comparisons: Sequence[Comparison] = ()) -> str:
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> str:
-    """Return comparisons (one for each direction) as JSON: all laws, the chosen law, the reason."""
+    """Return comparisons of laws (one for each direction) as JSON, with chosen law and reason."""
     return as_text({"kind": "comparison", "comparisons": [_comparison(c) for c in comparisons]})
 
 
@@ -90,7 +90,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
             "remark": row.remark,
             **_sweep_fit(row.found),
         }
-        # These criteria account for autocorrelated residuals; the criteria of the fit do not.
+        # AICc and BIC of a comparison account for autocorrelated residuals; those of a fit do not.
         | {"aicc": row.aicc, "bic": row.bic}
         for row in comparison.rows
     ]
@@ -103,7 +103,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 
 
 def estimate(e: Estimate) -> dict[str, Any]:
-    """Return an estimate with unit, standard error, interval, and how well data identify it."""
+    """Return an estimate with unit, standard error, interval and identifiability as a dict."""
     names = ("name", "path", "value", "unit", "standard_error", "lower", "upper")
     known = {"degrees_of_freedom": e.dof, "knowledge": e.knowledge.value}
     if e.tied:
@@ -136,13 +136,13 @@ def to_json_types(value: Any) -> Any:
 
 
 def fit_json(found: FitResult) -> str:
-    """Return a fit as JSON: of a sweep by `found_json`, of records by `found_machine_json`."""
+    """Return a fit as JSON, see `found_json` (sweep) and `found_machine_json` (records)."""
     return found_json(found) if found.of_sweep else found_machine_json(found)
 
 
 def found_machine_json(found: FitResult) -> str:
-    """Return a fit to records as JSON: estimates, covariance, rms residuals, warnings, costs of the
-    starts, and every parameter of the machine, with units.
+    """Return a fit to records as JSON: estimates, covariance, rms residuals, warnings, final costs
+    of all starts of the search, and every parameter of the machine, with units.
 
     An unknown (nan) or infinite number is null. Estimates have the order of the fit, and parameters
     the order of the machine. Therefore equal fits give equal text.
@@ -227,7 +227,7 @@ def versions() -> dict[str, str]:
 
 
 def versions_in_words(spelled: Callable[[str], str] = str) -> str:
-    """Return all versions in one line; `spelled` changes the spelling of "python"."""
+    """Return names and versions in one line; `spelled` changes the spelling of "python"."""
     return ", ".join(
         f"{spelled(name) if name == 'python' else name} {number}"
         for name, number in versions().items()

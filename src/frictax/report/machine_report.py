@@ -1,4 +1,4 @@
-"""The report and the figure of a fit, and the page on a machine that is not fitted yet."""
+"""Write the report and draw the figure of a fit, and the page on a machine before its fit."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,9 +61,9 @@ from .sweep_report import write_sweep_report
 class About:
     """The texts around the results of a page.
 
-    - `notes`: paragraphs below the title; `learnt`: sentences on further findings, which the page
-      shows after the warnings. `citation`: source of the records; `sources`: file -> SHA-256;
-      `seed`: seed of the search; `command`: command that reproduces the page.
+    - `notes`: paragraphs below the title; `learnt`: sentences on further findings, shown after the
+      warnings; `citation`: source of the records; `sources`: file -> SHA-256; `seed`: seed of the
+      search; `command`: command that reproduces the page.
     """
 
     title: str
@@ -121,8 +121,8 @@ def draw(
     comparison: Comparison | Sequence[Comparison] | None = None,
     width: float = 7.5,
 ) -> Figure:
-    """Draw the data and the fit: a fitted sweep by `draw_sweep`, which takes a `comparison`, and
-    the record `label` of a fitted machine by `draw_fit`.
+    """Draw the data and the fit. For a fitted sweep see `draw_sweep`, which takes a `comparison`.
+    For a fitted machine see `draw_fit`, which draws the record `label`.
     """
     if found.of_sweep:
         refuse({"label": label}, "the records of a machine", "a law's sweep")
@@ -142,22 +142,21 @@ def write_machine_report(
 ) -> Path:
     """Write one self-contained HTML file on a fit to records, as `frictax identify` does.
 
-    The function first studies the residuals, simulates free runs, and computes the expected
-    accuracy. This takes some seconds.
+    The function first examines the residuals, simulates free runs, and computes the expected
+    accuracy of the estimates. This takes some seconds.
 
     The page has a slider for each estimate. When a slider moves, the page simulates all records
     again. If the page cannot simulate, it states the reason, and the curves change linearly by
-    their derivative with respect to the estimate. Each slider then covers a range in which this
-    linear approximation is accurate: its rms difference from a simulation is within a limit. The
-    limit is half of the rms residual, or 1 % of the curve's standard deviation if that is larger.
+    their derivative with respect to the estimate. In this case a slider covers a range in which the
+    approximation is accurate: its rms difference from a simulation is at most half of the rms
+    residual, or 1 % of the curve's standard deviation if that is larger.
 
     **Arguments:**
 
     - `comparison`: the result of `compare`, if `found` is its best fit.
-    - `uncertainty`: uncertainty of `found`, by default from `Guarded()`; `profiles`: results of
-      `found.profile(...)`.
-    - `scores`: results of `found.free_run(...)` or `found.validate(...)` for records that were not
-      fitted.
+    - `uncertainty`: result of `found.uncertainty(...)`, by default with `Guarded()`; `profiles`:
+      results of `found.profile(...)`.
+    - `scores`: results of `found.free_run(...)` or `found.validate(...)` for other records.
     - `title`, `notes`, `command`, `overwrite`, the returned path and the exceptions: as for
       `write_sweep_report`.
     """
@@ -194,9 +193,9 @@ def machine_report_text(
     """Return one self-contained HTML page: parameters with intervals, friction over speed, motions
     with the modes of the contacts, residuals, validation, and how to reproduce the page.
 
-    **Arguments:** `seen`: an `Examination`, or an object with the same fields; `uncertainty`,
-    `profiles`: results for `found`; `comparison`: comparison of structures; `scores`: results for
-    records that were not fitted; `derived`: derived quantities, by default `common_estimates`.
+    **Arguments:** `seen`: an `Examination`, the result of `examine_fit`; `uncertainty`, `profiles`:
+    results for `found`; `comparison`: comparison of structures; `scores`: results for records that
+    were not fitted; `derived`: derived quantities, by default from `common_estimates`.
     """
     moving = sliders(found, uncertainty.estimates)
     plots = dict(moving.figures)
@@ -311,7 +310,7 @@ def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
 def _motions(
     runs: Sequence[tuple[str, Record, Motion]], what: str, plots: dict[str, Any]
 ) -> Section:
-    """Return the section that compares records with free runs of `what`. Fill `plots`."""
+    """Return the section that compares records with free runs of `what`; add plots to `plots`."""
     blocks: list[tuple[str, Any]] = []
     for i, (label, record, motion) in enumerate(runs):
         shown = motion_plots(record, label, motion, what, len(runs))
@@ -350,7 +349,7 @@ def _validation(scores: Iterable[Any]) -> list[Section]:
 def _judgements(
     found: FitResult, seen: Any, comparison: Any, profiles: Iterable[Any], plots: dict[str, Any]
 ) -> list[Section]:
-    """Return sections on structures, missing terms, residuals, profiles, starts of the search."""
+    """Return sections on structures, missing terms, residuals, profiles and search starts."""
     sections = []
     if comparison is not None:
         head, rows = structures_rows(comparison)
@@ -409,8 +408,8 @@ def _judgements(
 def preview_text(
     previews: Iterable[Any], *, title: str, notes: Iterable[str] = (), command: str | None = None
 ) -> str:
-    """Return one self-contained HTML page: each record, and the simulation of the machine with its
-    initial parameter values.
+    """Return one self-contained HTML page: each record, and the simulation of the machine with the
+    parameter values before a fit.
 
     **Arguments:** `previews`: results of `preview` (`frictax.analysis.replay.free_run`); `title`,
     `notes`: texts of the page; `command`: command that reproduces the page.

@@ -1,4 +1,4 @@
-"""The schematic of a machine: bodies in rows, with the parts that join the bodies."""
+"""Draw the schematic of a machine: bodies in rows, with the parts that join the bodies."""
 
 import dataclasses
 import io
@@ -35,14 +35,14 @@ from .style import INK, Picture, reproducible_svg, style
 def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
     """Draw the parts of a machine with their names, main values and connections.
 
-    The longest chain of bodies is the first row, from left to right. Below it each branch, and each
-    part that closes a loop, has a row of its own. A name in a dashed box refers to a body in an
-    earlier row. Parts between the same two bodies lie above each other.
+    The longest chain of bodies is the first row, from left to right. Below this row, each branch
+    and each part that closes a loop has a separate row. A name in a dashed box refers to a body in
+    an earlier row. Parts between the same two bodies lie above each other.
 
     A sliding body is a block, a turning body is a disc on its shaft. Friction is orange, drives are
-    green. Thermal parts have rows of their own. A part of a class without a symbol is a box with
-    the name of that class. For a law or a signal, the figure shows the name of its class. A number
-    that JAX traces, and an array of a batch, are shown without values.
+    green. Thermal parts are in separate rows. A part of a class without a symbol is a box with the
+    name of that class. For a law or a signal, the figure shows the name of its class. Numbers that
+    JAX traces and arrays of a batch are shown without values.
 
     **Arguments:** `width` [inch]: short rows, and machines that are not joined with each other, are
     placed side by side up to this width. A longer row makes the figure wider, because the size of
@@ -76,7 +76,7 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
 
 
 def mechanism_svg(mechanism: Mechanism) -> str:
-    """Return the figure as an element ``<svg>``; equal machines give exactly equal text."""
+    """Return the schematic as an element ``<svg>``; equal machines give equal text."""
     text = io.StringIO()
     figure = draw_mechanism(mechanism)
     with reproducible_svg():
@@ -86,7 +86,7 @@ def mechanism_svg(mechanism: Mechanism) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Drawing:
-    """A drawing and its size [pt]; `draw` takes the position of its upper left corner."""
+    """A drawing and its size [pt]; `draw` needs axes and position of the upper left corner."""
 
     width: Length
     height: Length
@@ -94,7 +94,7 @@ class _Drawing:
 
 
 def _side_by_side(drawings: Sequence[_Drawing], width: Length, gap: Length) -> _Drawing:
-    """Place drawings side by side up to `width` [pt]; the next drawings begin a line below."""
+    """Place drawings side by side up to `width` [pt]; put further ones in lines below."""
     corners: list[tuple[Length, Length]] = []
     x = y = high = wide = 0.0
     for one in drawings:
@@ -136,7 +136,7 @@ def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
     def draw(axes: Axes, left: Length, top: Length) -> None:
         line, at = RowSize(top - up, size["up"], size["down"]), [left - first + x for x in places]
         stops = [(x - c.edge[0], x + c.edge[1]) for x, c in zip(at, cells, strict=True)]
-        # A shaft extends through the drive or the bearing at its end.
+        # A shaft extends through the drive or the bearing at the end of the row.
         if turning[0] and row.nodes[0].holds is None:
             stops.insert(0, (at[0], at[0] - cells[0].reach[Band.CORE][0] + 2))
         if turning[-1] and row.nodes[-1].holds is None:
@@ -151,7 +151,7 @@ def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
 
 
 def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], turns: bool) -> Cell:
-    """Return the cell of parallel links: the first on the axis, all other links above it."""
+    """Return the cell of parallel links: the first on the row's axis, all others above it."""
     parts = [mechanism[link.name] for link in links]
     texts = [label(link.name, part, turns) for link, part in zip(links, parts, strict=True)]
     mirrored = [len(link.ends) == 2 and link.ends[0] != ends[0] for link in links]

@@ -1,4 +1,4 @@
-"""The modes of a contact in figures: the name, colour, hatching and times of each mode.
+"""The name, colour, hatching and times of each mode of a contact, for figures.
 
 The colours are those of M. Okabe and K. Ito (2008), which colour-blind readers can distinguish.
 """
@@ -19,7 +19,7 @@ MODES = {  # mode -> (name, colour, hatching of matplotlib)
 
 
 def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
-    """Return the successive modes of contact `name`, each with its first and last time [s].
+    """Return the successive modes of contact `name`, each with its begin and end [s].
 
     A contact with a bristle does not have events. Its modes are known only at the samples.
     """

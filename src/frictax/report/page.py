@@ -1,4 +1,4 @@
-"""The HTML page of a report for every kind of result, in a single self-contained file."""
+"""Build and write the HTML page of a report, one self-contained file."""
 
 import base64
 import csv
@@ -41,8 +41,8 @@ class Rows:
     - `looks`: the CSS class of each column: "n" for numbers, "keep" for text without line breaks,
       "soft" for remarks in grey, "" for other text.
     - `kind`: CSS class of the table: "cards" (rows become cards on a phone), "parameters", "close"
-      or "". `named`: whether the first cell of each row is the heading of the row; `chosen`: first
-      cell of the row that is highlighted.
+      or "". `named`: True if the first cell of each row is its heading; `chosen`: first cell of the
+      row to highlight.
     """
 
     head: Sequence[str]
@@ -113,7 +113,7 @@ def parameters_section(
     formulas: Iterable[str] = (),
     notices: Sequence[str] = (),
 ) -> Section:
-    """Return the section of the estimates; `last`: heading of the last column of `rows`."""
+    """Return the section on the estimates; `last`: heading of the last column of `rows`."""
     head = ["value", "unit", "std. error", f"{100 * found.level:g} % interval"]
     looks = ["keep", "n", "keep", "n", "keep", "soft"]
     blocks: list[tuple[str, Any]] = [("formula", line) for line in formulas]
@@ -129,7 +129,7 @@ def parameters_section(
 
 
 def correlation_section(found: FitResult) -> list[Section]:
-    """Return the section with the correlation of the estimates; [] for a single estimate."""
+    """Return a list with the section on the correlation of the estimates; [] for one estimate."""
     if len(found.correlation) < 2:
         return []
     lead = "Near 1 or −1, the data identify a combination of two parameters better than each one."
@@ -162,12 +162,12 @@ def reproduction_section(
 def derived_rows(
     found: FitResult, derived: Iterable[Estimate] | None, by: Any = None
 ) -> list[tuple[str, ...]]:
-    """Return table rows of the quantities `derived`, by default of the `common_estimates`."""
+    """Return table rows of derived quantities, by default those of `common_estimates(found)`."""
     return [e.cells for e in (common_estimates(found, by) if derived is None else derived)]
 
 
 def write_page(path: str | Path, text: Callable[[], str], *, overwrite: bool) -> Path:
-    """Check that a page can be written, then call `text` for the page, and write it."""
+    """Check that `path` can be written; only then compute the page by `text()` and write it."""
     target = check_report(path, overwrite=overwrite)
     write_whole(target, text(), replace=overwrite)
     return Path(path)
@@ -197,11 +197,11 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
     """Return the files inside a page, in SI units: the result as JSON, and a CSV with measurement
     and prediction for each record or sweep.
 
-    Long files are compressed. A CSV that is too large for the page is left out, and the text beside
-    `result.json` names its record. `motions`: label of a record -> its free run.
+    Long files are compressed. A CSV that is too large for the page is left out, and the text next
+    to the link `result.json` names its record. `motions`: label of a record -> its free run.
     """
     out = [_file("result.json", "application/json", result, "the complete fit, SI units")]
-    room, absent = 300_000, []  # `room` [bytes]: allowed size of the files of all records together
+    room, absent = 300_000, []  # `room` [bytes]: allowed size of all CSV files together
     for label, record in found.records.items():
         if isinstance(record, Record):
             if label not in motions:
@@ -248,7 +248,7 @@ def _file(name: str, kind: str, text: str, says: str) -> dict[str, str]:
 
 
 def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a correlation matrix as rows of coloured cells."""
+    """Return a correlation matrix as table rows: name, and cells with text and colour."""
 
     def cell(r: float, own: bool) -> dict[str, str]:
         if own or not np.isfinite(r):
@@ -264,8 +264,8 @@ def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
-    """Return a figure, and a narrow figure for a phone, as data URLs of SVG pictures. If the SVG is
-    longer than 1 MB, the URL contains a PNG picture.
+    """Return a figure for a screen ("wide") and one for a phone ("narrow") as data URLs of SVG
+    pictures. If the SVG is longer than 1 MB, the URL contains a PNG picture.
     """
     out = {}
     for name, figure in {"wide": wide, **({} if narrow is None else {"narrow": narrow})}.items():

@@ -1,4 +1,4 @@
-"""Interactive plots in the JSON format of plotly: panels of curves, single traces and axes."""
+"""Build interactive plots in plotly's JSON format: panels of curves, traces and axes."""
 
 import base64
 import gzip
@@ -28,7 +28,7 @@ _AXIS = {
 
 
 def as_json(figure: Mapping[str, Any]) -> str:
-    """Return JSON for a script element; no text in it can end the script or begin a tag."""
+    """Return JSON for an HTML script element; its text cannot end the script or begin a tag."""
     text = json.dumps(figure, allow_nan=False, separators=(",", ":"))
     return (
         text.replace("<", "\\u003c")
@@ -40,13 +40,13 @@ def as_json(figure: Mapping[str, Any]) -> str:
 
 
 def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keep the lowest and highest sample of each of `bins` sections; the plot looks unchanged."""
+    """Return only the lowest and highest sample in each of `bins` parts; the plot looks equal."""
     rows = slice(None) if x.size <= 2 * bins else extreme_rows([y], bins)
     return x[rows], y[rows]
 
 
 def extreme_rows(curves: Iterable[np.ndarray], bins: int) -> np.ndarray:
-    """Return the rows of the lowest and highest value of each curve in each of `bins` sections."""
+    """Return indices of the lowest and highest value of each curve in each of `bins` parts."""
     picked = set[int]()
     for y in curves:
         for rows in np.array_split(np.arange(y.size), bins):
@@ -58,8 +58,8 @@ def extreme_rows(curves: Iterable[np.ndarray], bins: int) -> np.ndarray:
 def plot_panels(
     panels: Sequence[Panel], x_label: str, height: int, *, gap: float = 0.1, **layout: Any
 ) -> dict[str, Any]:
-    """Return a plot of panels below each other with a common horizontal axis. Curves with the same
-    name share one entry of the legend, which shows and hides all of these curves.
+    """Return a plot with the panels below each other and a common horizontal axis. Curves with the
+    same name share one entry of the legend, which shows and hides all of these curves.
     """
     traces, axes, shapes = [], {}, list(layout.pop("shapes", ()))
     named: set[str] = set()
@@ -105,7 +105,7 @@ def line(x: Any, y: Any, colour: str, name: str, width: float = 1.5) -> dict[str
 
 
 def six_figures(values: Any) -> list[float | None]:
-    """Round to six significant digits, more than a screen can show; nan and infinity give None."""
+    """Return values with six digits, more than a screen can show; nan and infinity give None."""
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float)]
 
 
@@ -143,6 +143,6 @@ def escape_name(name: str) -> str:
 
 
 def script() -> str:
-    """Return plotly's script, compressed. Browsers unpack it, and a page is 3.3 MB smaller."""
+    """Return plotly's script, compressed for browsers; this makes a page 3.3 MB smaller."""
     whole = (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
     return base64.b64encode(gzip.compress(whole, 9, mtime=0)).decode("ascii")

@@ -1,5 +1,5 @@
 """Interactive plots of a fit: records with the simulated motion, friction over speed, profile
-likelihoods, and the misfits of all starts of the search.
+likelihoods, and final misfits of all starts of the search.
 """
 
 import itertools
@@ -30,21 +30,21 @@ _COLOURS[Mode.FREE] = "#dddddd"  # White would not be visible.
 def motion_plots(
     record: Record, label: str, motion: Motion, what: str = "fitted machine", beside: int = 1
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Plot a record and the free run of the machine: the whole record, and every sample around the
-    longest standstill. Return each plot with its caption. `what`: name of the machine in a caption.
+    """Plot a record and the free run of the machine. Return pairs of caption and plot: for the
+    whole record, and for all samples around the longest standstill. `what`: name of the machine.
 
-    The residual is below each measured output, with a band from -2 to 2 standard deviations if the
-    record states a standard deviation. `beside`: number of records on the page.
+    The residual is below each measured output, in a band of 2 standard deviations to each side of 0
+    if the record states a standard deviation. `beside`: number of records on the page.
     """
-    # Draw the lowest and the highest sample in each of at most 500 bins. All records of a page
-    # share 800 bins, which keeps the page below 3 MB.
+    # Draw the lowest and the highest sample in each of at most 500 bins. The bins of all records of
+    # a page are at most 800, which keeps the page below 3 MB.
     bins = min(500, 800 // beside)
     caption = (
         f"{label}: the whole record, and the free run of the {what}. Drag to zoom in; double-click"
         " to zoom out."
     )
     out = [(caption, _motion_plot(record, motion, np.arange(record.n), bins, thin=True))]
-    # Find the longest time in which a contact sticks; without sticking, the first change of mode.
+    # Find the longest time in which a contact sticks, or if none sticks, the first change of mode.
     a, b, says = 0, 0, ""
     for name, modes in motion.modes.items():
         edges = np.diff(np.concatenate([[0], modes == 0, [0]]).astype(int))
@@ -119,7 +119,7 @@ def _motion_plot(
 def _add_modes(
     plot: dict[str, Any], motion: Motion, rows: np.ndarray, axis: str, most: int
 ) -> None:
-    """Add a coloured rectangle for each time span of a mode (at most `most`), and a legend."""
+    """Add at most `most` rectangles in the colours of the modes over time, and their legend."""
     strips = []
     for row, modes in enumerate(motion.modes.values()):
         m = modes[rows]
@@ -140,7 +140,7 @@ def _add_modes(
 
 
 def channels(record: Record) -> dict[str, np.ndarray]:
-    """Return the measured outputs, and velocities computed from the measured positions."""
+    """Return measured outputs, and velocities computed from positions without measured speed."""
     out: dict[str, np.ndarray] = {}
     for name, values in record.outputs.items():
         out[name] = values
@@ -151,11 +151,11 @@ def channels(record: Record) -> dict[str, np.ndarray]:
 
 
 def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, Any] | None:
-    """Plot the friction of each contact over speed, with its confidence band and the friction
-    computed from the measured motion; None for a machine without friction.
+    """Plot the friction of each contact over speed with its confidence band, and the friction
+    computed from the measured motion. Return None for a machine without friction.
 
-    The plot shows friction forces. If the machine does not have any, the plot shows friction
-    torques, or otherwise the friction coefficients of brakes and clutches.
+    The plot shows the friction forces of a machine. If it has none, the plot shows friction
+    torques; without these, the friction coefficients of brakes and clutches.
     """
     si, contacts, top = _contacts(found, study)
     if not contacts:
@@ -186,7 +186,7 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
         v, f = (a[:: max(a.size // 1500, 1)] for a in measured)
         points = plotly.trace(v, f / size, "markers", "from the measured motion")
         traces.insert(0, points | {"marker": {"size": 4, "color": FAINT, "opacity": 0.6}})
-        # The axis follows a quantile, because single extreme samples would make it too long.
+        # A quantile sets the range of the axis, because extreme samples would make it too long.
         most = 1.6 * float(np.quantile(np.abs(measured[1] / size), 0.98))
         yaxis |= {"range": [-most, most]}
     speed = "rad/s" if _turns(study, si) else "m/s"
@@ -194,10 +194,10 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
 
 
 def _contacts(found: FitResult, study: Any) -> tuple[str, dict[str, Any], float]:
-    """Return the unit of the friction to show, the contacts with this unit, and the highest speed.
+    """Return the unit of friction to show, name -> contact with this unit, and the highest speed.
 
-    The unit is N or N.m for the law of a contact, "" for the friction coefficient of a contact with
-    a normal force.
+    The unit is N or N.m if the law of a contact is a force or torque. It is "" for the friction
+    coefficient of a contact with a normal force.
     """
     machine: Any = found.model
     parts = dict(machine.named_parts()) if hasattr(machine, "named_parts") else vars(machine)
@@ -206,7 +206,7 @@ def _contacts(found: FitResult, study: Any) -> tuple[str, dict[str, Any], float]
         if not isinstance(part, AbstractContact):
             continue
         turns = getattr(type(part), "rotational", None)
-        if not isinstance(machine, Mechanism):  # parts of a user's class do not name bodies
+        if not isinstance(machine, Mechanism):  # Parts of a user's class do not name bodies.
             outputs = (r.units[name] for r in found.records.values() for name in r.outputs)
             turns = any(unit.rotational for unit in outputs)
         elif turns is None:
@@ -231,8 +231,8 @@ def _turns(study: Any, unit: str) -> bool:
 def _measured_friction(
     study: Any, contacts: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return speed and friction from the measured motion: the force of the law minus the residual
-    force. Return None unless there is a single contact on a single body.
+    """Return speed and friction computed from the measured motion: the force of the law minus the
+    residual force. Return None unless the machine has one contact and the study one body.
     """
     if (
         study is None
@@ -250,7 +250,7 @@ def _measured_friction(
 
 
 def starts_plot(found: FitResult) -> dict[str, Any] | None:
-    """Plot the sorted final misfits of all starts of the search; None for a single start."""
+    """Plot the sorted final misfits of all starts of a search; return None for one start."""
     panel = starts_panel(found)
     if panel is None:
         return None
@@ -260,7 +260,7 @@ def starts_plot(found: FitResult) -> dict[str, Any] | None:
 
 
 def profile_plot(profile: Any) -> dict[str, Any]:
-    """Plot a profile likelihood with its threshold and interval."""
+    """Plot the likelihood ratio of a profile over the parameter, with threshold and interval."""
     force = profile.unit.startswith("N")
     unit, size = prefix_unit(profile.unit, profile.values) if force else (profile.unit, 1.0)
     kept = profile.ratio <= 4 * profile.threshold
@@ -276,7 +276,7 @@ def profile_plot(profile: Any) -> dict[str, Any]:
 
 
 def _rule(along: str, across: str, at: float, colour: str, dash: str) -> dict[str, Any]:
-    """Return a straight line across the whole panel."""
+    """Return a straight line at `at` on the axis `across`, over the whole length of `along`."""
     ends = {f"{along}ref": "paper", f"{along}0": 0, f"{along}1": 1}
     place = {f"{across}0": at, f"{across}1": at}
     return {"type": "line", **ends, **place, "line": {"color": colour, "dash": dash, "width": 1.2}}

@@ -1,5 +1,5 @@
-"""Figures of a record and of a fit, and the curves of a fit with their derivatives with respect to
-the estimates.
+"""Draw figures of a record and of a fit. Compute the curves of a fit and their derivatives with
+respect to the estimates.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ OUTPUT, INPUT = CYCLE[0], CYCLE[1]
 
 
 def draw_record(record: Record, *, width: float = 7.5) -> Figure:
-    """Draw each channel in a panel of its own over one time axis: the inputs above, in colour, and
+    """Draw each channel in a separate panel over one time axis: the inputs above, in colour, and
     the measured outputs below.
 
     Held inputs are drawn as steps. A gap of more than five median sampling intervals breaks the
@@ -67,7 +67,7 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
         figure, drawn = draw_panels(panels, "time [s]", width=width, inches=1.35, around=around)
         values = [*record.inputs.values(), *record.outputs.values()]
         for axes, y in zip(drawn, values, strict=True):
-            if record.n <= 60:  # The samples of a short record are marked.
+            if record.n <= 60:  # Mark the samples of a short record.
                 axes.lines[0].set(marker=".", markersize=4)
             if np.min(y) <= 0 <= np.max(y):
                 zero_line(axes)
@@ -104,12 +104,13 @@ def _panel(record: Record, kind: str, name: str, values: np.ndarray) -> Panel:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Channel:
-    """One measured quantity of one record, and its prediction by a fit of p estimates.
+    """A measured quantity of one record (n rows), and its prediction by a fit of p estimates.
 
     - `x` (n,): time [s], or the velocity of a sweep [SI]; `windows`: number of successive windows
-      in which the objective simulates the record. `measured`, `fitted` (n,); `slopes` (n, p):
-      derivatives of `fitted` with respect to the estimates; all in SI. `counts` (n,): whether the
-      fit uses a row. `noise`: standard deviation of the noise in a row of median weight.
+      in which the objective simulates the record. `measured`, `fitted` (n,): measurement,
+      prediction [SI]; `slopes` (n, p): derivatives of `fitted` with respect to the estimates;
+      `counts` (n,): True for a row that the fit uses. `noise`: standard deviation of the noise in a
+      row of median weight.
     """
 
     label: str
@@ -125,31 +126,31 @@ class Channel:
 
     @property
     def residual(self) -> Float[np.ndarray, " n"]:
-        """Measured minus fitted; nan in rows that the fit does not use."""
+        """Measurement minus prediction; nan in rows that the fit does not use."""
         return np.where(self.counts, self.measured - self.fitted, np.nan)
 
     def rms(self, rows: Float[np.ndarray, " n"]) -> float:
-        """Return the root mean square of the values in `rows`, for the rows that the fit uses."""
+        """Return the root mean square of values `rows` (n,) over the rows that the fit uses."""
         return float(np.sqrt(np.mean(rows[self.counts] ** 2))) if self.counts.any() else 0.0
 
     def rows(self) -> np.ndarray:
-        """Return the indices of all rows, with -1 between windows."""
+        """Return the indices of all rows, with -1 between rows of different windows."""
         return with_gaps(np.arange(self.x.size), self)
 
 
 def with_gaps(rows: np.ndarray, channel: Channel) -> np.ndarray:
-    """Insert -1 between rows of different windows, so that no line joins them."""
+    """Insert -1 between the indices of rows of different windows, so that no line joins them."""
     window = rows // (channel.x.size // channel.windows)
     return np.insert(rows, np.flatnonzero(np.diff(window)) + 1, -1)
 
 
 def pick(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return `values` at `rows`, and nan for the row -1."""
+    """Return the entries of `values` at the indices `rows`, and nan for the index -1."""
     return np.where(rows < 0, np.nan, values[rows])
 
 
 def channels_of(found: FitResult) -> list[Channel]:
-    """Return all measured quantities of a fit, with predictions and their derivatives."""
+    """Return all measured quantities of a fit, with predictions and derivatives of these."""
     out, first, shown = [], 0, np.asarray(found.shown)
     for (label, record), prepared in zip(
         found.records.items(), found.problem.prepared, strict=True
@@ -183,12 +184,12 @@ def channels_of(found: FitResult) -> list[Channel]:
 
 
 def fit_panels(channel: Channel, rows: np.ndarray, what: str) -> tuple[list[Panel], float, float]:
-    """Return the panels of a measured quantity: measurement with simulation, and residual with a
+    """Return two panels of a measured quantity: measurement and simulation, and the residual with a
     band of two standard deviations of the noise to each side.
 
     `rows`: the rows to draw, -1 for a gap; `what`: the quantity, for the label of the axis.
 
-    **Returns:** the two panels, and the size of the unit of each panel in SI units.
+    **Returns:** the two panels, and the unit of each panel as a number in SI, such as 0.001 for mm.
     """
     residual = pick(channel.residual, rows)
     fitted = pick(np.where(channel.counts, channel.fitted, np.nan), rows)
@@ -209,8 +210,8 @@ def fit_panels(channel: Channel, rows: np.ndarray, what: str) -> tuple[list[Pane
 
 
 def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) -> Figure:
-    """Draw, for each measured output, the measurement (grey) with the prediction of the fitted
-    machine (blue), and the residual below.
+    """Draw the measurement (grey) and the prediction of the fitted machine (blue) for each measured
+    output, and the residual below.
 
     The objective of the fit defines the simulations: one for `FreeRun`, one for each window of
     `Windows`. The grey band extends two standard deviations of the noise to each side of zero.
@@ -224,7 +225,7 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
     """
     if label is None:
         label = next(name for name, r in found.records.items() if isinstance(r, Record))
-    found.model_for(label)  # raises for an unknown label
+    found.model_for(label)  # raises `KeyError` for an unknown label
     if isinstance(found.problem.prepared[found.number(label)], PreparedSweep):
         raise ValueError(
             f"`draw_fit` draws records, and {label!r} is a sweep. Fit it alone, and use the report"
@@ -255,10 +256,10 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
 def draw_starts(found: FitResult[Any], *, width: float = 5.5) -> Figure:
     """Draw the sorted final misfits of all starts of a search (a waterfall plot).
 
-    If many starts end at the least misfit, the search is reliable. If only one start ends at it,
-    more starts may find a smaller misfit. A fit to records ends the search from a start early if
-    the misfit is much larger than from other starts. Therefore a point above the least misfit may
-    not be a local minimum.
+    If many starts end at the least misfit, the search is reliable. If only one start ends there,
+    more starts may find a smaller misfit. A fit to records stops the search from a start early if
+    its misfit is much larger than that of other starts. Therefore a point above the least misfit
+    may not be a local minimum.
 
     **Arguments:** `found`: a fit with several starts (``starts=16``); `width` of the figure [inch].
 
@@ -299,13 +300,13 @@ def draw_starts(found: FitResult[Any], *, width: float = 5.5) -> Figure:
 
 
 def starts_panel(found: FitResult[Any]) -> Panel | None:
-    """Return a panel of the sorted final misfits of all starts; None for a single start."""
+    """Return a panel of the sorted final misfits of all starts; None for one start."""
     costs = np.asarray(found.costs, dtype=float)
     ends = np.sort(costs[np.isfinite(costs)])
     if costs.size < 2 or ends.size == 0:
         return None
     ratio = np.divide(ends, ends[0], out=np.ones_like(ends), where=ends > 0)
-    # A start whose likelihood ratio to the best start is below 0.01 counts as the same minimum.
+    # A start counts as the same minimum if dof * (misfit / least misfit - 1) is below 0.01.
     best = max(found.dof, 1) * (ratio - 1.0) < 0.01
     place = np.arange(1, ends.size + 1)
     curves = [Curve(place, ratio, FAINT, "", 0.8)]

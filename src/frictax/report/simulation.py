@@ -1,4 +1,4 @@
-"""The JavaScript with which a page simulates a machine: functions, and the data of records."""
+"""Write the JavaScript with which a page simulates records: functions and data."""
 
 import base64
 import dataclasses
@@ -20,8 +20,8 @@ from .cards import template
 from .plotly_json import as_json
 from .simulation_code import Channels, SimulationCode
 
-# Largest numbers of characters in a page. Longer code starts too slowly in a browser. Longer
-# measurements make a page larger than 5 MB.
+# Part of a page -> largest number of its characters. Longer code starts too slowly in a browser.
+# Longer measurements make a page larger than 5 MB.
 LONGEST = {"the code of the machine": 120_000, "the measurements": 2_000_000}
 
 
@@ -39,13 +39,13 @@ def simulation_script(codes: Sequence[str], records: Sequence[dict[str, Any]]) -
 
 
 def packed_numbers(values: Any) -> str:
-    """Return 64-bit real numbers as base64 text, which `decode` of simulate.js reads."""
+    """Return 64-bit real numbers as base64 text for the function `decode` in simulate.js."""
     return base64.b64encode(np.ascontiguousarray(values, "<f8").tobytes()).decode("ascii")
 
 
 def simulate_records(problem: Problem, found: np.ndarray) -> str:
-    """Return the script that simulates each record of a problem, as the objective does. `found`
-    (p,): values of the unknowns. Sliders change these values, except initial states of windows.
+    """Return the script that simulates each record of a problem, as the objective of the fit does.
+    `found` (p,): all unknowns. Sliders change these values, except initial states of windows.
 
     **Raises:** `CannotBeWritten` with the reason.
     """
@@ -73,7 +73,7 @@ def simulate_records(problem: Problem, found: np.ndarray) -> str:
         )
         mine = [u for u in problem.unknowns if u.record in (None, i) and not u.hidden]
         places = [k for u in mine for k in range(u.first, u.first + u.size)]
-        # Records with the same channels and the same parameters share their functions.
+        # Records with the same channels and the same parameters use the same functions.
         key = repr((channels, [u.path for u in mine]))
         if key not in kinds:
             kinds[key] = len(codes)
@@ -122,7 +122,7 @@ def numbers_of_record(problem: Problem, i: int, x: np.ndarray) -> dict[str, Any]
 
 
 def check_steps(code: SimulationCode) -> None:
-    """Raise `CannotBeWritten` if the motion of all bodies is given, so a run has no time steps."""
+    """Raise `CannotBeWritten` if the motion of all bodies is given: it has no time steps."""
     system = code.machine()
     if isinstance(system, MechanicalSystem) and is_motion_given(system.mechanism, system.layout):
         raise CannotBeWritten("the motion of all its bodies is given")

@@ -1,5 +1,5 @@
-"""JavaScript functions with which a page simulates a machine and its instruments as a fit does. The
-loop over the samples is in templates/simulate.js.
+"""Write the JavaScript functions with which a page simulates a machine and its instruments, as a
+fit does. The loop that calls them for each sample is in templates/simulate.js.
 """
 
 import dataclasses
@@ -28,11 +28,11 @@ from frictax.signals import Sampled
 
 @dataclasses.dataclass(frozen=True)
 class Channels:
-    """The channels of a record, from which its simulation is built.
+    """The channels (inputs and outputs) of a record, as the simulation needs them.
 
-    - `inputs`: name -> whether the input is held between samples; `outputs`: names.
-    - `starts`: states that begin at measured values; `as_read`: whether these values are used as
-      recorded, without inverting the sensor.
+    - `inputs`: name -> True if the input is held between samples; `outputs`: names.
+    - `starts`: names of the states with a measured initial value; `as_read`: True to use this value
+      as recorded, False to correct it by the inverse of the sensor.
     - `delayed`: the channels that may have a delay other than 0.
     """
 
@@ -46,7 +46,7 @@ class Channels:
 class SimulationCode:
     """The functions of a simulation. JAX traces each function and writes it as JavaScript.
 
-    **Arguments:** `setup_at`: function that returns the `Setup` (machine and instruments) at `x`.
+    **Arguments:** `setup_at(x)`: function that returns the `Setup` (machine and instruments).
 
     The vector `p` contains all real numbers of the setup. The vector `u` contains two sample times
     [s], and for each input its values at these times.
@@ -63,7 +63,7 @@ class SimulationCode:
         self._leaves, self._structure = jax.tree.flatten(real)
 
     def _with_signals(self, setup: Setup, u: Any = None) -> Setup:
-        """Return the setup with the inputs between two samples that `u` contains."""
+        """Return the setup whose machine has the inputs between two samples in `u`."""
         u = self.u if u is None else u
         signals = {
             name: Sampled(u[:2], u[2 + 2 * i : 4 + 2 * i], hold=hold)
@@ -74,7 +74,7 @@ class SimulationCode:
         return dataclasses.replace(setup, machine=machine)
 
     def _split(self, x: Any) -> tuple[Any, Any]:
-        """Return the real numbers of the setup at `x`, and the remaining content of the setup."""
+        """Return the real numbers of `setup_at(x)`, and the remaining content of this setup."""
 
         def is_real(a: Any) -> bool:
             return eqx.is_inexact_array(a) or isinstance(a, float | np.floating)
@@ -89,7 +89,7 @@ class SimulationCode:
         return eqx.combine(jax.tree.unflatten(self._structure, leaves), self._rest)
 
     def machine(self) -> Any:
-        """Return the machine at `x` as a hybrid system."""
+        """Return the machine with the parameters `self.x` as a hybrid system."""
         return self._system(self.numbers(self.x), self.u)
 
     def _system(self, p: Any, u: Any) -> Any:
@@ -109,21 +109,21 @@ class SimulationCode:
         return [jnp.asarray(sensor.delay, float) for sensor in sensors]
 
     def acting(self, p: Any, since: Any, read: Any) -> list[Any]:
-        """Return the inputs of the machine from recorded values `read`, without delays. `since`
-        [s]: time since the start of the record.
+        """Return the inputs that act on the machine for recorded values `read`, without delays.
+        `since` [s]: time since the start of the record.
         """
         setup = self._setup(p)
         named = enumerate(self.channels.inputs)
         return [_read_by_sensor(setup.inputs.at(n), since, read[i]) for i, n in named]
 
     def sensor_readings(self, p: Any, since: Any, read: Any) -> list[Any]:
-        """Return the readings of the sensors for true outputs `read`, without delays."""
+        """Return the values that sensors without delay show for the true outputs `read`."""
         setup = self._setup(p)
         named = enumerate(self.channels.outputs)
         return [_read_by_sensor(setup.outputs.at(n), since, read[i]) for i, n in named]
 
     def begin(self, p: Any, u: Any, t: Any, since: Any, read: Any) -> tuple[Any, ...]:
-        """Return state, mode and error control at the initial time `t` of a simulation or window.
+        """Return state, error control and mode at the initial time `t` of a record or window.
         `read`: measured initial values; `since` [s]: time since the start of the record.
         """
         setup, system = self._setup(p), self._system(p, u)
@@ -147,13 +147,13 @@ class SimulationCode:
         return y, start, ranges, inverse, mode, width
 
     def step(self, p: Any, u: Any, step: Any, y: Any, mode: Any, control: Any) -> Any:
-        """Return the results of one time step, and the new state of the error control."""
+        """Return the results of one time step, and the error control for the next step."""
         reused = self._reuse(self._system(p, u))
         taken, after = take_controlled_step(reused, self.engine, step, y, mode, control)
         return *taken, after.width, after.ranges, after.inverse
 
     def outputs(self, p: Any, u: Any, t: Any, y: Any, mode: Any) -> list[Any]:
-        """Return the true outputs of the machine, before its sensors."""
+        """Return the true outputs of the machine, without the effect of its sensors."""
         system = self._system(p, u)
         names, states = self.channels.outputs, system.states()
         values = [
@@ -220,5 +220,5 @@ class SimulationCode:
 
 
 def _read_by_sensor(instrument: Any, since: Any, read: Any) -> Any:
-    """Apply an instrument without its delay to one value, `since` [s] after the start."""
+    """Return a value after an instrument, without its delay, at the time `since` [s]."""
     return instrument(since[None], read[None], 0.0, delayed=False)[0]

@@ -1,7 +1,7 @@
-"""Sliders of a page: each changes one estimate, and the page simulates the records again.
+"""Make the sliders of a page: each changes one estimate; the page simulates the records again.
 
-If a page cannot simulate, the curves change linearly, by their derivative with respect to the
-estimate. Simulations at the ends of the slider's range test this linear approximation.
+If a page cannot simulate, its curves change linearly, by their derivative with respect to the
+estimate. Simulations at both ends of the range of the slider test this linear approximation.
 """
 
 import dataclasses
@@ -27,10 +27,10 @@ from .style import FAINT, FORWARD, Curve, Panel
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Range:
-    """The range of a slider relative to the value of its estimate: `lower` <= 0 <= `upper` [SI].
+    """The range of a slider: estimate + `lower` to estimate + `upper` [SI], with `lower` <= 0.
 
-    `off`: largest deviation of the linear approximation from a simulation at `lower` and `upper`,
-    divided by the allowed deviation. `off` is above 1 if the search did not find a valid range.
+    `off`: largest rms deviation of the linear approximation from a simulation at both ends, divided
+    by the allowed deviation. `off` is above 1 if the search did not find a valid range.
     """
 
     estimate: Estimate
@@ -47,8 +47,8 @@ class Range:
 def ranges(
     found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
 ) -> list[Range | None]:
-    """Find by simulation, for each estimate, the range in which the linear approximation is
-    accurate; None for an estimate that does not change any curve.
+    """Return for each estimate the range in which the linear approximation is accurate, found by
+    simulations; None for an estimate that does not change a curve.
     """
     x, shown = np.asarray(found.x), np.flatnonzero(found.shown)
     room = bounds(found.problem.unknowns) - x, upper_bounds(found.problem.unknowns) - x
@@ -69,7 +69,7 @@ def ranges(
             for _ in range(5 if following > 0 else 0):  # at most 5 simulations on this side
                 step, at = following, x.copy()
                 at[i] += sign * step
-                off = 0.0  # largest deviation from a simulation / allowed deviation
+                off = 0.0  # largest rms deviation from a simulation / allowed deviation
                 for n, label in enumerate(found.records):
                     if records[i] not in (None, n):
                         continue
@@ -94,7 +94,7 @@ def simulated_ranges(
     """Return the range of each slider, or None for an estimate that does not change any curve.
 
     A range is from 0 to twice the estimate, or ten standard errors to each side if this is wider.
-    All ranges end inside the bounds of the fit.
+    It ends inside the bounds of the parameter.
     """
     shown = np.flatnonzero(found.shown)
     least, most = bounds(found.problem.unknowns)[shown], upper_bounds(found.problem.unknowns)[shown]
@@ -123,15 +123,15 @@ def _tolerance(channel: Channel) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sliders:
-    """The sliders of a page: `figures` by name, their `captions`, the texts in `rows` (one row for
-    each slider), and the `data` for the script. `still`: names of estimates without effect.
+    """The sliders of a page. `figures`: name -> plot; `captions`: names and captions; `rows`: texts
+    of each slider; `data`: numbers for the script; `still`: names of estimates without effect.
 
     `lead`: text below the sliders; `script`: script that simulates, or "" if curves change
-    linearly. `group`: label of all sliders; `found`: word before the first value of a slider;
-    `back`: label of the button that resets the sliders.
+    linearly; `group`: label of the group of sliders; `found`: word before the initial value of a
+    slider; `back`: label of the button that resets the sliders.
     """
 
-    steps: ClassVar[int] = 500  # number of slider steps from the first value to the farther end
+    steps: ClassVar[int] = 500  # slider steps from the initial value to the farther end
 
     figures: dict[str, dict[str, Any]]
     captions: list[tuple[str, str]]
@@ -170,7 +170,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
     moving = [(k, r) for k, r in enumerate(all_ranges) if r is not None and r.upper > r.lower]
     labels = list(found.records)[:6]  # At most six records are drawn.
     drawn = [c for c in channels if c.label in labels]
-    # The thinned curves of a page together have about 30 000 numbers (300 kB).
+    # Choose the number of bins so that the curves of a page have about 30 000 numbers (300 kB).
     slopes = 0 if code else len(moving)
     bins = int(np.clip(30_000 / (4 * max(len(drawn), 1) * (4 + slopes)), 20, 250))
     figures, captions, moves = {}, [], []
@@ -227,8 +227,8 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             names = found.problem.prepared[found.number(c.label)].names
             sums[-1] |= {"record": found.number(c.label), "column": names.index(c.name)}
             sums[-1] |= {"size": size, "absent": np.flatnonzero(~c.counts).tolist()}
-            # `rounding`: allowed difference between the rms of the page and the rms of the fit.
-            # With a larger difference, the page did not repeat the simulation of the fit.
+            # `rounding`: allowed difference between the rms residuals of the page and of the fit.
+            # If the difference is larger, the page has not repeated the simulation of the fit.
             rounding = 1e-6 * c.rms(c.residual) + 1e-9 * c.rms(c.measured)
             sums[-1]["rounding"] = rounding / size
         else:
@@ -257,7 +257,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
 
 
 def _scale(slopes: np.ndarray, moving: Sequence[tuple[int, Range]]) -> np.ndarray:
-    """Convert derivatives (n, p) to changes (n, k) by each slider at the far end of its range."""
+    """Return changes (n, k) of a curve if each slider moves to the farther end of its range."""
     if not moving:
         return slopes[:, :0]
     return np.stack([slopes[:, k] * r.size for k, r in moving], axis=1)
@@ -270,8 +270,8 @@ def _plot(
     moving: Sequence[tuple[int, Range]] | None,
     bins: int,
 ) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
-    """Return the plot of a record, its caption, and the data by which sliders change its curves.
-    `moving`: the numbers of the estimates and their ranges, or None if the page simulates.
+    """Return the plot of a record, its caption, and the data with which sliders change its curves.
+    `moving`: index and range of each estimate with a slider, or None if the page simulates.
 
     Each channel has three curves: measured, fitted, residual.
     """
@@ -288,7 +288,7 @@ def _plot(
             # The plot shows only the lowest and the highest value of each curve in each bin.
             curves = channel.measured, channel.fitted, channel.residual
             rows = np.union1d([0, rows.size - 1], plotly.extreme_rows(curves, bins))
-        rows = with_gaps(rows, channel)  # -1 separates windows
+        rows = with_gaps(rows, channel)  # -1 is between rows of different windows
         if not motion:
             assert moving is not None
             panels += _sweep_panels(found, label, channel, rows, moving, moves)
@@ -325,8 +325,8 @@ def _sweep_panels(
     moving: Sequence[tuple[int, Range]],
     moves: list[dict[str, Any]],
 ) -> list[Panel]:
-    """Return the panels of a sweep, and append the changes by sliders to `moves`. A force against
-    the motion is positive. The curve of the law is interrupted between the two directions.
+    """Return the panels of a sweep, and append the changes that sliders cause to `moves`. A force
+    against the motion is positive. The curve has a gap between the two directions of motion.
     """
     sweep = found.records[label]
     over, way = sweep.velocity_unit.si, sweep.direction
@@ -335,7 +335,7 @@ def _sweep_panels(
     residual_unit, residual_size = prefix_unit(channel.unit, residual[np.isfinite(residual)])
     contact = getattr(found.problem.prepared[found.number(label)], "contact", None)
     top, least = (float(f(np.abs(sweep.velocity))) for f in (np.max, np.min))
-    count = 120  # points of the friction curve in each direction
+    count = 120  # number of points of the friction curve in each direction
     v = np.linspace(min(least, 1e-3 * top) or 1e-3 * top, 1.03 * top, count)
     ways = [w for w in (-1, 1) if np.any(sweep.direction == w)]
     v = np.concatenate([w * v for w in ways])
@@ -364,7 +364,7 @@ def _sweep_panels(
 
 
 def _move(targets: Sequence[tuple[int, np.ndarray, float]], slopes: np.ndarray) -> dict[str, Any]:
-    """Return the curves that change, with base values and factors, and the slopes (0 in a gap)."""
+    """Return as a dict the curves that change (number, values, factor) and their slopes."""
     return {
         "targets": [
             {"trace": trace, "base": plotly.six_figures(base), "factor": factor}

@@ -1,4 +1,4 @@
-"""The style of all figures, and classes for curves in panels with a common horizontal axis.
+"""The style of all figures, and curves in panels with a common horizontal axis.
 
 `draw_panels` draws the panels by matplotlib, `plotly_json.plot_panels` by plotly.
 """
@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from .modes import BACKWARD as BACKWARD, FORWARD as FORWARD, MODES as MODES, STUCK as STUCK
 
 INK, FAINT = "#222222", "#8A8F98"
-# Colours of bodies or contacts in one panel. The colours of the modes are last, because a curve in
-# the colour of a mode suggests that mode.
+# Colours of the curves in a panel. The colours of modes are last, because a reader would connect a
+# curve in the colour of a mode with this mode.
 CYCLE = ("#1B1B1B", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2", "#D55E00")
 
 
@@ -58,7 +58,7 @@ class Panel:
 
 
 def style() -> AbstractContextManager[None]:
-    """Return a context with the settings of figures. At its end it restores the old settings."""
+    """Return a context with the settings of figures. On leaving, the old settings return."""
     settings: dict[str, Any] = {
         "axes.axisbelow": True,
         "axes.edgecolor": FAINT,
@@ -86,7 +86,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def reproducible_svg() -> AbstractContextManager[None]:
-    """Return a context for writing an SVG with reproducible element names and letters as paths."""
+    """Return a context for SVG files with reproducible element names and letters as paths."""
     return matplotlib.rc_context({"svg.hashsalt": "frictax", "svg.fonttype": "path"})
 
 
@@ -104,7 +104,7 @@ class Picture(Figure):
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         if "matplotlib_inline.backend_inline" in sys.modules:
             return None  # This backend shows all figures itself, in the formats chosen by the user.
-        data, dots = io.BytesIO(), 100  # [dots per inch] shown; the PNG has twice as many.
+        data, dots = io.BytesIO(), 100  # [dots per inch] on the screen; the PNG has twice as many
         self.savefig(data, format="png", dpi=2 * dots)
         wide, high = (round(side * dots) for side in self.get_size_inches())
         return data.getvalue(), {"width": wide, "height": high}
@@ -118,7 +118,7 @@ def canvas(width: float, height: float) -> Figure:
 def stacked_panels(
     width: float, height: float, count: int, ratios: list[float] | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure [inch] with `count` panels below each other and one horizontal axis."""
+    """Return a figure with `count` panels below each other, and the panels. Sizes are in inch."""
     figure = canvas(width, height)
     panels = figure.subplots(count, 1, sharex=True, squeeze=False, height_ratios=ratios)
     return figure, list(np.ravel(panels))
@@ -129,7 +129,7 @@ def draw_panels(
 ) -> tuple[Figure, list[Axes]]:
     """Draw panels below each other with a common horizontal axis.
 
-    `inches`: the height of a panel of relative height 1; `around`: the height of everything outside
+    `inches`: height of a panel with `height` = 1 [inch]; `around`: height of all that is outside
     the panels [inch].
     """
     heights = [panel.height for panel in panels]

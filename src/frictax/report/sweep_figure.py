@@ -1,4 +1,4 @@
-"""The figure of a measured sweep and of the fitted law."""
+"""Draw the figure of a measured sweep and the fitted friction law."""
 
 import dataclasses
 import textwrap
@@ -25,9 +25,9 @@ def draw_sweep(
     residuals below.
 
     Each direction of motion has a column. Forces for v < 0 are multiplied by -1, so that both
-    directions can be compared. The bars are one standard deviation of the noise, estimated from the
-    residuals. If the sweep has a `sigma`, bars are proportional to `sigma`. If `sigma_known` is
-    true, bars are equal to `sigma`.
+    directions can be compared. A bar is one standard deviation of the noise to each side, estimated
+    from the residuals. If the sweep has a `sigma`, bars are proportional to `sigma`. If
+    `sigma_known` is true, bars equal `sigma`.
 
     **Arguments:**
 
@@ -47,8 +47,8 @@ def draw_sweep(
     sweep = found.sweep
     fastest = 1.03 * float(np.max(np.abs(sweep.velocity)))
     ways = [way for way in (-1, 1) if np.any(sweep.direction == way)]
-    # The 161 speeds exclude 0, where the direction is not defined. They are denser at low speeds,
-    # where Stribeck curves bend.
+    # The 161 speeds exclude 0, where the direction is not defined. Their distances are smaller at
+    # low speeds, where Stribeck curves bend.
     speeds = np.outer(ways, fastest * np.linspace(1e-5, 1.0, 161) ** 1.5)
     band = found.band(speeds.ravel())
     curves = [a.reshape(speeds.shape) for a in (band.force, band.lower, band.upper)]
@@ -104,7 +104,7 @@ def draw_sweep(
 
 
 def bars_in_words(found: FitResult) -> str:
-    """Describe the error bars of the figure."""
+    """Return a text on the meaning of the error bars in the figure."""
     if found.sweep.sigma_known:
         return "1 standard deviation, as given with the data"
     noise = found.noise_scale / found.shown_force.si
@@ -121,7 +121,7 @@ def bars_in_words(found: FitResult) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Side:
-    """One direction of motion: `grid`: velocities; `curves`: force, and ends of its band [SI]."""
+    """One direction of motion. `grid`: velocities; `curves`: force and ends of its band [SI]."""
 
     found: FitResult
     way: int
@@ -193,11 +193,11 @@ def _draw_side(axes: Axes, side: _Side, comparison: Any) -> None:
 
 
 def noise_of_rows(found: FitResult) -> np.ndarray:
-    """Return the standard deviation of the noise of each row [N or N.m]."""
+    """Return the standard deviation of the noise in each row of the sweep [N or N.m]."""
     sigma = found.sweep.sigma
     return np.full(found.n, found.noise_scale) if sigma is None else found.noise_scale * sigma
 
 
 def comparisons(comparison: Any) -> list[Comparison]:
-    """Return a list of the comparisons in `comparison`, which may be one, several or None."""
+    """Return `comparison` as a list; it may be a comparison, a sequence, or None."""
     return [comparison] if isinstance(comparison, Comparison) else list(comparison or ())

@@ -1,4 +1,4 @@
-"""The report of a fitted sweep: one self-contained HTML file."""
+"""Write the report of a fitted sweep as one self-contained HTML file."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -82,7 +82,7 @@ def sweep_report_text(
     command: str | None = None,
     derived: Iterable[Estimate] | None = None,
 ) -> str:
-    """Return the page that `write_sweep_report` writes."""
+    """Return the HTML text of the page that `write_sweep_report` writes."""
     made, moving = comparisons(comparison), sliders(found)
     formulas = sweep_text.formulas(found)
     parameters = [
@@ -114,7 +114,7 @@ def sweep_report_text(
         " significant."
     )
     sweep, force = found.sweep, found.shown_force
-    # Forces have as many decimals as are necessary to show two digits of the noise.
+    # Print forces with so many decimals that two digits of the noise are visible.
     size = float(np.median(noise_of_rows(found))) / force.si
     digits = int(np.clip(1 - np.floor(np.log10(size)), 0, 8)) if 0 < size < np.inf else 4
     rows = [

@@ -12,11 +12,11 @@ from frictax.measurements.units import Unit
 from frictax.parameters import parameters
 from frictax.text import figures
 
-MOST_ROWS = 200  # largest number of rows of data in a printed text
+MOST_ROWS = 200  # largest number of rows of a sweep that a text lists
 
 
 def meaning_of(path: str) -> str:
-    """Describe a parameter in a few words, with its direction if each direction has a law."""
+    """Return the meaning of a parameter in words, with its direction if each has a law."""
     meaning = {
         "peak": "breakaway over sliding friction at rest",
         "offset": "constant force of the rig, such as a payload's weight",
@@ -30,7 +30,7 @@ def meaning_of(path: str) -> str:
 
 
 def formulas(found: FitResult) -> list[str]:
-    """Return the formulas of the fitted laws, one line each."""
+    """Return a line with the formula of each fitted law."""
     steady = as_steady(found.model)
     if steady.f_neg is None:
         both = found.sweep.both_directions
@@ -42,7 +42,7 @@ def formulas(found: FitResult) -> list[str]:
 
 
 def describe_sweep(sweep: Sweep, force: Unit) -> list[tuple[str, str]]:
-    """Describe the measurement as pairs of a word and a text; forces are in the unit `force`."""
+    """Return pairs (word, text) that describe a sweep; `force`: the unit for forces."""
     ways = [
         (int(np.sum(sweep.direction == way)), text)
         for way, text in ((1, "forward"), (-1, "backward"))
@@ -78,7 +78,7 @@ def directions_of(sweep: Sweep) -> str:
 
 
 def describe_quality(found: FitResult) -> str:
-    """Describe in one sentence how well the law fits."""
+    """Return sentences on misfit, noise, degrees of freedom, AICc, BIC and method of a fit."""
     force = found.shown_force
     misfit, size = (figures(x / force.si, 3) for x in (found.rms_force, found.noise_scale))
     noise = f"the noise {size} {force.name}"

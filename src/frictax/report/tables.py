@@ -20,7 +20,7 @@ from frictax.trajectory import Trajectory
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A table column with its unit and meaning; `more`: further attributes."""
+    """A table column. `long_name`: its meaning; `more`: further attributes, by name."""
 
     values: np.ndarray
     unit: str
@@ -33,7 +33,8 @@ def to_pandas(thing: Trajectory | Record | Sweep) -> DataFrame:
 
     ``frame.attrs["units"]`` and ``frame.attrs["long_names"]`` contain the unit and the meaning of
     each column and of the index. Columns of a simulation are ``part.variable``. Columns of a record
-    are its channels. If each sample has its own standard deviation, the column is ``<channel> sd``.
+    are its channels. If each sample of a channel has its own standard deviation, these are in
+    ``<channel> sd``.
 
     >>> import frictax as fx
     >>> record = fx.Record([0, 1, 2, 3], {"drive": [0, 1, 2, 0]}, {"mass.s": [0, 1, 5, 8]})
@@ -87,7 +88,7 @@ def _import_xarray(what: str, otherwise: str) -> Any:
 
 
 def _table(thing: Any) -> tuple[tuple[str, Column], dict[str, Column], dict[str, Any]]:
-    """Return name and values of the index, the columns, and the attributes of the table."""
+    """Return the index (name and column), name -> column, and the attributes of the table."""
     out: dict[str, Column] = {}
     if isinstance(thing, Trajectory):
         for name in thing.names:
@@ -128,13 +129,13 @@ def to_arviz(drawn: Posterior) -> Any:
     """Return the posterior samples (draws) for the plots and diagnostics of ArviZ: an
     `InferenceData` before ArviZ 1.0, otherwise an `xarray.DataTree`.
 
-    - `posterior`: path of a parameter -> its draws over (chain, draw), with ``attrs["units"]``; the
-      entries of an array are one variable. `sample_stats`: statistics of the sampler.
+    - `posterior`: path of a parameter -> its draws over (chain, draw), with ``attrs["units"]``; all
+      entries of an array parameter are one variable. `sample_stats`: statistics of the sampler.
     - `observed_data`: the measured channels as ``<record>: <channel>`` over time, in SI units;
       `constant_data`: the inputs.
 
     The result does not contain a likelihood for each sample, because residuals are autocorrelated.
-    Their effective number is `drawn.samples`.
+    The effective number of residuals is `drawn.samples`.
 
     **Raises:** `ImportError` without ArviZ.
 

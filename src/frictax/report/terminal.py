@@ -1,4 +1,4 @@
-"""Results as tables on a terminal. Names come from files, so no text is interpreted as markup."""
+"""Print results as tables on a terminal. Texts are not read as markup, as names come from files."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The figure of a simulation."""
+"""Draw the figure of a simulation."""
 
 import itertools
 from collections.abc import Iterable
@@ -39,15 +39,15 @@ def draw_trajectory(
     """Draw positions, velocities and friction forces over one time axis, and below them a strip
     with the modes of each contact.
 
-    The panel of forces shows friction, its breakaway force +-f0_max (dashed) and the drives (thin).
+    The panel of forces shows friction, the breakaway force +-f0_max (dashed) and the drives (thin).
     The panel of positions also shows the reference of a controller (dashed). Thin vertical lines
     mark events. The coloured bands of the strip begin and end at the times of the events.
 
     **Arguments:**
 
-    - `parts`: names of the parts to draw; all bodies, contacts and drives unless given.
-    - `rotational`: whether "positions" are angles, with the units rad and N.m. The default is true
-      for a machine with a turning body.
+    - `parts`: names of the parts to draw; by default all bodies, contacts and drives.
+    - `rotational`: True to label positions as angles, with the units rad and N.m. The default is
+      true for a machine with a turning body.
     - `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("run.png")`.
@@ -128,7 +128,7 @@ def draw_trajectory(
 def _variables(
     run: Trajectory, parts: Iterable[str] | str | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the variables of all parts to draw, and those of the parts whose motion is drawn.
+    """Return name -> variables of all parts to draw, and of those whose motion is drawn.
 
     Variables of a rotating part get the names of a sliding part, such as s for phi.
     """
@@ -167,7 +167,7 @@ def _draw_motion(
         axes.plot(t, y / size, color=colour, lw=1.5, label=literal_text(name))
         element = run.system.mechanism[name]
         has_stops = variable == "s" and isinstance(element, AbstractContact)
-        # A hard stop far from the motion is not drawn, because the curve would be too flat.
+        # Do not draw a hard stop far from the motion, because the curve would be too flat.
         for stop in map(float, (element.stops() if has_stops else None) or ()):
             reach = np.nanmax(y) - np.nanmin(y)
             if np.nanmin(y) - 0.5 * reach <= stop <= np.nanmax(y) + 0.5 * reach:

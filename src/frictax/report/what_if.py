@@ -1,4 +1,4 @@
-"""An HTML page of a simulation. The page simulates again when a slider changes a parameter."""
+"""Write the HTML page of a simulation that repeats when a slider changes a parameter."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -39,9 +39,9 @@ def write_what_if(
     """Write one self-contained HTML file with sliders. When a slider moves, the page simulates the
     machine again.
 
-    The page draws the states and the friction of each contact, and the given simulation in grey. It
-    simulates from sample to sample as `OnSamples()` does. Before a slider moves, the page states
-    the difference of the two simulations.
+    The page draws the states and the friction of each contact, and the given simulation in grey.
+    Its own simulation goes from sample to sample as `OnSamples()` does. Before a slider moves, the
+    page states the difference between the two simulations.
 
     **Arguments:**
 
@@ -86,8 +86,8 @@ def write_what_if(
 
 
 def samples_with_drives(ts: np.ndarray, drives: Iterable[Sampled]) -> np.ndarray:
-    """Return the sorted times of a simulation and of the samples of its drive signals. Steps end at
-    these times. Times that differ only by rounding are merged.
+    """Return the sorted times of a simulation and of the samples of its drive signals. Time steps
+    end at these times. Times that differ only by rounding are merged.
     """
     rounding, grid = 1e-9 * (ts[-1] - ts[0]), ts
     for signal in drives:
@@ -101,7 +101,7 @@ def samples_with_drives(ts: np.ndarray, drives: Iterable[Sampled]) -> np.ndarray
 def what_if_text(
     run: Trajectory, free: str | Iterable[str] | None = None, title: str | None = None
 ) -> str:
-    """Return the page that `write_what_if` writes."""
+    """Return the HTML text of the page that `write_what_if` writes."""
     machine = run.system.mechanism
     chosen = [p for p in select(machine, free) if "Sampled" not in p.owner]
     if not chosen:
@@ -150,7 +150,7 @@ def what_if_text(
     except CannotBeWritten as reason:
         raise ValueError(f"A page cannot simulate this machine: {reason}") from None
     moves, changes, panels = list[dict[str, Any]](), list[dict[str, Any]](), list[Panel]()
-    # The page draws the lowest and the highest sample of each curve in each of 400 bins.
+    # Draw only the lowest and the highest sample of each curve in each of 400 bins.
     shown = np.union1d([0, ts.size - 1], extreme_rows(seen[:, own], 400))
     absent = np.flatnonzero(np.isnan(seen[0])).tolist() if outputs else []
     for c, (name, y) in enumerate(zip(outputs, seen[:, own], strict=True)):
@@ -203,7 +203,7 @@ def what_if_text(
 def _rows(
     chosen: Sequence[Parameter], unit_for: Any
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return for each slider the texts on the page, and the numbers for the script."""
+    """Return a dict for each slider: texts on the page, and numbers for the script."""
     rows, sliders = list[dict[str, Any]](), list[dict[str, Any]]()
     for p in chosen:
         domain, unit = p.declaration.domain, unit_for(p).removeprefix("1")

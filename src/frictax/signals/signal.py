@@ -28,9 +28,7 @@ class AbstractSignal(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def on_piece(self, t: Number, k: Piece) -> Number:
-        """Return the value at time `t` [s] by the formula of segment `k`, also for a `t` slightly
-        outside the segment.
-        """
+        """Return the value by the formula of segment `k`, also for a `t` [s] just outside it."""
 
     @abc.abstractmethod
     def piece(self, t: Number) -> Piece:
@@ -58,7 +56,8 @@ class AbstractSignal(Pickled, eqx.Module):
         """Return the segment at time `t` [s] if `OnSamples` may change to this segment at a sample
         without an event. Otherwise return `k`, the previous segment.
 
-        This is possible at an extremum of a smooth formula, and at a sample of a `Sampled` signal.
+        A change without an event is possible at an extremum of a smooth formula, and at a sample of
+        a `Sampled` signal.
         """
         return jnp.where(self.turns(k) & (self.end(k) <= t), jnp.maximum(k + 1, self.piece(t)), k)
 

@@ -12,12 +12,12 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import LogScale
 
-# `_DRAWS`: number of draws. `_LEAST`: smallest number of draws within the bounds that is enough.
+# `_DRAWS`: number of draws. `_LEAST`: with fewer draws within the bounds, no draws are returned.
 _DRAWS, _LEAST = 4000, 400
 
 
 def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarray, " q"]:
-    """Return which fitted parameters are at a bound or within three standard errors of a bound."""
+    """Return a mask of the parameters at a bound or within three standard errors of a bound."""
     unknowns = found.problem.unknowns
     error = np.sqrt(np.maximum(np.diag(spread.covariance), 0.0))
     away = np.fmin(found.x - bounds(unknowns), upper_bounds(unknowns) - found.x)
@@ -25,7 +25,7 @@ def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarr
 
 
 def is_on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
-    """Return which fitted parameters are at their lower bound and have no standard error."""
+    """Return a mask of the parameters that are at their lower bound and have no standard error."""
     x, low = np.asarray(found.x, float), bounds(found.problem.unknowns)
     start = np.abs(np.asarray(found.problem.x0) - low)
     # A parameter is at its bound if its distance from the bound is at most 1 % of its value, or at
@@ -43,16 +43,16 @@ def draws_within_bounds(
     """Return draws (n, q) of all fitted parameters [SI] within their bounds, for a derived quantity
     with the derivatives `gradient` by these parameters. Return None if too few draws are valid.
 
-    `hardly`: whether the quantity depends on a parameter at its bound where the first derivative of
-    the residuals may vanish. Then such a parameter must have a profile with two finite ends.
+    `hardly`: True if the quantity depends on a parameter at its bound, where the derivatives of the
+    residuals may be 0. Then None is returned unless this parameter has a profile with finite ends.
 
     - The parameter near its bound that changes the quantity most is drawn from its profile
       likelihood. The profile also gives the other parameters for each value of this parameter.
     - Random errors (Student's t, covariance of `spread`) are added to the other parameters.
     - For each further parameter at a bound, the distance d from the bound has the density exp(-(g d
-      + s d^2/2)). Here g and s are slope and curvature of half the linearised misfit, minimised
-      over the other parameters. g and s are divided by the ratio of the variances of `spread` to
-      the variances for white residuals.
+      + s d^2/2)). Here g and s are the first and second derivative with respect to d of half the
+      linearised misfit, minimised over the other parameters. g and s are divided by the ratio of
+      the variances of `spread` to the variances for white residuals.
     """
     rng = np.random.default_rng(0)
     unknowns, on, x = found.problem.unknowns, found.active.copy(), np.asarray(found.x, float)
@@ -127,8 +127,8 @@ def _profile_near_bound(
     by: Any,
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray] | None:
     """Return the profile of the parameter near its bound that changes the quantity most: its index,
-    its sorted values (m,), the root of the likelihood ratio (m,), and all parameters (m, q) at
-    these values. Return None if the parameter does not have a profile with finite ends.
+    its sorted values (m,), the square root of the likelihood ratio (m,), and all parameters (m, q)
+    at these values. Return None if the parameter does not have a profile with finite ends.
     """
     near = is_near_bound(found, spread) & found.shown & (found.active | moved | is_on_bound(found))
     norms = np.linalg.norm(found.full_jacobian, axis=0)
@@ -177,8 +177,8 @@ def _profile_near_bound(
 
 
 def ends_about(value: float, draws: Float[np.ndarray, " n"], level: float) -> tuple[float, float]:
-    """Return the interval of probability `level` that contains `value`. Draws outside the interval
-    are divided between its two sides in the same proportion as all draws are divided by `value`.
+    """Return an interval with the share `level` of the draws that contains `value`. The numbers of
+    draws below and above the interval have the same ratio as those below and above `value`.
     """
     ordered = np.sort(draws[~np.isnan(draws)])
     below = (1.0 - level) * np.mean(ordered < value)

@@ -1,4 +1,4 @@
-"""Quantities derived from parameters, with errors: common ones, functions, texts, and ties."""
+"""Quantities computed from fitted parameters by functions or formulas, with standard errors."""
 
 import ast
 import contextlib
@@ -34,7 +34,7 @@ from frictax.verbs import DerivedVerbs
 from ..errors.posterior import Posterior
 from .bounded import draws_within_bounds, ends_about, is_near_bound, is_on_bound
 
-# A derived quantity: its name, the function that computes the quantity from a machine, its SI unit.
+# A derived quantity: its name, the function that computes its value from a machine, its SI unit.
 Quantity = tuple[str, Callable[[Any], Any], str]
 EXACT = 1e-13  # [1] largest ratio of standard error to value at which a quantity counts as exact
 
@@ -44,10 +44,10 @@ class Derived(Estimated, DerivedVerbs):
     """Quantities derived from fitted parameters. `print` shows a table.
 
     - `estimates`: one for each quantity, with standard error, interval and degrees of freedom;
-      `covariance` (k, k) of all quantities; `level` of the intervals.
+      `covariance` (k, k) of all quantities; `level`: probability of the intervals.
     - `value`, `standard_error`, `interval`: numbers for one quantity, or arrays (k,) and (k, 2).
-    - `gradient` (k, q): derivatives by all fitted parameters. Parameters at their bounds are taken
-      as fixed, so their derivatives are 0.
+    - `gradient` (k, q): derivatives of the quantities with respect to all fitted parameters. For a
+      parameter at its bound the derivative is 0, as if the parameter were fixed.
     - `draws` (chains, n, k): the quantities for each draw of a `Posterior`, None for a fit. The
       draws give the probability of any event, for example ``(derived.draws > 6.0).mean()``.
       `fitted` (k,): for a `Posterior`, the quantities at the fitted values.
@@ -95,16 +95,16 @@ def derive_from_fit(
     by: Any = None,
     label: Checked[str] | None = None,
 ) -> Derived:
-    """Derive quantities from the fitted parameters, with errors by the delta method.
+    """Derive quantities from the fitted parameters, with standard errors by the delta method.
 
     The standard error of a function g of the fitted parameters x with covariance S is the root of
     (dg/dx) S (dg/dx)'. Intervals use Student's t at the fit's level, and the noise model of the
     estimates. The delta method is valid to first order. For a strongly nonlinear function, or for a
     quantity that cannot be negative, use draws: ``found.posterior().derived(...)``.
 
-    If a parameter is within three standard errors of its bound, error and interval come from random
-    draws within the bounds. The profile likelihood of this parameter determines the draws. Such an
-    interval is not symmetric, and does not contain impossible values.
+    If a quantity depends on a parameter within three standard errors of a bound, its standard error
+    and interval come from random draws within the bounds. The profile likelihood of this parameter
+    determines the draws. Such an interval is not symmetric and contains only possible values.
 
     **Arguments:**
 
@@ -184,8 +184,8 @@ def requested_quantities(
     unit: str | Sequence[str],
     record: int | None,
 ) -> tuple[Callable[[Any], Array], list[str], list[str], bool]:
-    """Return four results: a function that computes the quantities from a setup, their names, their
-    units, and whether a single number was requested.
+    """Return four results: a function that computes the quantities from a setup (a machine with its
+    sensors), their names, their SI units, and True if a single number was requested.
     """
     known = {title: (of, si) for title, of, si in _common(found)}
     if function is None:  # Infinite quantities such as 1/fexp at fexp = 0 are left out.
@@ -236,7 +236,7 @@ def is_title(text: str) -> bool:
 
 
 def common_estimates(found: FitResult, by: Any = None) -> tuple[Estimate, ...]:
-    """Return the common quantities that have a finite value."""
+    """Return estimates of the quantities that `common` lists, if they have a finite value."""
     out: list[Estimate] = []
     for title, *_ in _common(found):
         with contextlib.suppress(ValueError):
@@ -264,9 +264,9 @@ def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
 class DerivedValues:
     """Values (k,) of derived quantities, and their derivatives.
 
-    `gradient` (k, q): derivatives by the parameters that have errors; `slopes` (k, q): derivatives
-    by all parameters; `held`: the `Knowledge` of each quantity in case it depends only on
-    parameters without errors; `spread`: the covariance of the parameters.
+    `slopes` (k, q): derivatives with respect to all fitted parameters; `gradient` (k, q): `slopes`,
+    but 0 for a parameter without a standard error. `held`: the `Knowledge` of each quantity if it
+    depends only on parameters without standard errors; `spread`: covariance of the parameters.
     """
 
     value: Float[np.ndarray, " k"]
@@ -284,7 +284,7 @@ class DerivedValues:
         if moves.any():
             half[moves] = self.spread.half_width(found.level, g[moves])
             dof[moves] = self.spread.dof(g[moves])
-        # `half` belongs to the noise model with the widest interval. Its error is half / t.
+        # `half` is half of the widest interval of all noise models. Its standard error is half / t.
         t = np.array([float(quantile(found.level, d, not np.isfinite(d))) for d in dof])
         error = half / t
         covariance = g @ self.spread.covariance @ g.T
@@ -295,7 +295,7 @@ class DerivedValues:
             value, sd, known = float(self.value[i]), float(error[i]), Knowledge.KNOWN
             if self.held[i] is Knowledge.UNKNOWN or not sd > EXACT * abs(value):
                 known, sd, half[i], dof[i] = self.held[i], np.nan, np.nan, np.nan
-            # The error is so large that the data do not determine the order of magnitude.
+            # The error is so large that the order of magnitude of the quantity is not known.
             elif sd >= 1e4 * (abs(value) or 1.0):
                 known = Knowledge.UNKNOWN
             ends = float(value - half[i]), float(value + half[i])
@@ -314,7 +314,7 @@ def differentiate_quantity(
     record: int | None,
     spread: CovarianceEstimate,
 ) -> DerivedValues:
-    """Evaluate and differentiate `function` for the setup of a record (None: common setup)."""
+    """Return values and derivatives of `function` for a record (None: for the shared values)."""
 
     def at(x: Array) -> tuple[Array, Array]:
         value = function(found.problem.setup_at(x, record))
@@ -341,8 +341,8 @@ def differentiate_quantity(
 def tied_estimates(
     found: FitResult, spread: CovarianceEstimate | None = None
 ) -> tuple[Estimate, ...]:
-    """Return the tied quantities, with errors from the parameters that determine them. A quantity
-    that differs by record has one entry for each record.
+    """Return an estimate of each tied parameter, with errors from the fitted parameters to which it
+    is tied. A tied parameter that differs by record has one estimate for each record.
     """
     problem, out = found.problem, list[Estimate]()
     if not problem.ties:
@@ -361,10 +361,10 @@ def tied_estimates(
             if any(np.any(one.gradient != each[0].gradient) for one in each):
                 records = {f"@{n}": i for i, n in enumerate(found.records)}
         unit, domain, source = found.unit_of(p), p.declaration.domain, tie.source
-        # Follow a chain of ties by factors to its first parameter. For a function, `source` is "".
+        # If the source is tied too, find the source of its tie. For a function, `source` is "".
         while source in sources:
             source = sources[source]
-        if domains.get(source) == LogScale():  # the error is a factor, as for the source
+        if domains.get(source) == LogScale():  # intervals are value / factor to value * factor
             domain = LogScale()
         for label, record in records.items():
             made = differentiate_quantity(found, at, record, spread)
@@ -390,16 +390,16 @@ def derive_from_draws(
     unit: str | Sequence[str] = "",
     label: Checked[str] | None = None,
 ) -> Derived:
-    """Derive quantities from the draws of a posterior: medians, standard deviations and
-    intervals with equal probabilities below and above, for any nonlinear function.
+    """Derive quantities from the draws of a posterior. The estimates are the medians, standard
+    deviations and intervals of the draws, for any nonlinear function.
 
     The arguments are those of `FitResult.derived`. In the result, `draws` contains the quantities
-    for each draw. `print` shows a table of the result, and `plot()` a figure.
+    for each draw. `print` shows a table of the result, and `plot()` shows a figure.
     """
     found = drawn.found
     record = None if label is None else found.number(label)
     of, names, units, scalar = requested_quantities(found, function, name, unit, record)
-    # Fit and draws are evaluated in one call, so that one program is compiled.
+    # One call computes the quantities at the fit and at all draws, so only one program is compiled.
     x = jnp.vstack([found.x, drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1])])
     at = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
     made = np.asarray(at(x), float)
@@ -427,13 +427,14 @@ def derive_from_draws(
 
 
 def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
-    """Return the common quantities of a machine, or of the friction that a sweep measures.
+    """Return characteristic quantities of a machine, or of the friction that a sweep measures.
 
-    - breakaway: `peak` times the sliding friction at speed 0; under a normal force, at `fn_max`;
-    - Stribeck velocity: 1/fexp, the speed at which the dip has decreased to 1/e, for any exponent;
-      v_s of `stribeck_dip` for a law of the user;
-    - time constant of the speed without dry friction: inertia divided by viscous friction, for a
-      body on a fixed support on which only drives act.
+    - breakaway force or torque: `peak` times the friction at speed 0. For a contact under a normal
+      force, the normal force is `fn_max`.
+    - Stribeck velocity: 1/fexp, the speed at which the Stribeck part of the friction has decreased
+      to 1/e; for a law of the user, v_s of its `stribeck_dip`.
+    - time constant with which the speed decays without dry friction: inertia divided by viscous
+      friction. Only for a body that slides on a fixed support and on which only drives act.
     """
     if sweep is not None:
         yield from _of_sweep(model, sweep)
@@ -496,9 +497,9 @@ def _of_sweep(model: Any, sweep: Sweep) -> Iterator[Quantity]:
 
 
 def _carried_body(model: Mechanism, name: str, part: Any) -> str | None:
-    """Return the name of the body whose speed is the sliding speed of contact `name`. Return None
-    if the support moves, a normal force scales the friction, or other parts than drives act on it.
-    """
+    """Return the name of the body that slides on a fixed support with friction of contact `name`.
+    Return None if the support moves, if a normal force or a stop belongs to the contact, or if
+    parts other than drives act on the body."""
     if isinstance(part, AbstractPressed | MassWithStopAndFriction):
         return None
     body, support = part.between()
@@ -524,7 +525,8 @@ _TWO: Mapping[type, Callable[[Any, Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Expression:
-    """An arithmetic expression as a function of parameters by path; `paths`: the paths in it."""
+    """A function that computes an arithmetic expression from a mapping: path of a parameter ->
+    value. `paths`: the paths that occur in the expression."""
 
     function: Callable[[Mapping[str, Any]], Any]
     paths: tuple[str, ...]
@@ -534,9 +536,8 @@ class Expression:
 
 
 def expression(text: str) -> Expression:
-    """Convert `text` to a function of all parameters by path. The text can contain numbers, paths,
-    an entry of a table by its index (``friction.f_pos.f[2]``), ``+ - * / **`` and parentheses. The
-    text is never run as Python code.
+    """Convert `text` to an `Expression`. The text can contain numbers, paths, table entries such as
+    ``friction.f_pos.f[2]``, ``+ - * / **`` and parentheses. It is never run as Python code.
 
     >>> expression("2 * (rotor.J + load.J) / rotor.d**2")({"rotor.J": 3, "load.J": 1, "rotor.d": 2})
     2.0

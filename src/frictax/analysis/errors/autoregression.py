@@ -1,5 +1,5 @@
-"""Noise model of autocorrelated residuals: an autoregression, by restricted likelihood, with a
-random walk of the sensor's zero.
+"""Noise model of autocorrelated residuals: an autoregression, fitted by restricted likelihood, and
+a random walk, which describes a drift of the sensor's zero.
 """
 
 import dataclasses
@@ -19,13 +19,13 @@ from frictax.pytree import pytree_dataclass
 from .clusters import has_windows
 from .linearization import CovarianceEstimate, Linearization, LinearNoiseModel, inverse_root
 
-_FLOOR = 1e-4  # [1] white noise added to band-limited residuals, as a share of their variance
+_FLOOR = 1e-4  # [1] variance of white noise added to residuals, divided by their variance
 
 
 @dataclasses.dataclass(frozen=True)
 class AutoregressiveModel:
-    """An autoregression with the coefficients `phi`, and the variance `noise` of the innovations.
-    `information`: the inverse covariance of `phi`, multiplied by `noise`.
+    """An autoregression r[i] = phi[0] r[i-1] + phi[1] r[i-2] + ... + e[i]. `noise`: variance of e;
+    `information`: inverse of the covariance matrix of `phi`, multiplied by `noise`.
     """
 
     phi: Float[np.ndarray, " m"]
@@ -38,7 +38,7 @@ class AutoregressiveModel:
 
     @functools.cached_property
     def rows(self) -> float:
-        """The correlation time in rows, after which the autocorrelation has decreased to 1/e."""
+        """The correlation time [rows], in which the autocorrelation decreases to 1/e."""
         roots = np.abs(np.roots(np.concatenate([[1.0], -self.phi])))
         return float(1.0 / -np.log(np.clip(np.max(roots, initial=0.0), 1e-9, 1 - 1e-9)))
 
@@ -46,9 +46,9 @@ class AutoregressiveModel:
 def select_autoregression(
     g: Float[np.ndarray, "l l"], count: int, floor: float = _FLOOR
 ) -> AutoregressiveModel:
-    """Return the autoregression whose order is the best by Schwarz's criterion. `g`: sums over
-    `count` samples of the products of residuals at each pair of lags. `floor`: variance of the
-    white noise to add, as a share of the variance of the residuals.
+    """Return the autoregression of residuals r whose order is the best by Schwarz's criterion.
+    `g[i, j]`: sum of r[t - i] r[t - j] over `count` samples t. `floor`: variance of the white noise
+    that is added, divided by the variance of the residuals.
     """
     g = g + (floor * np.trace(g) / len(g) + 1e-200) * np.eye(len(g))
     # The same Cholesky factor is used for all orders. Each order needs only a triangular solve.
@@ -65,9 +65,9 @@ class Series:
     """The residuals of one output of one record, and their autoregression. Successive residuals are
     averaged if the estimates depend on low frequencies only.
 
-    `columns`: derivatives of the residuals in the directions `root`, in which white residuals with
-    variance 1 give estimates with variance 1. `stretches`: indices of the residuals in each section
-    of the record without a gap. `step`: time step between residuals.
+    `root`: parameter changes for which white residuals of variance 1 give independent errors of
+    variance 1; `columns`: derivatives of the residuals along these changes. `stretches`: indices of
+    the residuals in each section without a gap. `step`: time step [s]; 1 row for a sweep.
     """
 
     def __init__(
@@ -81,10 +81,9 @@ class Series:
     ) -> None:
         rows = np.concatenate(stretches)
         self.residuals, seen = residuals[rows], columns[rows]
-        self.pull = root @ seen.T  # change of the estimates by each residual
-        # Groups of successive rows are averaged to 300 to 20,000 rows, to save time. The averages
-        # contain the frequencies below `wide` [cycles per row]. These frequencies have 98 % of the
-        # energy of each row of `pull`.
+        self.pull = root @ seen.T  # (p, n) change of each estimate per unit of each residual
+        # To save time, `each` successive rows are averaged, to at most 20,000 rows. The averages
+        # keep the frequencies below `wide` [cycles/row], 98 % of the energy in each row of `pull`.
         norms, wide = np.linalg.norm(self.pull, axis=1), 0.5
         power = np.abs(np.fft.rfft(self.pull[norms > 0] / norms[norms > 0, None])) ** 2
         if power.size:
@@ -122,9 +121,9 @@ class Series:
     def fit_noise(
         self, moved: np.ndarray, taken: np.ndarray, floor: float = _FLOOR
     ) -> Float[np.ndarray, "c c"]:
-        """Fit the autoregression to the residuals after a change `moved` of the estimates. Return
-        the Gram matrix of the whitened residuals and columns. `taken`: covariance of the estimates,
-        which restores the variance that the fit removed.
+        """Fit the autoregression to residuals - columns @ `moved`, where `moved` is a change of the
+        estimates. Return the Gram matrix of the whitened residuals and columns. `taken`: covariance
+        of the estimates, by which the variance that the fit removed from residuals is restored.
         """
         v = np.concatenate([[1.0], -moved])
         weight = np.outer(v, v)
@@ -134,14 +133,14 @@ class Series:
         phi, q = self.model.phi, self.model.phi.size
         a = np.concatenate([[1.0], -phi])
         whitened = np.einsum("i,j,ijab->ab", a, a, self.gram[: q + 1, : q + 1])
-        # The first samples count as white noise, because the autoregression does not predict them.
+        # The first samples of a section cannot be predicted, so they count as white noise.
         whole = (1.0 + floor) * g[0, 0] / max(self.count, 1)
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
         """Return three results: the covariance of the estimates due to the noise of this series;
-        the changes of this covariance if the coefficients of the autoregression change by one
-        standard deviation along each principal axis; the number of rows minus fitted numbers.
+        its changes if the coefficients of the autoregression change by one standard deviation along
+        each axis of their covariance; the number of rows minus coefficients and parameters.
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))
@@ -149,7 +148,7 @@ class Series:
             size = sum((x.T @ x for _, x in self.parts), np.zeros((self.columns,) * 2))
             return noise * self.each**2 * size, [], rows
         longest = max((len(y) for y, _ in self.parts), default=1)
-        # Zeros are appended to at least 8 times the length, to resolve resonances of the noise.
+        # Zeros extend the series to at least 8 times its length, to resolve peaks of the spectrum.
         size = 8 << (longest - 1).bit_length()
         weight = np.full(size // 2 + 1, 2.0 * noise / size)
         weight[[0, -1]] /= 2.0
@@ -162,19 +161,19 @@ class Series:
         shapes = np.abs(np.fft.rfft(np.column_stack([np.ones(len(phis)), -phis]), size)) ** 2
         sums = np.zeros((len(phis), self.columns, self.columns))
         for out, w in zip(sums, np.repeat(weight / np.maximum(shapes, 1e-10), 2, 1), strict=True):
-            for s in seen:  # `s` and `w` contain real and imaginary parts in turn.
+            for s in seen:  # Real and imaginary parts alternate in `s`; `w` has each weight twice.
                 out += (s * w) @ s.T
         ups, downs = np.split(sums[1:], 2)
         return sums[0], list((ups - downs) / 0.1), rows
 
     @property
     def memory(self) -> float:
-        """Time in which the autocorrelation falls to 1/e, at most the length of the record [s]."""
+        """Correlation time [s; rows for a sweep], at most the length of the record or sweep."""
         return min(self.step * self.model.rows, self.length)
 
 
 def lagged_products(z: Float[np.ndarray, "n w"], most: int) -> Float[np.ndarray, "l l w w"]:
-    """Return the sums over t >= `most` of z[t - i, a] z[t - j, b], at [i, j, a, b]."""
+    """Return an array: entry [i, j, a, b] is the sum over t >= `most` of z[t-i, a] z[t-j, b]."""
     count, width = len(z) - most, z.shape[1]
     back = np.lib.stride_tricks.sliding_window_view(z, (most + 1, width)).reshape(count, -1)
     out = np.empty((most + 1, most + 1, width, width))
@@ -189,10 +188,10 @@ def lagged_products(z: Float[np.ndarray, "n w"], most: int) -> Float[np.ndarray,
     return out
 
 
-# [1] White noise added to smooth residuals instead of `_FLOOR`, as a share of their variance.
+# [1] Value that replaces `_FLOOR` for smooth residuals.
 _SMOOTH_FLOOR = 1e-6
-# [standard deviation of the residuals] Grid of the standard deviation of a random walk at the end
-# of the record. A larger random walk would be visible in the residuals.
+# Grid of the standard deviation of a random walk at the end of the record, divided by the standard
+# deviation of the residuals. A larger random walk gives larger residuals.
 SIZES = np.geomspace(0.02, 5.0, 24)
 
 
@@ -200,8 +199,8 @@ SIZES = np.geomspace(0.02, 5.0, 24)
 class Walk:
     """A random walk that is added to the noise of a series.
 
-    `step`: variance of one step of the walk; `spread`: standard error of `step`, both in units of
-    a squared weighted residual; `gain`: decrease of -2 log likelihood if the walk is added.
+    `step`: variance of the change of the walk from row to row [weighted residual squared];
+    `spread`: standard error of `step`; `gain` [1]: decrease of -2 log likelihood due to the walk.
     """
 
     step: float
@@ -209,7 +208,7 @@ class Walk:
     gain: float = np.inf
 
     def covariances(self, series: Series) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the covariance due to the random walk, in the form of `Series.covariances`."""
+        """Return the three results of `Series.covariances` for the effect of the random walk."""
         columns = np.concatenate([x for _, x in series.parts]) * series.each
         steps = np.cumsum(columns[::-1], axis=0)  # a step of the walk changes all later samples
         size = steps.T @ steps
@@ -224,7 +223,7 @@ def random_walk_noise(
 ) -> Walk | None:
     """Return the random walk in the noise of `series`, and refit the autoregression of the series.
     Return None if noise without a random walk explains the residuals equally well. `moved`,
-    `taken`: see `Series.fit_noise`; `others`: information from other series and priors.
+    `taken`: as in `Series.fit_noise`; `others`: information matrix of other series and priors.
 
     White noise hides a random walk with small steps, except for the slowest components of the walk.
     These components are too few for Schwarz's criterion to select an autoregression, but slow
@@ -262,7 +261,7 @@ def random_walk_noise(
 
 
 class _CenteredSeries:
-    """The rows of a series after a change `moved` of the estimates, and slow random walk waves."""
+    """Residuals of a series after a change `moved` of the estimates, and slow walk components."""
 
     def __init__(self, series: Series, moved: np.ndarray, others: np.ndarray) -> None:
         y = np.concatenate([y for y, _ in series.parts])
@@ -277,7 +276,7 @@ class _CenteredSeries:
         self.steps = self.square / len(y) * SIZES**2
 
     def autoregression_of(self, rest: Float[np.ndarray, " n"]) -> AutoregressiveModel:
-        """Return the autoregression of `rest`; white noise if no section is long enough."""
+        """Fit an autoregression to `rest`. If each section is too short, return white noise."""
         long = [rest[p] for p in self.parts if p.stop - p.start > self.most + 1]
         if not long:
             return self.white
@@ -290,9 +289,9 @@ class _CenteredSeries:
 class _WalkLikelihood:
     """Restricted likelihood (REML) of the noise `model` plus a random walk, on a grid of variances.
 
-    `score`: the smallest -2 log likelihood, plus the penalty of Schwarz's criterion for the
-    coefficients. `alone`: the score without a random walk. `noise`: variance of the remaining
-    noise, divided by the variance in `model`.
+    `score`: the smallest -2 log likelihood on the grid, plus the penalty of Schwarz's criterion for
+    the coefficients of `model`. `alone`: the score without a random walk. `noise`: variance of the
+    noise besides the random walk, divided by the variance in `model`.
     """
 
     def __init__(self, about: _CenteredSeries, model: AutoregressiveModel) -> None:
@@ -303,7 +302,7 @@ class _WalkLikelihood:
         told = about.others + x.T @ x
         self._steps = np.concatenate([[0.0], about.steps])
         ratio = self._steps[:, None] * size
-        share = ratio / (1.0 + ratio)  # share of each wave's variance due to the random walk
+        share = ratio / (1.0 + ratio)  # share of the random walk in each component's variance
         gram = told - np.tensordot(share, of_x[:, :, None] * of_x[:, None, :], 1)
         pull = x.T @ y - share @ (of_x * of_y[:, None])
         moved = np.linalg.solve(gram, pull[..., None])[..., 0]
@@ -327,19 +326,19 @@ class _WalkLikelihood:
 
     @property
     def rest(self) -> Float[np.ndarray, " n"]:
-        """The series without the effect of the estimates and without the random walk."""
+        """The residuals minus the effect of the estimates and minus the random walk."""
         both, waves = self.about.both, self.about.waves
         return both[:, 0] - both[:, 1:] @ self._moved - waves.sines @ (self._turn @ self._taken)
 
     def _whiten(self) -> tuple[np.ndarray, float]:
-        """Return whitened residuals and columns, and the log determinant of the noise."""
+        """Return whitened residuals and columns, and log(determinant of the noise covariance)."""
         about, phi, noise = self.about, self.model.phi, self.model.noise
         if not phi.size:
             return about.both / np.sqrt(noise), len(about.both) * np.log(noise)
         out, shape = np.empty_like(about.both), 0.0
         for part in about.parts:
             mine, q = about.both[part], min(phi.size, part.stop - part.start)
-            # The first rows do not have earlier rows, so they are only scaled.
+            # The first rows of a section cannot be predicted, so they are only scaled.
             out[part][:q] = mine[:q] / np.sqrt(about.square)
             lags = (c * mine[q - i : len(mine) - i] for i, c in enumerate([1.0, *-phi]))
             out[part][q:] = sum(lags) / np.sqrt(noise) if len(mine) > q else 0.0
@@ -348,20 +347,20 @@ class _WalkLikelihood:
 
     def _waves(self, both: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Whiten the slow components of a random walk with steps of variance 1, and make them
-        orthogonal. Return the products of the components with residuals and columns, the sines of
-        each component, and the squared norm of each component.
+        orthogonal. Return their inner products with residuals and columns, the coefficients of the
+        sine functions in each component, and the squared norm of each component.
         """
         about, phi, noise = self.about, self.model.phi, self.model.noise
         waves = about.waves
         if not phi.size:
             same = np.sqrt(noise) * np.eye(waves.size.size)
             return waves.sines.T @ both, same, waves.size / noise
-        # An autoregression turns a sine into a sum of a sine and a cosine.
+        # Whitening by an autoregression turns a sine into a sum of a sine and a cosine.
         lags = np.arange(phi.size + 1)[:, None] * waves.phase
         lead = np.sqrt(waves.size / noise)
         c, s = (lead * ([1.0, *-phi] @ f(lags)) for f in (np.cos, np.sin))
         first = [np.arange(p.start, p.stop)[: phi.size] for p in about.parts]
-        left_out = np.concatenate(first)  # first rows of each part, where the random walk is small
+        left_out = np.concatenate(first)  # first rows of each section, without the random walk
         sines, cosines = waves.sines[left_out], waves.cosines[left_out]
         ss, sc, cc = (
             whole - one.T @ other
@@ -386,9 +385,9 @@ class _WalkLikelihood:
 class _Waves:
     """The slowest components of a random walk that begins at 0; each component is a sine.
 
-    `sines`: the components with norm 1; `cosines`: the components shifted by a quarter period;
-    `phase` [rad]: phase change from row to row; `size`: variances of the components;
-    `ss`, `sc`, `cc`: sines'sines, sines'cosines, cosines'cosines.
+    `sines`: components scaled to norm 1; `cosines`: cosines of the same phases, divided by the same
+    norms; `phase` [rad]: phase change from row to row; `size`: variance of each component for steps
+    of variance 1; `ss`, `sc`, `cc`: matrices sines'sines, sines'cosines, cosines'cosines.
     """
 
     sines: Float[np.ndarray, "n w"]
@@ -410,7 +409,7 @@ def slowest_waves(n: int) -> Float[np.ndarray, "n w"]:
 
 @functools.lru_cache(maxsize=8)
 def _walk_waves(n: int) -> _Waves:
-    # The 32 slowest waves are sufficient: each faster wave has less than 1e-3 of the variance.
+    # 32 components are sufficient: each faster one has less than 1e-3 of the walk's variance.
     phase = (2.0 * np.arange(1, min(32, n // 4) + 1) - 1.0) * np.pi / (2.0 * n + 1.0)
     s, c = (f(np.arange(1, n + 1)[:, None] * phase) for f in (np.sin, np.cos))
     norm = np.linalg.norm(s, axis=0)
@@ -418,16 +417,15 @@ def _walk_waves(n: int) -> _Waves:
     return _Waves(s, c, phase, 0.25 / np.sin(phase / 2.0) ** 2, s.T @ s, s.T @ c, c.T @ c)
 
 
-# [information of white residuals] This value is added to the diagonal of an information matrix, so
-# that the matrix can be inverted.
+# [1] This value is added to the diagonal of an information matrix, so that the matrix can be
+# inverted. White residuals of variance 1 give diagonal entries of 1.
 _LEAST_INFORMATION = 1e-9
-# `_ROUNDS`: largest number of REML iterations. `_SETTLED`: relative change of the covariance at
-# which the iterations end.
+# REML ends after `_ROUNDS` iterations, or when the covariance changes by less than `_SETTLED` [1].
 _ROUNDS, _SETTLED = 12, 3e-3
 _IN_TIME = ("s", "record", "Record for longer, or repeat the run and use `Jackknife`")
 _IN_ROWS = ("rows", "sweep", "Measure the sweep again with its speeds in another order")
-# Pairs (correlation times in the record, degrees of freedom); errors are rough below the first
-# pair, and useless below the second pair.
+# Two pairs of limits: (length of the record / correlation time, degrees of freedom). Below a limit
+# of `_ROUGH`, standard errors are rough. Below a limit of `_USELESS`, they are useless.
 _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 
 
@@ -435,18 +433,17 @@ _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 class Autoregression(LinearNoiseModel):
     """Model of autoregressive residuals: r[i] = phi[1] r[i-1] + ... + phi[m] r[i-m] + e[i].
 
-    There is one autoregression for each record and output. Schwarz's criterion selects its order,
-    at most 20, on samples averaged to the frequencies that matter for the estimates. The fit
-    absorbs a part of the residuals, so the correlation seems shorter; restricted maximum likelihood
-    corrects for this part. The covariance of the estimates is W' S W, where S is the covariance of
-    the noise and W = J inv(J'J). If residuals with a larger weight in W are larger, the covariance
-    is increased accordingly. The accuracy of the coefficients phi gives the degrees of freedom.
+    There is one autoregression for each record and output. If the estimates depend on low
+    frequencies only, successive residuals are averaged first. Schwarz's criterion selects the
+    order, at most 20. The fit absorbs a part of the residuals, so the correlation seems shorter;
+    restricted maximum likelihood corrects for this part. The covariance of the estimates is W' S W
+    with W = J inv(J'J), the covariance S of the noise and the Jacobian J of the residuals. If
+    residuals with a larger weight in W are larger than average, the covariance is increased
+    accordingly. The degrees of freedom follow from the accuracy of the coefficients phi.
 
     In addition, the zero of the sensor may drift by a random walk. The random walk is included if
-    Akaike's criterion of the restricted likelihood prefers it (`random_walk_noise`).
-
-    The model is valid for a stationary error whose correlation time is at most a tenth of the
-    record, and for a random walk.
+    Akaike's criterion of the restricted likelihood prefers it (`random_walk_noise`). All other
+    errors must be stationary, with a correlation time of at most a tenth of the record.
 
     **Source:** restricted likelihood: D. A. Harville, Journal of the American Statistical
     Association 72 (1977); for autocorrelated errors W.-K. Cheang, G. C. Reinsel, ibid. 95 (2000);
@@ -467,7 +464,7 @@ class Autoregression(LinearNoiseModel):
         root, unseen = linear.axes
         columns = linear.jacobian @ root
         series = [Series(linear.residuals, columns, root, *one) for one in linear.series]
-        # Rows of sweeps are independent: HC2 of MacKinnon and White, J. of Econometrics 29 (1985).
+        # HC2 for independent sweep rows: MacKinnon and White, J. of Econometrics 29 (1985).
         single = linear.counted.copy()
         for _, _, stretches in linear.series:
             single[np.concatenate(stretches)] = False
@@ -476,8 +473,8 @@ class Autoregression(LinearNoiseModel):
         scores = seen * (r / np.sqrt(1.0 - leverage))[:, None]
         square = max(float(np.mean(r**2)) if r.size else 1.0, 1e-200)
         prior = linear.priors @ root
-        # If a parameter affects only the first samples, the autoregression has no information on
-        # this parameter. A little information is added, so that the matrix can be inverted.
+        # If a parameter affects only the first samples, the autoregression gives no information on
+        # this parameter. A small value is added, so that the information matrix can be inverted.
         least = _LEAST_INFORMATION * np.eye(root.shape[1])
         known = (prior.T @ prior + least) / (linear.noise**2 or 1.0) + seen.T @ seen / square
         walks = _fit_all(series, known, wander=not linear.rows)
@@ -488,7 +485,7 @@ class Autoregression(LinearNoiseModel):
         parts += [w.covariances(one) for one, w in zip(series, walks, strict=True) if w]
         size = sum((v for v, _, _ in parts), np.zeros((root.shape[1],) * 2))
         prior = prior @ root.T * linear.noise
-        # The error of an estimate is increased if residuals with more effect on it are larger.
+        # Increase an error if residuals with more effect on the estimate are larger than average.
         of_size = of_mean = np.zeros(len(root))
         for one in series:
             w, square = one.pull**2, one.residuals**2
@@ -527,8 +524,8 @@ def _degrees_of_freedom(
 ) -> Float[np.ndarray, " m"]:
     """Return the degrees of freedom for `directions`, linear combinations (m, p) of the estimates.
 
-    `parts`: parts of the covariance `size`, in the form of `Series.covariances`. `times`: length of
-    the records divided by the correlation time.
+    `parts`: results of `covariances` of all series and random walks. The sum of their covariances
+    is `size`. `times`: length of the records divided by the correlation time.
     """
     along = directions @ root
     form = lambda v: np.einsum("mi,ij,mj->m", along, v, along)  # noqa: E731
@@ -547,7 +544,7 @@ def _degrees_of_freedom(
 def _fit_all(series: list[Series], information: np.ndarray, *, wander: bool) -> list[Walk | None]:
     """Fit all autoregressions by restricted likelihood. Return the random walk of each series, or
     None for a series without a random walk. If `wander` is False, random walks are not tried.
-    `information`: further information about the estimates.
+    `information`: information matrix of the estimates from priors and from rows without a series.
     """
     columns = len(information)
     taken, moved = np.zeros((columns, columns)), np.zeros(columns)
@@ -588,7 +585,7 @@ def random_walks(
 
 
 def _record_over_correlation_time(series: list[Series]) -> float:
-    """Return the sum over the records of (length / longest correlation time)."""
+    """Return the sum over the records of the record's length / its longest correlation time."""
     least: dict[int, float] = {}
     for one in series:
         least[one.record] = min(least.get(one.record, np.inf), one.length / one.memory)
@@ -617,7 +614,7 @@ def _notices(
         return {**numbers, "names": join_names([names[i] for i in np.flatnonzero(which)])}
 
     gains = [walk.gain for walk in walks if walk]
-    if gains and times >= _ROUGH[0]:  # Then only the size of the random walk is uncertain.
+    if gains and times >= _ROUGH[0]:  # Only the size of the random walk is uncertain.
         little = nothing | rough
         # In 1 of 20 records of noise without a random walk, the gain is larger than 4.
         is_said = max(gains) >= 4.0 and little.any()

@@ -1,4 +1,4 @@
-"""Errors from differences between windows, blocks of time, or records (cluster-robust)."""
+"""Standard errors from differences between windows, blocks of time or records (cluster-robust)."""
 
 import dataclasses
 import functools
@@ -28,7 +28,8 @@ from .linearization import (
 )
 from .resampling import method_of, run_search, scale_weights
 
-# A cluster with a larger share of the information on a direction determines the direction alone.
+# If one cluster has a larger share of the information on a direction (a linear combination of the
+# parameters), the other clusters are neglected for this direction.
 _ALONE = 1 - 1e-6
 
 
@@ -36,7 +37,7 @@ _ALONE = 1 - 1e-6
 class Clustered(LinearNoiseModel):
     """The noise model of windows, or blocks of time, that are independent of each other.
 
-    Each window is a separate run that starts at the measurement. An error of the start or of the
+    Each window is a separate run that starts at the measured state. An error of this state or of an
     input changes all later residuals of this window, but not those of another window. The standard
     errors follow from the differences between windows ("CR2"). The degrees of freedom of Student's
     t follow from the number of windows that determine a parameter. A window that continues the
@@ -45,8 +46,8 @@ class Clustered(LinearNoiseModel):
     This model does not detect errors that last over many windows, such as a drift; `Jackknife` can.
 
     **Arguments:** `blocks`: number of blocks of equal length that are compared instead of windows,
-    for any objective. All records together have `blocks` blocks. If parameters differ by record,
-    each record has `blocks` blocks.
+    for any objective. This is the number in all records together, or in each record if parameters
+    differ by record.
 
     **Source:** R. M. Bell, D. F. McCaffrey, "Bias reduction in standard errors for linear
     regression with multi-stage samples", Survey Methodology 28 (2002); directions that one cluster
@@ -108,7 +109,7 @@ def has_windows(problem: Problem) -> bool:
 def cluster_covariance(
     linear: Linearization, cluster: Int[np.ndarray, " n"], says: str
 ) -> CovarianceEstimate:
-    """Return the covariance "CR2" of a linearised fit (see `bias_reduced`)."""
+    """Return the cluster-robust covariance "CR2" of a linearised fit (see `bias_reduced`)."""
     covariance, dof = bias_reduced(
         linear.jacobian,
         linear.residuals,
@@ -132,14 +133,15 @@ def bias_reduced(
     """Return the covariance "CR2" of least squares, and a function that returns Satterthwaite's
     degrees of freedom for linear combinations (m, p) of the estimates.
 
-    Let Z = J inv(J'J)^(1/2), b = inv(J'J)^(1/2) c, and M_g = Z_g'Z_g for each cluster g. Then the
-    variance of c'x is the sum over g of (b'(1 - M_g)^(-1/2) Z_g'r_g)**2. For white residuals the
-    mean of this estimate is exact. If one cluster alone determines a direction, its residual in
-    this direction is 0. Then `noise` replaces the residual, with 1 degree of freedom.
+    Let J be the Jacobian of the residuals r, Z = J inv(J'J)^(1/2), b = inv(J'J)^(1/2) c, and M_g =
+    Z_g'Z_g for each cluster g. The variance of a linear combination c'x of the estimates x is the
+    sum over g of (b'(1 - M_g)^(-1/2) Z_g'r_g)**2. For white residuals the mean of this estimate is
+    exact. If one cluster alone determines a direction, the component of its residuals in this
+    direction is 0. Then `noise` replaces this component, with 1 degree of freedom.
 
     **Arguments:** `cluster`: the number of the cluster of each row; rows of a cluster must be
     neighbours. `noise`: standard deviation of white residuals; `priors`: rows that priors add to
-    the Jacobian, in units of `noise`; `axes`: the result of `inverse_root`, if it is known.
+    the Jacobian, for residuals of standard deviation `noise`; `axes`: result of `inverse_root`.
 
     **Source:** Bell and McCaffrey, see `Clustered`, equations 8 to 13.
     """
@@ -171,7 +173,7 @@ def _satterthwaite(
     of_data: Float[np.ndarray, "p p"],
     directions: Float[np.ndarray, "m p"],
 ) -> Float[np.ndarray, " m"]:
-    """Return the degrees of freedom for `directions`, linear combinations of the estimates."""
+    """Return Satterthwaite's degrees of freedom of linear combinations of the estimates."""
     out = [np.zeros(0)]
     for c in np.array_split(directions, len(directions) // 500 + 1):
         b = c @ root
@@ -190,8 +192,8 @@ def _satterthwaite(
 
 
 def time_blocks(linear: Linearization, count: int) -> tuple[Int[np.ndarray, " n"], float]:
-    """Return the index of the block of each residual, and the length of the longest block [s]. A
-    window is not divided. Each row of a sweep is a block.
+    """Divide the records into `count` blocks. Return the block number of each residual, and the
+    length of the longest block [s]. A window is not divided. Each row of a sweep is a block.
     """
     problem, data = linear.found.problem, linear.found.records.values()
     out, first, seconds = [], 0, 0.0
@@ -211,8 +213,8 @@ def time_blocks(linear: Linearization, count: int) -> tuple[Int[np.ndarray, " n"
 def compare_records(
     linear: Linearization, model: LinearNoiseModel
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
-    """Return which estimates differ between records by more than their errors in the noise `model`,
-    and a notice for each such estimate. The estimate from each record is that of a linearised fit.
+    """Return a mask of the estimates that differ between records by more than their errors by the
+    noise `model`, and a notice for each of them. A linearised fit gives the estimates of a record.
     """
     found = linear.found
     shared = _is_shared(found)
@@ -241,7 +243,8 @@ def _find_differences(
     dof: Float[np.ndarray, "k p"],
     known: Bool[np.ndarray, "k p"],
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
-    """Return which `known` estimates differ between records, and a notice for each of them."""
+    """Return a mask of the estimates that differ between records, and a notice for each of them. A
+    record takes part in the test of an estimate if its entry in `known` is True."""
     differ, notices = np.zeros(known.shape[1], bool), []
     tests = max(int(np.sum(known.sum(axis=0) > 1)), 1)
     unknowns = [u for u in found.problem.unknowns if not u.hidden for _ in u.names]
@@ -265,8 +268,8 @@ def _find_differences(
 
 def records_apart(found: FitResult) -> tuple[Notice, ...]:
     """Return notices on the parameters that differ between fits to single records. Two conditions
-    are necessary: the residuals of the common fit exceed the noise, and those of at least two fits
-    to single records do not.
+    are necessary: the residuals of the common fit exceed the noise, and the residuals of at least
+    two fits to single records do not.
 
     Each single record is fitted by a search, because the linearised common fit is not valid far
     from the common values. The search begins at the start values of the common fit. If the final
@@ -303,7 +306,7 @@ def records_apart(found: FitResult) -> tuple[Notice, ...]:
 def welch_test(
     x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"], dof: Float[np.ndarray, " k"]
 ) -> float:
-    """Return the p value of Welch's test that k values with these variances are equal.
+    """Return the p value of Welch's test that the true values of `x` (k,) are equal.
 
     F = sum w*(x - m)**2/(k - 1)/(1 + 2*(k - 2)/(k**2 - 1)*L) with w = 1/variance and the
     weighted mean m. L = sum (1 - w/sum w)**2/dof, where `dof` are the degrees of freedom of each
@@ -322,7 +325,7 @@ def welch_test(
 
 
 def paule_mandel(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]) -> float:
-    """Return the standard deviation of true values, from measurements `x` with error `variance`.
+    """Return the standard deviation of true values, from measurements `x` with error variances.
 
     **Source:** R. C. Paule, J. Mandel, "Consensus values and weighting factors", Journal of
     Research of the National Bureau of Standards 87 (1982).
@@ -343,7 +346,7 @@ def paule_mandel(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]) 
 
 
 def _is_shared(found: FitResult) -> Bool[np.ndarray, " p"]:
-    """Return whether each estimate is one value for all records."""
+    """Return a mask of the estimates that have one value for all records."""
     return np.array(
         [u.record is None for u in found.problem.unknowns if not u.hidden for _ in u.names]
     )

@@ -1,4 +1,4 @@
-"""The default noise model: the model of the objective, a guard, and known sources of errors."""
+"""The default noise model: a usual model for each objective, a guard, known sources of errors."""
 
 import dataclasses
 import functools
@@ -34,14 +34,14 @@ from .linearization import Linearization, LinearNoiseModel, NoiseModel, White, l
 @pytree_dataclass
 class Guarded(NoiseModel):
     """The default noise model of `fit`. Each parameter gets the widest of the intervals of several
-    noise models, each with its own degrees of freedom of Student's t.
+    noise models. Each model has its own degrees of freedom of Student's t.
 
     - The usual model: `Clustered()` on `Windows`, and `Autoregression()` for a run. Residuals of
-      `InverseDynamics` are whitened, so the covariance is `inv(X'X)`. With `at_samples` they are
-      not whitened, and only the guard is used.
-    - The guard, `Clustered(10)`: the differences between ten blocks of time. The guard is used if
-      its error is larger than in seven of ten records for which the usual model is right (F test).
-      Without this test, the wider interval of two correct models would often be chosen by chance.
+      `InverseDynamics` are whitened, so the covariance is their variance times inv(X'X), where X
+      is their Jacobian. With `at_samples` they are not whitened, and only the guard is used.
+    - The guard, `Clustered(10)`: the differences between ten blocks of time. An F test decides
+      whether the guard is used: if the usual model is right, in three of ten records. Without this
+      test, the wider of two correct intervals is often chosen by chance.
     - `InputNoise`, for a run whose misfit exceeds the noise of its sensors.
     - `EncoderSteps`, for a run with rounded outputs. `EncoderSteps` replaces the other models if
       all outputs are rounded and no other model gives an interval more than twice as wide.
@@ -49,17 +49,17 @@ class Guarded(NoiseModel):
     Between samples, inputs may follow straight lines or smooth curves. If the estimates differ
     between the two assumptions, this difference is added to the errors of each model.
 
-    If records differ in a parameter by more than their errors (Welch's test), the interval of this
-    parameter follows from the differences between whole records. A notice reports this case.
+    If a parameter differs between records by more than its standard errors (Welch's test), its
+    interval follows from the differences between whole records. A notice reports this case.
 
     The rows of a sweep do not have times. Therefore the usual model of a sweep is `White()`. Each
-    of the following models is added if the rows show such errors:
+    of the following models is added if the residuals show the errors that it describes:
 
     - `Autoregression`, with rows in order of speed in each direction, and in table order;
     - `Autoregression` of the mean row of each speed, if the deviations of the mean rows from the
       fit exceed the scatter of the replicates (F test);
-    - errors by the squares of single residuals, for a parameter whose error is then larger than in
-      four of five draws of white noise.
+    - standard errors by the squares of single residuals ("HC2"), for a parameter whose error by
+      this method is larger than in four of five draws of white noise.
 
     **Arguments:** `blocks`: the number of blocks of all records together.
 
@@ -136,7 +136,7 @@ class Guarded(NoiseModel):
 
 
 def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
-    """Return the widest intervals of a fit to sweeps by the noise models that `Guarded` lists."""
+    """Return the widest interval of each parameter by the models for sweeps in `Guarded`."""
     found = linear.found
     parts, where = [White().spread(found)], [np.ones(len(found.x), bool)]
     forces = np.concatenate([np.ravel(p.weight * p.measured) for p in found.problem.prepared])
@@ -165,7 +165,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     unequal = np.zeros(p, bool)
     if not is_exact and not found.problem.noise_known:
         # Find parameters whose error by the squares of single residuals ("HC2") is larger than in
-        # four of five draws of white noise. With few rows a stricter test rarely finds them.
+        # four of five draws of white noise. With few rows, a stricter test rarely finds any.
         root, _ = linear.axes
         seen = linear.jacobian @ root
         left = 1.0 - np.sum(seen**2, axis=1)
@@ -181,7 +181,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
         parts.append(linear.to_all_parameters(errors))
         where.append(unequal)
     out = _widest(found, parts, np.array(where), 0, ())
-    # Two orders of the rows can give the same notice. The first notice is used.
+    # The two orders of the rows (speed, table) can give the same notice. The first one is used.
     first = {n.code: n for n in reversed(out.notices)}
     notices = tuple(reversed(first.values()))
     if not notices and not is_exact:
@@ -191,8 +191,8 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
 
 @dataclasses.dataclass(frozen=True)
 class _Widest(CovarianceEstimate):
-    """The widest interval of several noise models. `of_each`: function that returns half of the
-    interval of each model (parts, m) for directions (m, q) and a level.
+    """A covariance whose intervals are the widest of several noise models. `of_each`: function of
+    directions (m, q) and level that returns half the interval width of each model (parts, m).
     """
 
     of_each: Callable[[np.ndarray, float], np.ndarray] = dataclasses.field(kw_only=True)
@@ -210,8 +210,8 @@ def _widest(
     guard: int,
     notices: tuple[Notice, ...],
 ) -> CovarianceEstimate:
-    """Return the widest intervals of `parts`. `where` (parts, q): whether a noise model applies to
-    a parameter; `guard`: index of the guard in `parts`, 0 without a guard.
+    """Return the widest intervals of the noise models `parts`. `where` (parts, q): True if a model
+    applies to a parameter; `guard`: index of the guard in `parts`, 0 without a guard.
     """
     level = found.level
     of_each = Memoized(functools.partial(_half_widths_of_parts, parts, where, guard))
@@ -245,9 +245,9 @@ def _half_widths_of_parts(
     directions: Float[np.ndarray, "m q"],
     level: float,
 ) -> Float[np.ndarray, "k m"]:
-    """Return half of the interval of each model and direction; 0 if the model does not apply."""
+    """Return half the interval width by each model and direction, 0 if a model does not apply."""
     applies = ((directions != 0) @ where.T).T
-    # The guard needs at least 2 degrees of freedom, and a larger error than chance explains.
+    # The guard applies if it has at least 2 degrees of freedom and passes the F test.
     if guard:
         free, usual = parts[guard].dof(directions), parts[0].dof(directions)
         rounded = np.minimum(np.nan_to_num([free, usual], nan=1.0), 1e6)
@@ -273,13 +273,13 @@ def _dof_of_widest(
 
 
 def _in_order(linear: Linearization) -> list[Linearization]:
-    """Return the rows of sweeps as series: in order of speed, and in the order of the table if the
-    two differ. Outliers are removed, because two neighbouring outliers look like autocorrelation.
-    """
+    """Return linearised fits whose series are rows of sweeps in order of speed, and in the order of
+    the table if it differs. The residuals of outliers are set to 0, because two neighbouring
+    outliers look like autocorrelation."""
     found, record = linear.found, linear.samples.record
     sweeps, r = list(found.records.values()), linear.residuals
     off = outliers(sweeps, found.full_residuals[: len(r)], linear.jacobian)
-    # Residuals of outliers are replaced by 0. Other residuals are scaled to keep the mean square.
+    # The residuals of other rows are scaled, so that the mean square stays equal.
     if off.any():
         others = np.where(off, 0.0, residuals_without(off, r, linear.jacobian))
         r = others * (np.linalg.norm(r) / max(np.linalg.norm(others), 1e-300))
@@ -305,8 +305,8 @@ def _in_order(linear: Linearization) -> list[Linearization]:
 def _average_replicates(
     linear: Linearization, series: list[tuple[int, float, list[np.ndarray]]]
 ) -> Linearization | None:
-    """Replace the replicates of each speed by one row, their weighted mean. Return None unless the
-    deviations of the means from the fit exceed the scatter of replicates (F test of lack of fit).
+    """Replace the replicates (rows of one speed) by one row, their weighted mean. Return None
+    unless the means deviate from the fit by more than the replicates scatter (test of lack of fit).
 
     **Source:** N. R. Draper, H. Smith, *Applied Regression Analysis*, 3rd ed. (1998), section 2.1.
     """
@@ -347,7 +347,7 @@ def _average_replicates(
 
 
 def _with_white_draws(linear: Linearization) -> Float[np.ndarray, "n k"]:
-    """Return as columns the residuals, and those of the same fit to 199 draws of white noise."""
+    """Return 200 columns: the residuals, and the residuals of fits to 199 draws of white noise."""
     root, _ = linear.axes
     basis, _ = np.linalg.qr(linear.jacobian @ root)
     noise = np.random.default_rng(0).standard_normal((len(linear.residuals), 199))
@@ -359,11 +359,11 @@ def _autocorrelation_not_excluded(
     linear: Linearization, spread: CovarianceEstimate, allows: bool
 ) -> tuple[Notice, ...]:
     """Return a notice if the rows are compatible with an autocorrelation of 0.8, and the intervals
-    of `spread` are too narrow for it. `allows`: whether `spread` allows for autocorrelation.
+    of `spread` are too narrow for it. `allows`: True if `spread` accounts for autocorrelation.
 
     The test compares the sum of squares of generalised least squares with that of ordinary least
-    squares. The ratio and the intervals are simulated by 999 draws of autocorrelated errors. The
-    test wrongly excludes this autocorrelation in 3 % of the sweeps that have it.
+    squares. The quantiles of this ratio and the interval widths come from 999 simulated draws of
+    autocorrelated errors. The test excludes a true autocorrelation of 0.8 in 3 % of sweeps.
     """
     found, wider = linear.found, np.zeros(len(linear.acts))
     rows, told = int(np.sum(linear.counted)), linear.acts
@@ -406,6 +406,6 @@ def _autocorrelation_not_excluded(
 def _residual_squares(
     columns: Float[np.ndarray, "n s"], y: Float[np.ndarray, "n k"]
 ) -> Float[np.ndarray, " k"]:
-    """Return the sums of squares of the columns of `y` after a fit by `columns`."""
+    """Fit `columns` to each column of `y` by least squares. Return the sums of residual squares."""
     basis, _ = np.linalg.qr(columns)
     return np.sum((y - basis @ (basis.T @ y)) ** 2, axis=0)

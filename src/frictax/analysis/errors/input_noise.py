@@ -1,4 +1,4 @@
-"""Noise models of known errors of channels: input noise, rounding, and position noise."""
+"""Noise models of known errors of inputs and outputs: input noise, rounding, position noise."""
 
 import dataclasses
 from typing import Any
@@ -84,7 +84,7 @@ class EncoderSteps(LinearNoiseModel):
     the sensor's zero within a step is unknown.
 
     The rounding error of a position s with the step q is a sawtooth over s. The covariance of the
-    errors at two positions, averaged over all positions of the zero, is
+    errors at two positions s_i and s_j, averaged over all positions of the zero, is
 
         q**2 * sum over k of cos(2*pi*k*(s_i - s_j)/q) * exp(-(2*pi*k*sigma/q)**2) / (2*pi**2*k**2)
 
@@ -108,8 +108,8 @@ class EncoderSteps(LinearNoiseModel):
 
 
 def are_rounded(found: FitResult) -> tuple[bool, bool]:
-    """Return whether any fitted output, and whether every fitted output, is rounded to the steps of
-    its sensor and has little other noise.
+    """Return two booleans: whether at least one fitted output, and whether every fitted output, is
+    rounded to the steps of its sensor and has little other noise.
     """
     rows = sum(rows.size for rows, *_ in _rounded_outputs(found))
     counted = sum(np.count_nonzero(one.weight) for one in found.problem.prepared)
@@ -119,9 +119,9 @@ def are_rounded(found: FitResult) -> tuple[bool, bool]:
 def _rounded_outputs(
     found: FitResult,
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float, float]]:
-    """Return a tuple for each output that consists of multiples of its sensor's step: the indices
-    of its residuals, their weights, the predictions, the step, and the standard deviation of the
-    residuals without the rounding error.
+    """Return a tuple for each output that consists of multiples of its sensor's step: indices of
+    its residuals, their weights, the predictions, the step of the sensor, and the standard
+    deviation of the part of the residuals that rounding does not explain.
     """
     first, out = 0, []
     for record, one in zip(found.records.values(), found.problem.prepared, strict=True):
@@ -129,7 +129,7 @@ def _rounded_outputs(
         rows = np.arange(first, first + weight.size).reshape(weight.shape)
         first += weight.size
         for c, name in enumerate(one.names if isinstance(one, PreparedRecord) else ()):
-            if name in record.ticks:  # positions of ticks are not rounded
+            if name in record.ticks:  # Ticks are samples at encoder steps; they are not rounded.
                 continue
             counted = weight[..., c] > 0
             y, w, mine = measured[..., c][counted], weight[..., c][counted], rows[..., c][counted]
@@ -147,8 +147,8 @@ def _rounded_outputs(
 def _rounding_covariance(
     g: Float[np.ndarray, "n p"], s: Float[np.ndarray, " n"], q: float, noise: float
 ) -> Float[np.ndarray, "p p"]:
-    """Return the covariance of sum over i of g[i] times the error of rounding s[i] to steps of `q`.
-    `noise`: standard deviation of the white noise that is added before the rounding.
+    """Return the covariance of (sum over i of g[i] e[i]), where e[i] is the error of rounding s[i]
+    to a multiple of `q`. `noise`: standard deviation of white noise added before the rounding.
     """
     out, rest = np.zeros((g.shape[1],) * 2), noise**2 + q**2 / 12
     for k in range(1, 65):  # number of the term of the Fourier series
@@ -177,8 +177,8 @@ def has_noisy_inputs(found: FitResult) -> bool:
 
 
 def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
-    """Return the standard deviation of the noise of each input of each record. Noise below 0.1 % of
-    the input's standard deviation, pulses, and stairs of fewer than 32 levels give 0.
+    """Return the standard deviation of the noise of each input of each record; 0 for noise below
+    0.1 % of the input's standard deviation, and for fewer than 32 levels with noise below rounding.
     """
     out = []
     for prepared in found.problem.prepared:
@@ -195,8 +195,7 @@ def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
 @pytree_dataclass
 class Whitened(LinearNoiseModel):
     """The noise model of residuals that the objective has whitened by their expected covariance. If
-    this covariance is incomplete, as for a missing term, the whitened residuals have a variance
-    above 1.
+    this covariance lacks a term, the whitened residuals have a variance above 1.
     """
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
@@ -209,12 +208,12 @@ class Whitened(LinearNoiseModel):
 
 
 def motion_share(found: FitResult) -> float:
-    """Return the fraction of the whitened regressors that is motion and not noise of the measured
-    positions, in the worst direction of the parameters. For objectives other than `InverseDynamics`
-    the fraction is 1. With `at_samples` it is 0 if all sections are too short, and otherwise 1.
+    """Return the fraction of the regressors that is motion and not noise of measured positions, for
+    the worst combination of parameters. For objectives other than `InverseDynamics` it is 1. With
+    `at_samples`, the fraction is 0 if all sections of the record are too short, and otherwise 1.
 
-    The fraction is 1 - largest eigenvalue of inv(X'X) N. X are the whitened derivatives of the
-    residuals by the parameters, and N is the mean contribution of position noise to X'X.
+    The fraction is 1 - largest eigenvalue of inv(X'X) N. The regressors X are the derivatives of
+    the whitened residuals with respect to the parameters; N is the mean of X'X for noise alone.
     """
     problem, objective = found.problem, found.problem.objective
     if not isinstance(objective, InverseDynamics):
@@ -261,7 +260,7 @@ def motion_share(found: FitResult) -> float:
 
 
 def without_intervals(found: FitResult, share: float) -> CovarianceEstimate:
-    """Return infinite intervals, for a fit whose values are only start values of another fit."""
+    """Return infinite intervals, for a fit whose values can only start another fit."""
     said = () if share == 0.0 else (Notice("motion-within-noise", "", {"share": share}),)
     dof = SameDegreesOfFreedom(found.dof)
     return _Unbounded(found.full_covariance, dof, "a start only", said)
@@ -280,9 +279,9 @@ class _Unbounded(CovarianceEstimate):
 
 @cached_jit
 def _derivatives(problem: Problem, x: Array, i: int) -> tuple[Array, Array, Array]:
-    """Return three arrays for record i: the covariance of the residuals in band form; the
-    derivatives (K, c, p) of the residuals by the parameters; and in band form (p, p, K, c, d, c)
-    the covariance of the noise of each pair of derivatives.
+    """Return three arrays for record i with K splines and c bodies: the covariance (K, c, d, c) of
+    the residuals, as a band of d splines; the derivatives (K, c, p) of the residuals with respect
+    to the parameters; the covariance (p, p, K, c, d, c) of the noise of each pair of derivatives.
     """
     prepared: Any = problem.prepared[i]
     weak = prepared.weak

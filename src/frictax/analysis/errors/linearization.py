@@ -34,7 +34,7 @@ class NoiseModel(abc.ABC):
 
     @abc.abstractmethod
     def spread(self, found: FitResult) -> CovarianceEstimate:
-        """Return the covariance of all fitted parameters, including starts of windows."""
+        """Return the covariance of all fitted parameters and initial states of windows."""
 
 
 class LinearNoiseModel(NoiseModel):
@@ -42,7 +42,7 @@ class LinearNoiseModel(NoiseModel):
 
     @abc.abstractmethod
     def estimate(self, linear: "Linearization") -> CovarianceEstimate:
-        """Return the covariance of the estimates, not including the starts of windows."""
+        """Return the covariance of the estimates, without the initial states of windows."""
 
     def spread(self, found: FitResult) -> CovarianceEstimate:
         self.check(found.problem)
@@ -96,14 +96,14 @@ class Samples:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Linearization:
     """The linearised fit: residuals(x) = residuals + jacobian @ (x - estimates). The effects of the
-    fitted initial states of windows are projected out.
+    fitted initial states of windows are removed by projection.
 
-    - `jacobian` (n, p): derivatives of the weighted residuals by the estimates, 0 for an estimate
-      at its bound. `residuals` (n,): weighted residuals, or those of `influence_residuals`.
-    - `priors` (k, p): the rows that priors add to the Jacobian, in units of `noise`. `noise`: the
-      standard deviation of the residuals under the assumption of white noise.
-    - `counted` (n,): whether the weight of each residual is > 0. `follow` (q, p): derivatives of
-      all fitted parameters and initial states of windows by the estimates.
+    - `jacobian` (n, p): derivatives of the weighted residuals with respect to the estimates, 0 for
+      an estimate at its bound. `residuals` (n,): weighted residuals; for a robust loss, influence
+      function / mean slope. `noise`: standard deviation of the residuals if they are white noise.
+    - `priors` (k, p): rows that priors add to the Jacobian, for residuals of standard deviation
+      `noise`. `counted` (n,): True if a residual's weight is > 0. `follow` (q, p): derivatives of
+      all fitted parameters and initial states of windows with respect to the estimates.
     - `rows`: for sweeps, the value of `series`; `order`: a text on the order of the sweeps' rows.
     """
 
@@ -125,11 +125,11 @@ class Linearization:
 
     @functools.cached_property
     def axes(self) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
-        """The result of `inverse_root`: a root of the covariance, and unidentifiable directions."""
+        """The two results of `inverse_root` for this fit: B and the unidentifiable directions."""
         return inverse_root(self.jacobian, self.priors)
 
     def fit_to_record(self, i: int) -> tuple["Linearization", Float[np.ndarray, " p"]]:
-        """Return the linearised fit to record `i`, and its estimates minus those of all records."""
+        """Return the linearised fit to record `i`, and its estimates minus the common estimates."""
         mine = self.counted & (self.samples.record == i)
         one = dataclasses.replace(
             self,
@@ -145,9 +145,8 @@ class Linearization:
     @functools.cached_property
     def series(self) -> list[tuple[int, float, list[Int[np.ndarray, " _"]]]]:
         """The residuals as one series for each channel of each record. A series is the index of
-        the record, the time step [s], and the indices of the residuals in order of time. The
-        indices are divided into one array for each section without a gap. Sweeps do not have
-        series, unless `rows` is given.
+        the record, the time step [s], and for each section without a gap the indices of its
+        residuals in order of time. Sweeps have series only if `rows` is given.
         """
         if self.rows:
             return list(self.rows)
@@ -158,7 +157,7 @@ class Linearization:
             steps = np.diff(record.t)
             step = float(np.median(steps))
             is_gap = steps > 2.5 * step  # a longer time step interrupts the series
-            # Intervals between ticks grow when the machine slows down, so they do not show gaps.
+            # Ticks (samples at encoder steps only) get rarer at low speed. This is not a gap.
             if record.ticks:
                 step, is_gap = record.duration / steps.size, np.zeros(steps.size, bool)
                 is_gap[record.gaps] = True
@@ -173,11 +172,11 @@ class Linearization:
         return out
 
     def to_all_parameters(self, one: CovarianceEstimate) -> CovarianceEstimate:
-        """Convert the covariance of the estimates to that of all parameters and window starts."""
+        """Convert the covariance of the estimates to that of all parameters and initial states."""
         covariance = self.follow @ one.covariance @ self.follow.T
         hidden, full = ~self.found.shown, self.found.full_covariance
         if hidden.any():
-            # The starts of windows have errors of their own even if the estimates are exact.
+            # The initial states of windows have errors even if the estimates are exact.
             own = full - self.follow @ full[np.ix_(~hidden, ~hidden)] @ self.follow.T
             covariance = covariance + np.where(np.outer(hidden, hidden), own, 0.0)
         dof = functools.partial(_dof_of_all, one.dof, self.follow, self.found.dof)
@@ -190,12 +189,12 @@ def _dof_of_all(
     most: float | int,
     directions: np.ndarray,
 ) -> Float[np.ndarray, " m"]:
-    """Return the degrees of freedom for `directions` of all fitted parameters, at most `most`."""
+    """Return the degrees of freedom, at most `most`, of combinations of all fitted parameters."""
     return np.minimum(dof(directions @ follow), most)
 
 
 def linearize(found: FitResult) -> Linearization:
-    """Return the linearised fit. The effect of a window's initial state is projected out of it."""
+    """Linearise the fit. Remove the part of the Jacobian that initial states of windows explain."""
     problem, rows = found.problem, found.n
     (r, slope), samples, shown = influence_residuals(found), Samples(found.problem), found.shown
     follow = np.diag(found.active.astype(float))[:, shown]
@@ -227,8 +226,8 @@ def linearize(found: FitResult) -> Linearization:
 
 
 def influence_residuals(found: FitResult) -> tuple[Float[np.ndarray, " n"], float]:
-    """Return the influence function of the loss at each residual, and the mean slope of this
-    function. For least squares, the function returns the residuals and 1.
+    """Return the influence function of the loss (its derivative with respect to the residual) at
+    each residual, and the mean slope of this function. For least squares: the residuals, and 1.
     """
     loss, noise, r = found.problem.loss, found.noise_scale, found.full_residuals
     if loss.rounds == 1:
@@ -246,8 +245,8 @@ def varies_by_record(problem: Problem) -> bool:
 def inverse_root(
     jacobian: Float[np.ndarray, "n p"], priors: Float[np.ndarray, "k p"]
 ) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
-    """Return B with inv(A) = BB' in the identifiable directions, where A = J'J + priors'priors.
-    Also return the other directions, scaled so that their errors are very large.
+    """Return B with inv(A) = BB' in the identifiable directions, where A = J'J + priors'priors and
+    J is `jacobian`. Also return the other directions, scaled to give very large standard errors.
     """
     # Rows of zeros are left out. Most rows are zero if only one of many records is in the Jacobian.
     nonzero = np.any(jacobian, axis=1)
@@ -277,11 +276,12 @@ def check_positive_time(name: str, value: float | None, remedy: str) -> None:
 
 
 def effective_sample_size(found: FitResult) -> float:
-    """Return n / (1 + 2 sum of the autocorrelations) of the residuals, summed over all channels.
+    """Return the effective number of residuals: n / (1 + 2 * sum of their autocorrelations), where
+    n is the number of residuals of a channel, summed over all channels.
 
     Autocorrelated residuals carry less information than independent ones. For example, 1000 samples
-    per second that are correlated over 50 ms count as about 10 per second. The sum ends before the
-    first pair of lags with a sum that is not positive, because later terms are noise.
+    per second that are correlated over 50 ms count as about 10 per second. The autocorrelations are
+    summed up to the first pair of lags whose sum is not positive, because later terms are noise.
 
     **Source:** H. J. Thiébaux, F. W. Zwiers, "The interpretation and estimation of effective sample
     size", Journal of Climate and Applied Meteorology 23 (1984); where to end the sum: C. J. Geyer,
@@ -302,8 +302,8 @@ def long_run_covariance(
     [samples]. Each term has p components with mean 0.
 
     An autoregression of order 1 removes most of the dependence (prewhitening). The covariances of
-    the whitened terms at all lags are added, with the weights of the quadratic spectral kernel. Its
-    width is `bandwidth`, by default chosen from the data. Then the removed dependence is restored.
+    the whitened terms at all lags are added, with the weights of the quadratic spectral kernel of
+    width `bandwidth`, by default chosen from the data. Finally the removed dependence is restored.
 
     **Source:** D. W. K. Andrews, Econometrica 59 (1991), equations 2.7, 5.3, 6.2, 6.4; D. W. K.
     Andrews, J. C. Monahan, Econometrica 60 (1992), section 3.
@@ -357,10 +357,11 @@ class HAC(NoiseModel):
     """The noise model of residuals that are correlated with their neighbours and whose variance may
     change (heteroskedasticity and autocorrelation consistent).
 
-    The covariance is B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J). S_j is the
-    covariance of the prewhitened gradients J'r of two samples at a distance of j samples. The
-    record must be about a hundred times as long as the correlation time of its residuals. This
-    model cannot detect an error that lasts as long as the record (a drift); `Jackknife` can.
+    The covariance is B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J) and the
+    Jacobian J of the residuals r. S_j is the covariance of the prewhitened gradients J'r of two
+    samples at a distance of j samples. The record must be about a hundred times as long as the
+    correlation time of its residuals. This model cannot detect an error that lasts as long as the
+    record (a drift); `Jackknife` can.
 
     **Arguments:** `bandwidth` [s]; by default chosen from the residuals.
 
@@ -375,8 +376,8 @@ class HAC(NoiseModel):
         check_positive_time("`HAC.bandwidth`", self.bandwidth, "to have it chosen.")
 
     def spread(self, found: FitResult) -> CovarianceEstimate:
-        # The sandwich estimator. `bread` is the inverse Hessian of the summed loss, and 0 for
-        # parameters at a bound. `contributions` has the gradient of the loss of each residual.
+        # The covariance is bread @ meat @ bread. `bread` is the inverse Hessian of the summed loss,
+        # 0 for parameters at a bound. `contributions`: gradient of the loss of each residual.
         problem, jacobian, noise = found.problem, found.full_jacobian[: found.n], found.noise_scale
         norms, (r, slope) = np.linalg.norm(found.full_jacobian, axis=0), influence_residuals(found)
         bread = inverse_gram(found.full_jacobian, norms, found.active) / slope

@@ -33,18 +33,18 @@ from .resampling import method_of, run_search
 _BLOCK = 25  # number of draws that are made from one random key
 # [s] Intended duration of a call of the sampler. Between calls a chain can stop and show progress.
 _SECONDS = 0.5
-_ACCEPTED = 0.9  # target acceptance rate of the step size adaptation
+_ACCEPTED = 0.9  # [1] mean acceptance probability to which the step size of the sampler is adapted
 
 
-State = tuple[np.ndarray, np.ndarray, np.ndarray]  # coordinates u, log density, gradient by u
+State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, log density at u, d(log density)/du
 
 
 class Frame(eqx.Module):
     """A map from coordinates u to parameter values x(w) within their bounds, w = middle + root u.
     In the coordinates u, the posterior density is approximately a standard normal density.
 
-    Far from its bound, x is linear in w with the slope `scale`. Otherwise, parameters of which only
-    a combination is identifiable would give a curved ridge of the density.
+    Far from the bounds, x is linear in w, and dx/dw is `scale`. If only a combination of parameters
+    is identifiable, the density has a narrow ridge. A linear map does not bend this ridge.
     """
 
     lower: Float[np.ndarray, " q"]
@@ -54,7 +54,7 @@ class Frame(eqx.Module):
     root: Float[np.ndarray, "q q"]
 
     def values(self, w: Any) -> Array:
-        """Return x(w): by softplus for one bound, by a logistic curve for two, else linearly."""
+        """Return x(w): a softplus function for one bound, logistic for two, linear for none."""
         lower, upper = (jnp.isfinite(b) for b in (self.lower, self.upper))
         low, high = jnp.where(lower, self.lower, 0.0), jnp.where(upper, self.upper, 0.0)
         wide = jnp.where(lower & upper, high - low, 1.0)
@@ -65,7 +65,7 @@ class Frame(eqx.Module):
         return jnp.where(lower | upper, bounded, self.scale * w)
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
-        """Return the coordinates w of the values x, which must be inside their bounds."""
+        """Return the coordinates w at which `values(w)` is x. Each x must be inside its bounds."""
         w = []
         for low, high, scale, at in zip(self.lower, self.upper, self.scale, x, strict=True):
             if np.isfinite(low) and np.isfinite(high):
@@ -78,7 +78,7 @@ class Frame(eqx.Module):
         return np.asarray(w)
 
     def slopes(self, w: Any) -> Array:
-        """Return dx/dw."""
+        """Return the derivative dx/dw of each parameter value with respect to its coordinate."""
         return jax.jvp(self.values, (w,), (jnp.ones_like(w),))[1]
 
 
@@ -91,11 +91,11 @@ def run_chains(
     seed: int,
     tell: Work,
 ) -> tuple[Float[np.ndarray, "c n q"], dict[str, np.ndarray], bool]:
-    """Draw from the posterior density. Return the parameter values, the statistics of the sampler
-    by name (chains, n), and whether Ctrl-C stopped the chains.
+    """Draw from the posterior density. Return the drawn parameter values, a dict (name of a
+    statistic of the sampler -> (chains, n)), and True if Ctrl-C stopped the chains.
 
-    `frame`: the initial coordinates; `samples`: number of independent residuals. `counts`: number
-    of chains, of draws per chain that adapt step size and metric, and of draws returned per chain.
+    `frame`: first map from coordinates to parameters; `samples`: number of independent residuals.
+    `counts`: number of chains, of draws per chain that adapt the sampler, and of returned draws.
     """
     number, warmup, draws = counts
     parts = tell.parts({f"chain {k + 1}": 1.0 for k in range(number)})
@@ -135,8 +135,8 @@ class _Chain:
 
     def run(self, number: int, key: Any, frame: Frame, taken: list[dict[str, np.ndarray]]) -> None:
         """Run one chain, and append its draws and the statistics of the sampler to `taken`. The
-        first half of the warm-up uses `frame`. Later draws use a frame computed from this half.
-        """
+        first half of the warm-up uses `frame`. All later draws use a frame computed from draws of
+        this first half."""
         from blackjax.adaptation.step_size import dual_averaging_adaptation
 
         tell = list(self.tell.values())[number]
@@ -182,8 +182,8 @@ class _Chain:
                 draws = halves[0][len(halves[0]) // 3 :]
                 u, value, slope = (np.asarray(x) for x in state)
                 w, n, old = frame.middle + frame.root @ u, len(draws), frame.root @ frame.root.T
-                # A few draws do not determine the covariance in many directions. Therefore the old
-                # covariance counts as five more draws, as in Stan.
+                # A few draws do not determine the covariance of many parameters. Therefore the
+                # covariance of the old frame counts as five additional draws, as in Stan.
                 sample = np.atleast_2d(np.cov(draws, rowvar=False))
                 root = np.linalg.cholesky((n * sample + 5.0 * old) / (n + 5.0))
                 slope = root.T @ np.linalg.solve(frame.root.T, slope)
@@ -191,12 +191,12 @@ class _Chain:
                 state = np.linalg.solve(root, w - frame.middle), value, slope
 
     def draw_start(self, key: Any, frame: Frame) -> State:
-        """Return a random first state. If its simulation fails or its density is very low (for
-        example if nothing moves), draw another state closer to the middle of the frame.
+        """Return a random first state of a chain. If the simulation fails, or if the density is
+        very low (for example if no body moves), try a state closer to the middle of the frame.
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
-        # Smallest log density of a first state: 20 + 2 per parameter below that of the middle.
+        # For q parameters, the log density may be at most 20 + 2 q below that at the middle.
         least = -np.inf if middle is None else middle[1] - 20.0 - 2.0 * frame.middle.size
         improbable = None
         for nearer in range(12):
@@ -213,7 +213,7 @@ class _Chain:
         return improbable
 
     def evaluate_state(self, u: np.ndarray, frame: Frame) -> State | None:
-        """Return the state at coordinates u of the frame, or None if a simulation fails."""
+        """Return the state at coordinates u of the frame, or None if the density is not finite."""
         w = frame.middle + frame.root @ u
         z = np.asarray(self.problem.coordinates(frame.values(jnp.asarray(w))))
         end = run_search(self.problem, self.method, z, 1)
@@ -242,9 +242,9 @@ def _draw_block(
     step_size: tuple[Any, Any],
     span: tuple[Any, Any],
 ) -> tuple[Any, Any, dict[str, Array]]:
-    """Continue a chain from `state`. The random `key` gives `_BLOCK` draws, and the draws `span`
-    (first, end) of them are made here. `step_size`: whether dual averaging adapts the step size,
-    and the step size if it is fixed.
+    """Continue a chain from `state`. The random `key` defines `_BLOCK` draws. This function makes
+    draws `span[0]` to `span[1]` - 1 of this block. `step_size`: True if dual averaging adapts the
+    step size of the sampler, and the fixed step size that is used if not.
     """
     from blackjax.adaptation.step_size import dual_averaging_adaptation
     from blackjax.mcmc import hmc, nuts
@@ -260,7 +260,7 @@ def _draw_block(
         good = jnp.isfinite(value) & jnp.all(jnp.isfinite(slope))
         return jnp.where(good, value, -jnp.inf), jnp.where(good, root.T @ slope, 0.0)
 
-    # Value and gradient come from one pass in forward mode. Reverse mode takes ten times as long.
+    # Forward mode gives density and gradient in one pass. Reverse mode takes ten times as long.
     density = jax.custom_vjp(lambda u: at(u)[0])
     density.defvjp(at, lambda slope, c: (c * slope,))
     kind = type(adapt[0](1.0))
@@ -297,8 +297,8 @@ def _draw_block(
 def _density(
     problem: Problem, frame: Frame, w: Any, r: Any, jacobian: Any, samples: Any
 ) -> tuple[Array, Array]:
-    """Return the log posterior density of the coordinates w, without its constant, and its
-    gradient. `r`, `jacobian`: residuals, and their derivatives by the coordinates of the problem.
+    """Return the log posterior density of w, except for an additive constant, and its gradient
+    d/dw. `r`: residuals; `jacobian`: derivatives of `r` with respect to `problem.coordinates(x)`.
     """
     data = sum(int(np.prod(np.shape(p.weight))) for p in problem.prepared)
     size = jnp.maximum(r[:data] @ r[:data], jnp.finfo(r.dtype).tiny)
@@ -316,17 +316,17 @@ _density_alone = cached_jit(_density)
 class Posterior(Summarised, Estimated, PosteriorVerbs):
     """Random draws of the fitted parameters from their posterior density. `plot()` shows them.
 
-    - `found`: the fit; `estimates`: medians with standard deviations and intervals at `level`, with
-      equal probabilities below and above, in SI units.
-    - `draws` (chains, n, p) in the order of `estimates`; `covariance` (p, p) of the draws;
-      `all_draws` (chains, n, q) of all fitted parameters `found.x`.
-    - `samples`: the number n of independent residuals in the density; `widened`: a text that says
-      whether the draws were stretched to the errors of the fit.
-    - `stats`: the statistics of the sampler, (chains, n) by ArviZ's names: `lp` (log density minus
-      a constant, before stretching), `diverging`, `acceptance_rate`, `tree_depth`, `n_steps`.
-    - `r_hat` (p,): 1 if the chains agree; `ess` (p,): effective sample size of the draws;
-      `divergences`: number of draws whose simulated path was too inaccurate.
-    - `tied`: the tied quantities; `derived(...)`: derived quantities, computed for each draw.
+    - `found`: the fit; `estimates`: median, standard deviation and interval of the draws of each
+      parameter [SI]; `level`: probability of each interval, with equal probabilities on both sides.
+    - `draws` (chains, n, p): draws of the parameters in `estimates`; `covariance` (p, p) of these
+      draws; `all_draws` (chains, n, q): draws of all fitted parameters, in the order of `found.x`.
+    - `samples`: number of independent residuals in the formula of the density; `widened`: a text if
+      the draws were stretched to the standard errors of the fit, otherwise empty.
+    - `stats`: ArviZ's name of a statistic of the sampler -> (chains, n): `lp` (log density except
+      for a constant, before stretching), `diverging`, `acceptance_rate`, `tree_depth`, `n_steps`.
+    - `r_hat` (p,): test of convergence, 1 if the chains agree; `ess` (p,): effective sample size;
+      `divergences`: number of draws for which the integration of the sampler was too inaccurate.
+    - `tied`: estimates of the tied parameters; `derived(...)`: other quantities for each draw.
     - `notices`: reasons to doubt the draws; `warnings`: the notices as plain sentences.
 
     **Source:** A. Vehtari et al., "Rank-normalization, folding, and localization: an improved
@@ -350,8 +350,8 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
     stats: Mapping[str, Shaped[np.ndarray, "c n"]] = dataclasses.field(default_factory=dict)
 
     def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
-        """Return the friction of `contact` [N or N.m] at each velocity, with the pointwise band of
-        the draws. The arguments are those of `Uncertainty.friction`.
+        """Return the friction of `contact` [N or N.m]: at each velocity, the median and the
+        interval of the draws. The arguments are those of `Uncertainty.friction`.
         """
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
@@ -365,7 +365,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
 
     @functools.cached_property
     def tied(self) -> tuple[Estimate, ...]:
-        """The tied quantities, computed from the draws."""
+        """Estimates of the parameters that are tied to fitted parameters, computed from draws."""
         out: list[Estimate] = []
         for e in self.found.tied:
             path, _, label = e.path.partition("@")
@@ -382,7 +382,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
 
     @property
     def title(self) -> str:
-        """The sampler, the number of draws, and the number of independent residuals."""
+        """The title of the table: number of chains, of draws, and of independent residuals."""
         chains, n = self.draws.shape[:2]
         return (
             f"Posterior: {chains} chains of {n} draws by NUTS; the residuals have"
@@ -419,7 +419,7 @@ def posterior(
     Within the bounds, density(x) ~ S(x)**(-n/2) * prior(x). S is the sum of squared weighted
     residuals, and n the number of independent residuals. The density is a normal likelihood whose
     unknown standard deviation (prior 1/sigma) is integrated out. An interval of `fit` is symmetric
-    and ends at a bound. The posterior density can be skewed, and is 0 beyond a bound.
+    unless a bound cuts it. The posterior density can be skewed, and is 0 beyond a bound.
 
     Autocorrelated residuals carry less information than independent ones. Therefore n is chosen so
     that, on average over all directions, the density is as wide as the standard errors of the fit.
@@ -443,7 +443,7 @@ def posterior(
     and if simulations near the fitted values fail.
 
     **Source:** M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", Journal of Machine Learning
-    Research 15 (2014), by blackjax.
+    Research 15 (2014), implemented in the package blackjax.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -456,7 +456,7 @@ def posterior(
     >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + noise}, name="pull")
     >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
     >>> print(found.posterior(draws=200, warmup=200, chains=2))
-    Posterior: 2 chains of 200 draws by NUTS; the residuals count as ... independent ones...
+    Posterior: 2 chains of 200 draws by NUTS; the residuals have ... effective samples...
     parameter                 median  unit  std. dev.  95 % interval  R-hat  ESS
     friction.f_pos.F_Coulomb  1.2...  N     0.000...   1.2... to 1.2... ...
     """
@@ -471,8 +471,8 @@ def posterior(
             " parameters, so the density is not finite. Fit fewer parameters, for example without"
             " `free_starts`, or record for longer."
         )
-    # The initial coordinates (`first`) are scaled by the covariance of the fit. Parameters at a
-    # bound are moved inside by half of the standard error that they have without the bound.
+    # The first frame is scaled by the covariance of the fit. A parameter at its bound is moved
+    # inside by half of the standard error that it has without the bound.
     problem, at_fit = found.problem, np.array(found.x)
     inflated = np.sqrt(max((found.dof + len(at_fit)) / n, 1.0))
     wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))
@@ -494,7 +494,7 @@ def posterior(
         x, stats, interrupted = run_chains(problem, method_of(found), first, n, counts, seed, work)
     at = _identified_places(found)
     if samples is None and at.size:
-        # Transform the draws linearly to the covariance of the fit: B. Shaby, "The open-faced
+        # Stretch the draws so that they have the covariance of the fit: B. Shaby, "The open-faced
         # sandwich adjustment for MCMC using estimating functions", Journal of Computational and
         # Graphical Statistics 23 (2014). Draws beyond a bound are reflected.
         here, x = np.ix_(at, at), np.array(x)
@@ -520,7 +520,7 @@ def posterior(
             lower=float(a),
             upper=float(b),
             dof=np.nan,
-            # The fit may be at a bound although the draws are inside the bounds.
+            # The draws are inside the bounds, so a parameter at its bound in the fit has an error.
             knowledge=Knowledge.KNOWN if e.knowledge is Knowledge.AT_BOUND else e.knowledge,
         )
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)
@@ -563,8 +563,8 @@ def _agreement() -> Callable[[Any], Any]:
 
 
 def posterior_sample_size(found: FitResult) -> float:
-    """Return the number of independent residuals with which the posterior density is as wide as the
-    covariance of the fit, by the determinant. Without known errors: `effective_sample_size`.
+    """Return the number of independent residuals for which the covariances of posterior and fit
+    have equal determinants. If no standard error is known, return `effective_sample_size(found)`.
     """
     here = np.ix_(*[_identified_places(found)] * 2)
     if not here[0].size:
@@ -575,14 +575,14 @@ def posterior_sample_size(found: FitResult) -> float:
 
 
 def _identified_places(found: FitResult) -> np.ndarray:
-    """Return the indices of the estimates with known errors among all fitted parameters."""
+    """Return the indices in `found.x` of the estimates that have a known standard error."""
     unknown = (Knowledge.UNKNOWN, Knowledge.AT_BOUND)
     known = np.array([e.knowledge not in unknown for e in found.estimates])
     return np.flatnonzero(found.shown)[known & found.active[found.shown]]
 
 
 def _root(of: Float[np.ndarray, "p p"]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the square root of a covariance, and its inverse."""
+    """Return the symmetric square root of the covariance `of`, and the inverse of this root."""
     size, turn = np.linalg.eigh(of)
     size = np.sqrt(np.maximum(size, 1e-12 * size[-1]))
     return turn * size @ turn.T, turn / size @ turn.T

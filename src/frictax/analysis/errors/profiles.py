@@ -29,9 +29,9 @@ class Profile(Summarised):
 
     - `values` (n,) of the parameter, sorted [SI]; `ratio` (n,): likelihood ratio 2*(log L_best -
       log L) at `values`, 0 at the fit; `others` (n, q): all fitted parameters at `values`.
-    - `lower`, `upper`: ends of the interval; `one_sided`: whether the interval begins at the bound
-      of the parameter's domain; `threshold`: the value of `ratio` at the ends; `level`.
-    - `sentence`: the interval in words.
+    - `lower`, `upper`: ends of the interval [SI]; `one_sided`: True if the interval begins at the
+      bound of the parameter's domain; `threshold`: value of `ratio` at the ends; `level`:
+      probability of the interval; `sentence`: the interval in words.
 
     **Example:** at `FitResult.profile`.
     """
@@ -57,8 +57,8 @@ class Profile(Summarised):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProfilePair:
-    """The profile likelihood of two parameters: likelihood `ratio` (n, m) at the values `first`
-    (n,) and `second` (m,) [SI]. In the confidence region of `level`, `ratio` is below `threshold`.
+    """The profile likelihood of two parameters. `ratio[i, j]`: likelihood ratio at the values
+    `first[i]`, `second[j]` [SI]. In the confidence region of `level`, it is below `threshold`.
 
     **Example:** at `FitResult.profile`.
     """
@@ -210,7 +210,7 @@ def _profile(
     best = min(max(float(found.x[i]), bound), most)
     step = np.sqrt(stretch * found.full_covariance[i, i])
     if not (found.active[i] and 0 < step < np.inf):
-        # A parameter at its bound does not have a standard error, so a tenth of its size is used.
+        # A parameter at its bound has no standard error, so the first step is a tenth of its size.
         norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
         usual = 0.1 * max(abs(best), abs(start - bound))
         is_on_bound = best - bound <= 0.1 * usual
@@ -261,7 +261,7 @@ def _profile(
 class _LikelihoodRatio:
     """The likelihood ratio as a function of fixed values of some parameters. For each point, one
     search begins at the result of the previous point, and another at the result of the fit.
-    `evaluated`: value, cost, and all fitted parameters of each point.
+    `evaluated`: for each point, value of the first fixed parameter, cost, all fitted parameters.
     """
 
     def __init__(self, found: FitResult, places: list[int], stretch: float, work: Work) -> None:
@@ -332,15 +332,15 @@ def _check_level(found: FitResult, level: float | None) -> float:
 def _variance_ratio(
     found: FitResult, places: list[int], by: NoiseModel | Uncertainty | None
 ) -> tuple[float, float]:
-    """Return the largest ratio (variance by the noise model) / (variance for white residuals), over
-    directions of the parameters `places`. Also return the smallest degrees of freedom.
+    """Return the largest ratio (variance by the noise model) / (variance for white residuals) of
+    all linear combinations of the parameters `places`, and their smallest degrees of freedom.
     """
     account = by.by if isinstance(by, Uncertainty) else Guarded() if by is None else by
     if isinstance(account, White):
         return 1.0, float(found.dof)
     if isinstance(by, Uncertainty) and found.active[places].all():
         free, spread = found, by.spread
-    else:  # In `found`, a parameter at its bound does not have an error.
+    else:  # In `found`, a parameter at its bound does not have a standard error.
         free = found.with_all_active()
         spread = free.uncertainty(account).spread
     at = np.ix_(places, places)
@@ -364,9 +364,9 @@ def _variance_ratio(
 def interval_end(
     at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float
 ) -> float:
-    """Return the value at which the ratio `at` reaches the threshold, starting from `best` in the
-    direction of `step`. Regula falsi is applied to the square root of the ratio (nearly linear).
-    """
+    """Return the parameter value, on the side of `best` given by the sign of `step`, at which the
+    likelihood ratio `at` is `threshold`; return `bound` if it stays below `threshold`. The method
+    is regula falsi for the square root of the ratio, which is nearly linear."""
     aim, inside, outside, reach = np.sqrt(threshold), (best, 0.0), None, step
     x = best + step * aim
     for _ in range(60):
@@ -385,7 +385,7 @@ def interval_end(
                 continue
         else:
             outside = (x, root)
-        # At a kink of the misfit, the root of its ratio can jump. Therefore the next point keeps a
+        # At a kink of the misfit, the root of the ratio can jump. Therefore the next point keeps a
         # distance from both ends of the bracket.
         share = 0.5
         if np.isfinite(outside[1]):

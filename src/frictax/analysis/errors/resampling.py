@@ -32,7 +32,7 @@ def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
 def run_search(
     problem: Problem, method: Any, z: Any, steps: int, noise: Any = 1.0, dof: Any = 1.0
 ) -> Any:
-    """Return the state of a search after `steps` iterations. The first only evaluates residuals."""
+    """Return the state of a search from `z` after `steps` iterations; the first takes no step."""
     return advance_search(problem, method, begun(problem, z), steps, noise, dof)
 
 
@@ -46,9 +46,8 @@ def method_of(found: FitResult) -> LevenbergMarquardt:
 def refit_with_counts(
     found: FitResult, counts: Float[np.ndarray, "k m"], z: np.ndarray | None = None
 ) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
-    """Refit k times, from the result of the fit or from the coordinates `z`; in refit i, the square
-    of residual j counts `counts[i, j]` times. Return all fitted parameters of each refit, and
-    whether each search converged.
+    """Refit k times, starting at the fit or at coordinates `z`. Refit i counts the square of
+    residual j `counts[i, j]` times. Return all parameters, and whether each search converged.
     """
     problem = found.problem
     noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
@@ -237,5 +236,5 @@ def _refuse(problem: Problem, kind: str) -> None:
 
 
 def _ends_at_kinks(settled: np.ndarray) -> str:
-    """Return a text on how many searches ended at a kink of the misfit, which an event causes."""
+    """Return a text that says how many searches ended at a kink of the misfit, due to an event."""
     return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"

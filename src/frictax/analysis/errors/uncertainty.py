@@ -25,8 +25,8 @@ class Uncertainty(Summarised, Estimated):
 
     - `found`: the fit; `by`: the noise model; `says`: its assumption about the residuals in words;
       `notices`: reasons to doubt the errors; `warnings`: the notices as sentences.
-    - `estimates`: the fitted values with errors, intervals and degrees of freedom by this noise
-      model; `covariance` (p, p); `ratio`: standard errors divided by those for white noise.
+    - `estimates`: fitted values with standard errors, intervals and degrees of freedom by this
+      model; `covariance` (p, p) of them; `ratio`: standard errors / those for white noise.
     - `dof`: the smallest degrees of freedom among the intervals (Student's t); `level` of the
       intervals; `draws` (k, p): the estimates of k refits, None without refits.
 
@@ -71,7 +71,7 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def tied(self) -> tuple[Estimate, ...]:
-        """The tied quantities, with errors by this noise model."""
+        """Estimates of the parameters tied to fitted parameters, with errors by this model."""
         return tied_estimates(self.found, self.spread)
 
     @property
@@ -82,7 +82,7 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def freedom(self) -> str:
-        """The degrees of freedom in words."""
+        """The smallest and the largest degrees of freedom of the intervals, as text."""
         known = [e.dof for e in self.estimates if e.knowledge is not Knowledge.UNKNOWN]
         finite = [dof for dof in known if np.isfinite(dof)] or [self.dof]
         ends = dict.fromkeys(
@@ -102,16 +102,14 @@ class Uncertainty(Summarised, Estimated):
     def friction(self, contact: str | None, velocity: ArrayLike, label: str | None = None) -> Band:
         """Return the friction of `contact` [N or N.m] at each velocity, with the pointwise
         confidence band by this noise model (delta method). For a contact under a normal force, the
-        result is the friction coefficient. `label`: name of the record, if parameters of the
-        contact differ by record.
+        result is the friction coefficient. `label`: the record, if parameters differ by record.
         """
         return friction_band(self.found, velocity, contact, label, self.spread, self.level)
 
     def motion(self, label: str) -> tuple[Float[np.ndarray, "*w n c"], Float[np.ndarray, "*w n c"]]:
-        """Return the lower and the upper limit of the pointwise confidence band of a prediction
-        [SI], by the delta method. The prediction is the one that the objective compares with record
-        `label`. The band does not include the noise of a new measurement. The limits are nan for
-        samples without a weight.
+        """Return the lower and the upper limit [SI] of the pointwise confidence band of the
+        prediction that the objective compares with record `label` (delta method). The band does not
+        include the noise of a new measurement. The limits are nan for samples without a weight.
         """
         i = self.found.number(label)
         weight = np.asarray(self.found.problem.prepared[i].weight)
@@ -134,7 +132,7 @@ class Uncertainty(Summarised, Estimated):
 
     @property
     def title(self) -> str:
-        """The noise model, and its assumption about the residuals."""
+        """The title of the table: the noise model, and its assumption about the residuals."""
         freedom = f" ({self.freedom})" if self.dof < 100 else ""
         return f"{type(self.by).__name__}: {self.says}{freedom}"
 
@@ -143,7 +141,7 @@ class Uncertainty(Summarised, Estimated):
 
 
 def in_words(found: FitResult) -> list[str]:
-    """Return a text on the noise model and on the interval widths relative to white noise."""
+    """Return a sentence on the noise model and on interval widths compared with white noise."""
     u, white = found.uncertainty(), found.uncertainty(White())
     with np.errstate(divide="ignore", invalid="ignore"):
         wider = u.half_widths / white.half_widths
@@ -161,7 +159,7 @@ def in_words(found: FitResult) -> list[str]:
 
 
 def usual_spread(found: FitResult) -> CovarianceEstimate:
-    """Return the covariance by the default noise model."""
+    """Return the covariance of the fitted parameters by the default noise model, `Guarded()`."""
     return Guarded().spread(found)
 
 

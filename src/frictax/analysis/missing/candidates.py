@@ -25,8 +25,8 @@ from frictax.signals import Drive, as_signal
 
 # Widths of two Stribeck dips, as shares of the highest speed. Their sums approximate other widths.
 WIDTHS = 0.05, 0.2
-# Terms of a friction law as functions of the speed v >= 0, whose highest value is vmax. All terms
-# are smooth also slightly below v = 0. The first argument is the module jax.numpy or numpy.
+# Terms of a friction law: name -> function of the module (jax.numpy or numpy), the speed v >= 0 and
+# the highest speed vmax. All terms are smooth also slightly below v = 0.
 OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
     "viscous": lambda xp, v, vmax: v,
     "drag": lambda xp, v, vmax: v * v,
@@ -34,15 +34,15 @@ OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
     "Stribeck, wide": lambda xp, v, vmax: xp.exp(-v / (WIDTHS[1] * vmax)),
     "bend": lambda xp, v, vmax: xp.arctan(v / (0.3 * vmax)),
 }
-# This term adds friction in forward motion and removes friction in backward motion. All other terms
-# are equal in both directions.
+# This term adds friction in forward motion and removes friction in backward motion. The terms of
+# `OF_LAW` have the same value in both directions.
 OTHER_WAY = "other way"
 LAW_TERMS = (*OF_LAW, OTHER_WAY)
-# The two columns of the candidate "Stribeck".
+# The terms of the candidate "Stribeck", which has one coefficient for each.
 DIP = ("Stribeck, narrow", "Stribeck, wide")
 
-# Forces as functions of the time since the middle of the record, the position from the middle of
-# the travel, and the speed. Friction opposes the motion and is 0 at rest.
+# Forces: name -> function of the array module, the time t since the middle of the recorded times,
+# the position s from the middle of the travel, and the speed v. Friction is 0 at rest.
 OF_FORCE: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
     "offset": lambda xp, t, s, v: xp.ones_like(v),
     "spring": lambda xp, t, s, v: -s,
@@ -55,7 +55,7 @@ OF_FORCE: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 
 
 def force_of(term: str, xp: Any, t: Any, s: Any, v: Any, vmax: Any) -> Any:
-    """Return the force of a term on a body. Terms of `LAW_TERMS` act as friction."""
+    """Return the force of `term` on a body, with coefficient 1. `LAW_TERMS` are friction terms."""
     if term == OTHER_WAY:
         return -xp.abs(xp.sign(v))
     if term in OF_LAW:
@@ -64,8 +64,8 @@ def force_of(term: str, xp: Any, t: Any, s: Any, v: Any, vmax: Any) -> Any:
 
 
 class WithTerms(AbstractLaw):
-    """A law plus the sum of `c` (k,) times `terms` of `LAW_TERMS`. `way`: value of the term "other
-    way", 1 in forward motion, -1 in backward motion.
+    """A friction law plus the sum of `c` (k,) times `terms`, which are names of `LAW_TERMS`. `way`:
+    direction of motion, 1 forward or -1 backward; the term "other way" has this value.
     """
 
     base: AbstractLaw
@@ -126,7 +126,7 @@ def _clock(t: Any) -> Any:
 
 
 class _Push(AbstractSource):
-    """A part that applies `Shapes` as a force to a flange, with the time as drive signal."""
+    """A part that applies the force or torque `shapes` to a flange. The time is its signal."""
 
     shapes: Shapes
     clock: Drive = eqx.field(converter=as_signal, default=_clock)
@@ -147,12 +147,12 @@ class _Turn(_Push):
 
 
 def push(body: str, rotational: bool, shapes: Shapes) -> AbstractSource:
-    """Return a part of a mechanism that applies `shapes` to `body`."""
+    """Return a part of a mechanism that applies the force or torque `shapes` to `body`."""
     return (_Turn if rotational else _Slide)(body, shapes)
 
 
 def pushed_axis(axis: AbstractAxis, shapes: Shapes) -> AbstractAxis:
-    """Return a user's axis with `shapes` added to its load."""
+    """Return a user's machine with one degree of freedom, with `shapes` added to its load."""
     kind = type(axis)
 
     def load(self: Any, t: Any, y: Any, args: Any) -> Any:
@@ -162,7 +162,7 @@ def pushed_axis(axis: AbstractAxis, shapes: Shapes) -> AbstractAxis:
 
 
 class MoreFriction(eqx.Module):
-    """The sum of `c` times `terms` of `LAW_TERMS`, which `on` adds to a law."""
+    """The sum of `c` times the `terms` of `LAW_TERMS`. The method `on` adds this sum to a law."""
 
     c: Float[Numbers, " k"]
     vmax: Number
@@ -183,7 +183,7 @@ def rubbed_mass(mass: MassWithStopAndFriction, more: MoreFriction) -> MassWithSt
     return _with_more(mass, more, {"law": law})
 
 
-_CLASSES: dict[type, type] = {}  # derived classes with more terms, by the class that they extend
+_CLASSES: dict[type, type] = {}  # class of a part -> its derived class with more terms
 
 
 def _with_more(part: Any, more: Any, methods: dict[str, Any]) -> Any:
@@ -214,10 +214,10 @@ _NAMES = {
     "friction over position": "friction over position",
     "friction over distance": "friction over distance from the middle",
 }
-# Terms that can only brake -> the field of a friction law that describes the same term.
+# Terms that can only brake -> the field of a friction law for the same term, or "" without a field.
 _BRAKES = {"viscous": "F_prop", "drag": "", "Stribeck": "F_Stribeck"}
 _BEARING = ("viscous", "drag")  # terms that are tried on a body without a friction law
-# Terms that describe how friction deviates, but do not name a physical cause.
+# Terms that describe how friction deviates from a law, but do not name a physical cause.
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
 _OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # terms of laws, the simplest first
 _OF_STOPS = "law"  # name of the friction law of a mass between mechanical stops
@@ -231,10 +231,10 @@ class Candidate:
 
     - `name` in the table; `kind`: "law", "force", "wave" (ripple), "held" (a parameter that was not
       fitted), "compliance" or "bends" (curved inputs between samples); `of`: path of the law, body,
-      parameter or channel; `term`: name of the term within its kind.
-    - `unit` of the coefficient; `size`: the number of columns; `least`, `most`: bounds of the
-      coefficient. For viscous friction, drag and a dip, `least` is minus the value in the law, so
-      that the total friction brakes.
+      parameter or channel on which the term acts; `term`: name of the term within its kind.
+    - `unit` of the coefficients; `size`: number of coefficients; `least`, `most`: bounds of the sum
+      of the coefficients. For viscous friction, drag and a Stribeck dip, `least` is minus the
+      coefficient that the law already has. The total then still brakes.
     """
 
     name: str
@@ -248,7 +248,7 @@ class Candidate:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The term of each column."""
+        """The term of each coefficient."""
         return DIP if self.term == "Stribeck" else (self.term,)
 
     @property
@@ -258,12 +258,12 @@ class Candidate:
 
     def is_possible(self, c: Float[np.ndarray, " k"]) -> bool:
         """Return whether the coefficients `c` are within the bounds of the candidate."""
-        rounding = 1e-9  # [SI] rounding error that is allowed beyond a bound
+        rounding = 1e-9  # [unit of the coefficient] rounding error that is allowed beyond a bound
         return bool(self.least - rounding <= np.sum(c) <= self.most + rounding)
 
     @property
     def rank(self) -> int:
-        """The rank among candidates that a record cannot distinguish; 0 for the simplest one."""
+        """Rank from 0 (simplest) to 2, used to choose among candidates with equal effect."""
         if self.term in ("gain", "offset", "drift", "delay") and self.kind == "held":
             return 1
         if self.kind == "held" or "spring" in self.term:
@@ -273,7 +273,7 @@ class Candidate:
 
 class OperatingRange(eqx.Module):
     """The range of motion in the records. `centre`, `vmax`: centre of the travel and highest speed
-    of each body; `slip`: highest sliding speed of each law; `middle`: middle of the recorded times.
+    of each body; `slip`: highest sliding speed of each law; `middle`: middle of all times [s].
     """
 
     centre: dict[str, Float[Array, ""]]
@@ -287,7 +287,7 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     out: list[Candidate] = []
     is_held = any(isinstance(r, Record) and r.hold for r in found.records.values())
     if found.bends is not None and not is_held:
-        # The bound is 1.5, because `bend_of` only estimates the interpolation error.
+        # Coefficient 1 is the estimated interpolation error. Its bound is 1.5, because it is rough.
         out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, 1.5))
     out += _law_candidates(found)
     machine, problem = found.model, found.problem
@@ -323,8 +323,8 @@ def _fitted_paths(found: FitResult) -> set[str]:
 def _law_candidates(found: FitResult) -> Iterator[Candidate]:
     """Yield the candidate terms of the friction laws."""
     machine, fitted = found.model, _fitted_paths(found)
-    # The values become bounds of the candidates, which are constants of a compiled program. A
-    # fitted value would need a new program, so the bound is infinite for a fitted parameter.
+    # The parameter values become bounds of the candidates, which are constants of a compiled
+    # program. Each new fitted value would need a new program, so its bound is infinite.
     values = {
         p.path: np.inf if p.path in fitted else float(p.value)
         for p in parameters(machine)
@@ -359,7 +359,7 @@ def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
         if side in ("inputs", "outputs") and what in ("gain", "offset", "drift", "delay"):
             name = f"{what} of {'input' if side == 'inputs' else 'sensor'} {channel}"
         last, most = p.path.rpartition(".")[2], domain.upper()
-        # The derivative at `peak` = 1 does not predict the effect of a `peak` above 5.
+        # The derivative at `peak` = 1 is not valid for a `peak` (parameter of a law) above 5.
         if last == "peak":
             most = min(most, 5.0)
         ends = domain.bound() - value, most - value
@@ -367,7 +367,7 @@ def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
 
 
 def drives_of(machine: Mechanism, body: str) -> list[str]:
-    """Return the channels of the drive forces or torques that act on `body`."""
+    """Return the channels of the motor drives' forces or torques that act on `body`."""
     return [
         f"{name}.{'tau' if getattr(part, 'rotational', False) else 'f'}"
         for name, part in machine.named_parts()
@@ -378,7 +378,7 @@ def drives_of(machine: Mechanism, body: str) -> list[str]:
 
 
 def laws_of(machine: Any) -> dict[str, bool]:
-    """Return a dict: path of the law for forward motion -> whether the motion is a rotation."""
+    """Return a dict: path of each friction law for forward motion -> True for a rotation."""
     if isinstance(machine, Mechanism):
         return {
             f"{name}.{getattr(part, 'forward', _OF_STOPS)}": bool(turns_about(machine, name))
@@ -408,7 +408,7 @@ def motion_of(machine: Any, body: str) -> tuple[str, str]:
 
 
 def contact_bodies(machine: Any, path: str) -> tuple[str, str | None]:
-    """Return the two bodies whose relative motion a law acts on; None stands for the housing."""
+    """Return the two bodies between which the law at `path` acts. None means the housing."""
     if not isinstance(machine, Mechanism):
         return _OFF_AXIS, None
     part = machine[_part(path)]
@@ -427,7 +427,7 @@ def augmented_setup(
     periods: Mapping[str, Any],
     ranges: OperatingRange,
 ) -> Setup:
-    """Return `setup` with all candidate terms except compliances. `c`: their coefficients."""
+    """Return `setup` with all candidate terms except compliances. `c`: coefficients of `tried`."""
     values = {one: c[k : k + one.size] for one, k in zip(tried, first_columns(tried), strict=True)}
     held = {one.of: get(setup, one.of) + v[0] for one, v in values.items() if one.kind == "held"}
     setup = replace(setup, held)
@@ -493,17 +493,17 @@ def fitted_instruments(found: FitResult) -> dict[str, Any]:
 
 
 def first_columns(tried: tuple[Candidate, ...]) -> list[int]:
-    """Return the index of the first column of each candidate."""
+    """Return the index of the first coefficient of each candidate."""
     return np.concatenate([[0], np.cumsum([x.size for x in tried])])[:-1].astype(int).tolist()
 
 
 def term_name(term: str, of: str) -> str:
-    """Return the displayed name of a term. `of`: name of its law or body."""
+    """Return the displayed name of a term. `of`: name of the law or body on which it acts."""
     return f"{_NAMES.get(term, term)} {'on' if term in OF_FORCE else 'of'} {of}"
 
 
 def _of_law(term: str, path: str, unit: str, rotational: bool, has: float = 0.0) -> Candidate:
-    """Return candidate `term` for the law at `path`, which already has the coefficient `has`."""
+    """Return candidate `term` for the law at `path`. `has`: its coefficient in the present law."""
     speed = "rad" if rotational else "m"
     of = "" if unit == "1" else f"{unit}."
     units = {"viscous": f"{of}s/{speed}", "drag": f"{of}s2/{speed}2"}

@@ -16,22 +16,22 @@ from ..errors.autoregression import (
 )
 from .sensitivities import Sensitivities
 
-# Grid of the size of the input noise, relative to the size estimated from the inputs.
+# Trial sizes of the input noise, divided by the size that is estimated from the inputs.
 DRAWN = np.geomspace(0.1, 1.5, 10)
 # A variance below this share of the mean square of the residuals is a rounding error.
 _ROUNDING = 1e-12
 _RCOND = 1e-12  # Eigenvalues below this share of the largest one are rounding errors.
 
-# For each channel of a record: its sections without gaps. Each section is an array with the indices
-# of its residuals in order of time.
+# A list for each channel of a record, with an array for each section without a gap. The array has
+# the indices of the section's residuals in order of time.
 Stretches = list[list[Int[np.ndarray, " _"]]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _State:
     """The noise of a channel. `phi`, `noise`: coefficients of the autoregression, and variance of
-    the innovations. `ratio`: variance of the steps of the random walk divided by `noise`; `above`:
-    effective number of slow components of the random walk that exceed the noise.
+    its prediction errors (innovations). `ratio`: variance of the increments of the random walk,
+    divided by `noise`; `above`: effective number of its slow components that exceed the noise.
     """
 
     phi: Float[np.ndarray, " q"]
@@ -42,7 +42,7 @@ class _State:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fitted:
-    """A maximum of the likelihood. `size`: sum over channels of n*log(variance of the innovations);
+    """A maximum of the likelihood. `size`: -2 times the log likelihood, up to a constant;
     `effective`: number of independent samples; `states`: the fitted noise of each channel.
     """
 
@@ -52,14 +52,14 @@ class Fitted:
 
 
 class Likelihood:
-    """The likelihood of the residuals: a linear combination of columns plus autoregressive noise.
-    The order of the autoregression of each channel is fixed.
+    """The likelihood of the residuals. Their model is a linear combination of derivative columns
+    plus autoregressive noise, whose order is fixed in each channel.
 
     If a channel drifts, a random walk is added (`random_walks`). If `draws` (k, n) of the effect of
-    input noise on the residuals are given, this effect is added instead, with its most likely size.
+    input noise on the residuals are given, this effect is added instead, and its size is fitted.
 
     The likelihood is conditional on the first samples of each section of the record. Therefore it
-    needs only sums of products of lagged columns, which are computed once for all candidates.
+    needs only sums of products of delayed columns, which are computed once for all candidates.
     """
 
     def __init__(
@@ -100,12 +100,12 @@ class Likelihood:
         return any(one.waves for one in self.channels)
 
     def p_value(self, at: list[int]) -> float:
-        """Return the p value for the hypothesis that the columns `at` have no effect.
+        """Return the p value of the hypothesis that the candidate columns `at` have no effect.
 
         With a random walk, the result is twice the smaller of two p values. For the first one, the
-        variance of the random walk is fitted without the columns. For the second one, the variance
-        is refitted. Its degrees of freedom are the number of slow components of the random walk
-        above the noise. With input noise of known size, only the first p value is used.
+        variance of the random walk is that of the fit without the columns. For the second one, this
+        variance is fitted again. The degrees of freedom of the second test are at most the number
+        of slow components above the noise. With input noise, only the first p value is used.
         """
         if not self.channels:
             return 1.0
@@ -122,7 +122,7 @@ class Likelihood:
         return min(2.0 * min(of_walk, p), 1.0)
 
     def _p_value(self, after: Fitted, k: int, most: float) -> float:
-        """Return the p value of k columns. `most`: upper limit of the degrees of freedom."""
+        """Return the p value of k columns after a fit. `most`: largest degrees of freedom."""
         assert self.before is not None
         n = sum(one.count for one in self.channels)
         dof = max(min(after.effective - self.p - k, most), 2.0)
@@ -130,17 +130,17 @@ class Likelihood:
         return float(fdtrc(k, dof, gain * max(n - self.p - k, 1) / k))
 
     def maximize(self, more: list[int], same: list[_State] | None = None) -> Fitted:
-        """Maximise the likelihood with columns `more`. If `same` is given, its walks are used."""
+        """Maximise the likelihood with columns `more`. `same`: noise whose random walk is kept."""
         whole = [0, *range(1, 1 + self.p), *more]
         states = [one.begin for one in self.channels]
         steps = [None if same is None else s.ratio * s.noise for s in same or states]
         total = effective = 0.0
-        for _ in range(6):  # Coefficients and noise are estimated in turn, first with white noise.
+        for _ in range(6):  # Each iteration fits first the coefficients, then the noise.
             a, rounding = np.zeros((len(whole), len(whole))), np.zeros(len(whole))
             for one, state in zip(self.channels, states, strict=True):
                 a += one._whitened_products(whole, state)
-                # The autoregressive filter can reduce a column to rounding errors. The size of
-                # these errors is added to the ridge.
+                # The autoregressive filter can reduce a column to rounding errors. Their size is
+                # added to the diagonal of the normal equations.
                 rounding += _ROUNDING * np.diag(one.gram[0, :, 0, :])[whole] / state.noise
             ridge = np.diag((1e-13 * np.abs(np.diag(a)) + rounding + 1e-300)[1:])
             beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_RCOND)[0]
@@ -155,7 +155,7 @@ class Likelihood:
 
 
 class _Channel:
-    """Products of the lagged columns of one channel, including those of its random walk."""
+    """Sums of products of one channel's delayed columns, including slow waves of a random walk."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class _Channel:
         self.waves = list(range(table.shape[1], width))
 
     def _whitened_products(self, whole: list[int], state: _State) -> Float[np.ndarray, "k k"]:
-        """Return the Gram matrix of the whitened columns `whole`."""
+        """Return the products (k, k) of the columns `whole`, divided by the covariance of noise."""
         a, beside, own = self._whiten(whole, state.phi)
         if self.waves and state.ratio > 0:
             own = own + np.eye(len(self.waves)) / state.ratio
@@ -198,9 +198,9 @@ class _Channel:
     def fit_noise(
         self, whole: list[int], v: np.ndarray, state: _State, step: float | None
     ) -> tuple[_State, float, float]:
-        """Return the noise that fits the columns times `v`, -2 times its log likelihood (up to a
-        constant), and the number of independent samples. `step`: variance of the steps of the
-        random walk, or None to fit it.
+        """Fit the noise of the residuals, which are the columns `whole` times `v`. Return it, -2
+        times its log likelihood (up to a constant), and the number of independent samples. `step`:
+        variance of the increments of the random walk, or None to fit this variance.
         """
         n, q, both = self.count, self.order, v
         if self.waves:  # The random walk is subtracted before the fit of the autoregression.
@@ -215,8 +215,8 @@ class _Channel:
         # If the columns explain a short record completely, the variance is that of rounding errors.
         least = max(_ROUNDING * float(self.gram[0, 0, 0, 0]) / n, 1e-300)
         rest = max(float(g[0, 0] - phi @ g[1:, 0]) / n, least)
-        # The share of the samples that counts as independent is the variance of the residuals
-        # divided by the maximum of their spectral density.
+        # The share of independent samples is the variance of the residuals, divided by the maximum
+        # of their spectral density.
         shape = np.abs(np.fft.rfft(np.concatenate([[1.0], -phi]), 1024)) ** 2
         variance = max(float(g[0, 0]) / n, least)
         share = float(np.clip(variance * np.min(shape) / rest, 0.0, 1.0))
@@ -237,8 +237,8 @@ class _Channel:
     def _whiten(
         self, whole: list[int], phi: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return products of columns after the autoregressive filter, as three matrices: of the
-        columns `whole`, of these columns with the slow components, and of the slow components.
+        """Return three matrices of products after the autoregressive filter: of columns `whole`, of
+        these columns with the random walk's slow components, and of the slow components.
         """
         filt, use, k = np.concatenate([[1.0], -phi]), [*whole, *self.waves], len(whole)
         a = np.einsum("i,iajb,j->ab", filt, self.gram[:, use][:, :, :, use], filt)
@@ -251,8 +251,8 @@ def highest_order(stretches: list[np.ndarray]) -> int:
 
 
 def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
-    """Return the coefficients of an autoregression, whose order Schwarz's criterion selects, and
-    the standard deviation of its innovations.
+    """Return the coefficients of an autoregression (`phi`) and the standard deviation of its
+    innovations. Schwarz's criterion selects the order.
     """
     most = highest_order(stretches)
     gram, n = np.zeros((most + 1, most + 1)), 0
@@ -274,12 +274,12 @@ _WINDOW_ROUNDS, _SETTLED = 15, 1e-3
 def window_autoregression(
     columns: Sensitivities, stretches: list[Int[np.ndarray, " _"]]
 ) -> AutoregressiveModel:
-    """Return the autoregression of the residuals in the sections `stretches`, with `noise` in units
-    of squared weighted residuals, by restricted likelihood. Candidate columns are not used.
+    """Return the autoregression of the residuals in the sections `stretches` by restricted
+    likelihood (REML), with `noise` as variance of weighted residuals. Candidates are not used.
 
-    A fitted start absorbs the slowest components of the residuals of its window. If the correlation
-    time is half a window, the residuals look almost uncorrelated, and slow terms seem significant.
-    Restricted likelihood restores the variance that starts and parameters absorb.
+    A fitted initial state absorbs the slowest components of the residuals in its window. If the
+    correlation time is half a window, the residuals look almost uncorrelated, and slow terms seem
+    significant. REML restores the variance that fitted initial states and parameters absorb.
 
     **Source:** D. A. Harville, Journal of the American Statistical Association 72 (1977).
     """
@@ -309,7 +309,7 @@ def window_autoregression(
         weight = v[:, :, None] * v[:, None, :]
         weight[:, 1:, 1:] += np.stack([taken[np.ix_(at, at)] for at in places])
         sums = np.einsum("wijab,wab->ij", many, weight)
-        # The residuals may be smooth, so white noise of 1e-6 of the variance is added.
+        # The residuals may be smooth. Therefore white noise of 1e-6 of their variance is added.
         model = select_autoregression(sums, count, 1e-6)
         if abs(model.noise - before) < _SETTLED * model.noise:
             break

@@ -106,11 +106,9 @@ class Evaluation:
 
 
 class Trials:
-    """The fitted machine with all candidate terms.
-
-    - `tried`: the candidates; `first`: index of the first coefficient of each candidate.
-    - `accepted`: indices of the candidates that earlier rounds added to the model.
-    - `point`: present values of parameters and coefficients; `travel` of each body [m or rad].
+    """The fitted machine with all candidate terms (`tried`). `first`: index of each candidate's
+    first coefficient; `accepted`: indices of the candidates that earlier rounds added; `point`:
+    present values of parameters and coefficients; `travel` of each body [m or rad].
     """
 
     def __init__(self, found: FitResult) -> None:
@@ -135,9 +133,7 @@ class Trials:
         self.other_periods: dict[str, list[float]] = {}
 
     def at_values(self, at: Point, which: int | None = None) -> Evaluation:
-        """Evaluate the sensitivities at a point. The model contains the ripples of the accepted
-        candidates and of candidate `which`, if they are ripples.
-        """
+        """Return the `Evaluation` at a point, with the ripples among `accepted` and `which`."""
         inside = [*self.accepted, *([] if which is None else [which])]
         waves = [self.tried[i].of for i in inside if self.tried[i].kind == "wave"]
         here = sensitivities(self.problem, self.tried, at, self.ranges)
@@ -167,10 +163,9 @@ class Trials:
         return dataclasses.replace(seen.at, fitted=fitted)
 
     def choose_periods(self) -> None:
-        """Choose the period of each ripple that explains most of the residuals. The next best two
-        are start values of refits. The grid has 90 frequencies of at least three periods over the
-        travel. For a rotation of more than two turns, it also has 1 to 45 periods per turn. A finer
-        grid around the best frequency improves it.
+        """Choose each ripple's period that explains most, and the next two as starts of refits. The
+        grid has 90 frequencies of at least three periods over the travel. For more than two
+        turns, it also has 1 to 45 periods per turn. A finer grid around the best is tried last.
         """
         for i, one in enumerate(self.tried):
             if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
@@ -199,9 +194,7 @@ class Trials:
         return bodies_of(self.found.model)[body] and self.travel[body] > 4 * np.pi
 
     def explained_by_ripple(self, body: str, frequencies: np.ndarray) -> Float[np.ndarray, " m"]:
-        """Return the decrease of the residual sum of squares by a ripple of each frequency [1/m or
-        1/rad].
-        """
+        """Return the sum of squares that a ripple of each frequency [1/m or 1/rad] explains."""
         many = jnp.asarray(1.0 / frequencies)
         parts = []
         for i in range(len(self.problem.prepared)):
@@ -221,9 +214,7 @@ class Trials:
         return out
 
     def refit(self, which: int) -> tuple[float, Point, Evaluation]:
-        """Refit with candidate `which`, a ripple from several periods. Return the smallest sum of
-        squared residuals, and the point and the evaluation at this minimum.
-        """
+        """Refit with candidate `which`. Return the sum of squares, the point and its evaluation."""
         one = self.tried[which]
         best = self.refit_from(which, self.point)
         for period in self.other_periods.get(one.of, []) if one.kind == "wave" else []:
@@ -238,15 +229,13 @@ class Trials:
             _, self.point, _ = self.refit_from(None, self.point)
 
     def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
-        """Refit from the point `at`, and return the results that `refit` describes. The model has
-        the accepted candidates and candidate `which`; with None, only the accepted ones.
-        """
+        """Search the refit optimum from the point `at`; if `which` is None, add no candidate."""
         inside = [*self.accepted, *([] if which is None else [which])]
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)
         p, damping, cost = int(np.sum(self.shared)), _DAMPING, self.cost(seen.at)
         for turn in range(25):
-            # In the first iteration the amplitude of a new ripple is 0, so its period has no effect.
+            # At first the amplitude of a new ripple is 0, so its period does not have an effect.
             by_wave = seen.by_wave if turn else seen.by_wave[:, :0]
             columns = np.column_stack([seen.at.fitted, seen.at.tried[:, own], by_wave])
             step, follow = self.step(seen.at, columns, damping)
@@ -297,9 +286,7 @@ class Trials:
     def step(
         self, seen: Sensitivities, j: np.ndarray, damping: float
     ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-        """Return the Levenberg-Marquardt step of the columns `j`, and a dict: index of the record
-        -> changes of its windows' initial states.
-        """
+        """Return the Levenberg-Marquardt step, and a dict: record -> changes of window states."""
         on = self.test.counted
         r, j = seen.residuals[on], j[on]
         both = np.column_stack([r, j])
@@ -426,8 +413,8 @@ class _Search(Trials):
             p_value = min(max(len(order) * alone, max(passing, 1) * by_blocks), 1.0)
             rms = float(np.sqrt(after / count))
             term = self.term(i, row, p_value, alike[i], rms, at)
-            # The 99 % interval of the value must exclude 0. The sum of squares must decrease by more
-            # than half of the predicted decrease.
+            # 0 must be outside the 99 % interval of the value, and the sum of squares must decrease
+            # by more than half of the predicted decrease.
             is_confirmed = (
                 p_value < SURE
                 and abs(term.value) > 2.58 * term.standard_error
@@ -457,9 +444,8 @@ class _Search(Trials):
     def test_refit(
         self, which: int, seen: Evaluation, c: np.ndarray, before: Sensitivities
     ) -> TestResult:
-        """Test candidate `which` with its derivative columns at the refitted coefficients `c`. The
-        effect of the candidate is first subtracted from the refitted residuals. `before`: the
-        sensitivities before the refit.
+        """Test candidate `which` with the columns at its refitted coefficients `c`. Its effect is
+        first subtracted from the refitted residuals. `before`: sensitivities before the refit.
         """
         at = self.places(which)
         here = self.with_accepted(seen)
@@ -470,9 +456,7 @@ class _Search(Trials):
         return row if row.own == 0 else dataclasses.replace(row, covariance=gain.covariance)
 
     def table_of(self, one: _Round) -> tuple[tuple[MissingTerm, ...], tuple[str, ...]]:
-        """Return the terms of a round, the smallest misfit first. Also return the names of the
-        candidates that cannot be tested.
-        """
+        """Return the terms, smallest misfit first, and the names of untestable candidates."""
         terms = [
             one.refits[i][2]
             if i in one.refits
@@ -484,14 +468,14 @@ class _Search(Trials):
         return tuple(terms), tuple(weak)
 
     def schwarz(self, i: int, square: float) -> float:
-        """Return Schwarz's criterion of the model with candidate i, divided by the number of
-        independent residuals. `square`: mean square of the residuals, up to a common factor.
+        """Return Schwarz's criterion with candidate i, divided by the number of independent
+        residuals. `square`: mean square of the residuals, up to a factor common to all candidates.
         """
         n = self.independent
         return float(np.log(max(square, 1e-300)) + self.tried[i].numbers * np.log(n) / n)
 
     def simplest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
-        """Find the candidates whose Schwarz criterion is less than `_NEARLY` above the smallest one.
+        """Find the candidates with a Schwarz criterion less than `_NEARLY` above the smallest one.
         Return the simplest of them, and the rest. `refits`: candidate -> root mean square residual.
         """
         score = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
@@ -501,9 +485,7 @@ class _Search(Trials):
         return best, [i for i in near if i != best]
 
     def stiffness_in_series(self, one: _Round) -> MissingTerm | None:
-        """Return a stiffness in series with a body, or None unless it is significant and clearly
-        better than each refitted candidate by Schwarz's criterion.
-        """
+        """Return a stiffness in series with a body if it is clearly the best term, else None."""
         best = min(split_bodies(self.found), key=lambda split: split.cost, default=None)
         if best is None:
             return None
@@ -545,9 +527,8 @@ class _Search(Trials):
     def classes(
         self, rows: list[TestResult], plain: Projected
     ) -> tuple[list[int], dict[int, list[str]]]:
-        """Sort the candidates into classes whose members the record cannot distinguish. Return the
-        index of each leader (the simplest of the best in a class), and a dict: leader -> names of
-        the other candidates in its class.
+        """Sort candidates into classes whose members the record cannot distinguish. Return each
+        class's leader (the simplest of the best), and a dict: leader -> names of the other members.
         """
         score = {i: self.schwarz(i, 1.0 - r.explained) for i, r in enumerate(rows) if r.own > 0}
         order = sorted(score, key=score.__getitem__)
@@ -579,9 +560,7 @@ class _Search(Trials):
         rms: float,
         at: Point | None,
     ) -> MissingTerm:
-        """Return candidate i as a row of the table. `at`: the point of its refit, or None if it was
-        not refitted; `rms`: root mean square of the weighted residuals with the candidate.
-        """
+        """Return candidate i as a row of the table. `at`: point of its refit (None: no refit)."""
         one = self.tried[i]
         c = row.c if at is None else at.c[self.places(i)]
         # The value of a ripple is its amplitude, that of a Stribeck dip the additional friction at

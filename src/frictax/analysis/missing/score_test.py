@@ -19,23 +19,24 @@ from ..errors.linearization import linearize, orthonormal_basis
 from .likelihood import Likelihood, Stretches, autoregression, window_autoregression
 from .sensitivities import Sensitivities
 
-# An autoregression: its coefficients, and the standard deviation of its innovations.
+# An autoregression: coefficients, and standard deviation of its prediction errors (innovations).
 Autoregressive = tuple[Float[np.ndarray, " q"], float]
 
-# A column is not tested if fitted parameters explain its square except for less than this share.
+# A candidate is not tested if fitted parameters explain more than 1 - 1e-5 of its sum of squares.
 UNEXPLAINED = 1e-5
-SURE = 0.01  # significance level of the tests by likelihood and by blocks
+SURE = 0.01  # significance level of the tests by likelihood and by blocks of time
 # A refit reaches the noise if two conditions are true. Before the refit, the mean square of the
-# residuals is above 1.1 times that of the noise. The refit removes more than 70 % of this excess.
+# residuals is above 1.1 times that of the noise. The refit removes more than 70 % of the excess.
 _ABOVE_NOISE, _MOST = 1.1, 0.7
-# If the residuals with the term are white noise, the test by blocks is skipped below these limits
-# of the p value for white noise and the p value by the score.
+# If the residuals with the term are white noise, the test by blocks of time is left out below these
+# limits of two p values: of the F test for white noise and of the test by the score.
 _BEYOND_DOUBT, _BEYOND_DOUBT_BY_SCORE = 1e-10, 1e-6
-# In fits of windows, the score is not tested if the p value is below the first limit and the
-# explained share is above the second limit. Noise cannot explain such a share in every window.
+# In fits of windows, only the likelihood is tested if its p value is below the first limit and the
+# explained share is above the second limit. Noise cannot explain so much in every window.
 _WINDOWS_BEYOND_DOUBT, _WINDOWS_EXPLAINED = 1e-40, 0.5
-# In fits of whole runs, blocks are not compared beyond these limits of the explained share and of
-# both p values, because the term may act in a few blocks only, as in a decaying motion.
+# In fits of whole runs, blocks of time are not compared if the explained share is above the first
+# limit and the p values by likelihood and by score are below the other two. Such a clear term may
+# act in few blocks only, as in a decaying motion.
 _RUN_EXPLAINED, _RUN_BEYOND_DOUBT, _RUN_BEYOND_DOUBT_BY_SCORE = 0.4, 1e-25, 1e-10
 _LOWEST = 8, 32, 128  # numbers of lowest frequencies whose mean power is tested
 _BANDS = 1, 4, 16  # numbers of neighbouring frequencies whose common power is tested for a peak
@@ -45,14 +46,14 @@ _BANDS = 1, 4, 16  # numbers of neighbouring frequencies whose common power is t
 class TestResult:
     """The test of one candidate.
 
-    - `explained`: fraction of the sum of squares that the candidate explains; `rms`: root mean
-      square of the weighted residuals with the candidate.
-    - `c` (k,), `covariance` (k, k): coefficients of the candidate, fitted with the parameters.
-    - `own`: fraction of the candidate's columns that the fitted parameters do not explain.
+    - `explained`: fraction of the residual sum of squares that the candidate explains; `rms`: root
+      mean square of the weighted residuals with the candidate.
+    - `c` (k,), `covariance` (k, k): coefficients of the candidate, fitted with the parameters, and
+      their covariance; `own`: fraction of its sum of squares that the parameters do not explain.
     - `p_values`: probability that noise explains as much as the candidate, by three tests: for
-      autoregressive residuals, by the spread of the score, and by the differences between blocks of
-      time. If the candidate explains much and the residuals are then white (`is_white`), the first
-      p value is for white noise and the third is 0.
+      autoregressive residuals, by the covariance of the score, and by the differences between
+      blocks of time. The third p value is 0 if the first two make this test unnecessary.
+    - `is_white`: whether the residuals with the candidate are white noise.
     """
 
     explained: float
@@ -73,7 +74,7 @@ class RefitGain:
 
     - `p_value` of the gain for autoregressive residuals. It replaces a smaller predicted p value.
     - `reaches_noise`: whether the refit removes most of the misfit above the noise of the sensors.
-    - `covariance` (k, k) of the candidate's coefficients, computed from the residuals of the refit.
+    - `covariance` (k, k) of the candidate's coefficients, from the residuals of the refit.
     """
 
     p_value: float = 0.0
@@ -82,11 +83,11 @@ class RefitGain:
 
 
 class Projected:
-    """Residuals and columns without the part that fitted parameters and window starts explain.
-
-    `residuals` (m,), `tried` (m, k): residuals and candidate columns; `own` (k,): remaining
-    fraction of the square of each column; `base`: orthonormal basis of the fitted columns; `rows`
-    (m,): indices of these residuals among all; `taken`: number of columns that were projected out.
+    """Residuals and derivatives, minus the part that parameters and window starts explain.
+    `residuals` (m,), `tried` (m, k): residuals and candidate columns after the projection; `own`
+    (k,): remaining fraction of each column's sum of squares; `base`: orthonormal columns that span
+    the fitted ones; `rows` (m,): indices of the residuals in the fit; `taken`: number of columns
+    that were projected out.
     """
 
     def __init__(self, columns: Sensitivities, rows: Int[np.ndarray, " m"]) -> None:
@@ -113,13 +114,13 @@ class Projected:
         return cls(mine, np.flatnonzero(counted))
 
     def without(self, at: list[int]) -> Float[np.ndarray, " m"]:
-        """Return the residuals minus the part that the columns `at` explain."""
+        """Return the residuals minus the part that the candidate columns `at` explain."""
         u = orthonormal_basis(self.tried[:, at])
         return self.residuals - u @ (u.T @ self.residuals)
 
 
 def without_starts(table: np.ndarray, starts: np.ndarray, window: np.ndarray) -> np.ndarray:
-    """Return `table` (n, m) without the part of its columns that the window starts explain."""
+    """Return `table` (n, m) minus the part that the initial states of windows explain."""
     out = table.copy()
     for w in np.unique(window[window >= 0]):
         mine = window == w
@@ -133,8 +134,9 @@ def whiten(
     stretches: Stretches,
     model: Callable[[list[np.ndarray]], Autoregressive],
 ) -> tuple[Projected, Stretches]:
-    """Filter residuals and columns by the autoregression `model` of each channel, and divide them
-    by the standard deviation of the innovations. Also return the remaining rows of each section.
+    """Filter residuals and columns by the autoregression that `model` gives for each channel, and
+    divide them by the standard deviation of the innovations. Also return for each channel and
+    section the indices of the filtered residuals: the filter needs the first ones as past values.
     """
     table = np.column_stack([columns.residuals, columns.fitted, columns.tried, columns.starts])
     rows, kept = [], []
@@ -164,7 +166,7 @@ def model_of_residuals(
 
 
 def model_on_windows(columns: Sensitivities) -> Callable[[list[np.ndarray]], Autoregressive]:
-    """Return a function that computes the autoregression of a channel from residuals on windows."""
+    """Return a function that fits the autoregression of a channel by `window_autoregression`."""
     fitted = np.column_stack([columns.fitted, columns.tried])
     whole = dataclasses.replace(columns, fitted=fitted)
 
@@ -178,13 +180,13 @@ def model_on_windows(columns: Sensitivities) -> Callable[[list[np.ndarray]], Aut
 class ScoreTest:
     """Score tests of candidates for the residuals of a fit.
 
-    - `counted` (n,): the residuals that have a weight; `stretches`: for each channel, the indices
-      of its residuals in sections without a gap.
-    - `noise`: mean square of the sensor noise, in units of the weighted residuals, from the record
-      or estimated from the samples; infinite unless the residuals are those of outputs.
-    - `has_windows`: whether window starts are projected out. The spread of the score is then
-      computed from the residuals without the candidate.
-    - `limit`: significance level of the test by the spread of the score, divided by `SURE`.
+    - `counted` (n,): True for residuals with a weight above 0; `stretches`: for each channel, the
+      indices of its residuals, one array for each section without a gap.
+    - `noise`: mean square of the sensor noise, in units of the squared weighted residuals, from the
+      record or estimated from the samples; infinite unless the residuals are those of outputs.
+    - `has_windows`: whether initial states of windows are projected out. The covariance of the
+      score then follows from the residuals without the candidate.
+    - `limit`: significance level of the test by the score, divided by `SURE`.
     """
 
     def __init__(self, found: FitResult, has_windows: bool) -> None:
@@ -223,7 +225,7 @@ class ScoreTest:
 
     @functools.cached_property
     def doubt(self) -> float:
-        """Factor of p values by blocks: 10 if input noise may have moved the machine, else 1."""
+        """Factor of p values by blocks of time: 10 if input noise may move the machine, else 1."""
         is_noisy = self.has_noisy_inputs or input_noise_exceeds_sensors(self._found)
         return 10.0 if is_noisy else 1.0
 
@@ -233,7 +235,7 @@ class ScoreTest:
         return simulate_input_noise(self._found)
 
     def correlated_share(self, left: Float[np.ndarray, " n"]) -> float:
-        """Return the largest ratio of correlation time to length over the channels of `left`."""
+        """Return the largest ratio of correlation time to length among the channels of `left`."""
         series = (left[np.concatenate(channel)] for channel in self.stretches)
         return max(integrated_autocorrelation_time(x) / x.size for x in series)
 
@@ -241,7 +243,7 @@ class ScoreTest:
         return CandidateTests(self, seen)
 
     def refit_gain(self, before: Sensitivities, after: Sensitivities) -> RefitGain:
-        """Return the gain of a refit; `before`, `after`: without and with the candidate."""
+        """Return the gain of a refit from the sensitivities without and with the candidate."""
         was, then = (Projected.from_columns(x, self.counted) for x in (before, after))
         left = np.zeros(len(after.residuals))
         left[self.counted] = then.without(list(range(then.tried.shape[1])))
@@ -274,9 +276,9 @@ class ScoreTest:
     def combine(
         self, rows: list[TestResult], tries: Float[np.ndarray, " m"]
     ) -> tuple[Float[np.ndarray, " m"], int]:
-        """Return a combined p value for each candidate, and the number of candidates that pass all
-        tests except the test by blocks. The combined p value is the largest value of p times 1 % /
-        (significance level) over the tests, corrected for the number of candidates.
+        """Return a combined p value for each candidate, and the number of candidates that pass the
+        first two tests. The p value of each test is corrected for the number of candidates and
+        multiplied by 1 % / (significance level of the test). The combined p value is the largest.
         """
         first, second, third = np.array([row.p_values for row in rows]).T
         one = np.ones(len(rows))
@@ -288,8 +290,8 @@ class ScoreTest:
 
 
 class CandidateTests:
-    """Tests of candidates by the sensitivities at one point. `plain`: residuals and columns without
-    the part that fitted parameters explain; `white`: these residuals and columns, whitened.
+    """Tests of candidates by the sensitivities at one point. `plain`: residuals and columns minus
+    the part that fitted parameters explain; `white`: the same after the autoregressive filter.
     """
 
     def __init__(self, test: ScoreTest, seen: Sensitivities) -> None:
@@ -301,7 +303,7 @@ class CandidateTests:
 
     @property
     def is_white(self) -> bool:
-        """True if the residuals are uncorrelated and without a peak in their spectrum."""
+        """True if the residuals are uncorrelated and their spectrum does not have a peak."""
         left = self.left
         return not any(
             autoregression([left[s] for s in channel])[0].size
@@ -311,7 +313,8 @@ class CandidateTests:
 
     def leaves_white_noise(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
         """Return whether the residuals of `seen` are white noise after a fit of the columns `at`:
-        uncorrelated, and even over frequencies and blocks of time. `rows`: indices of residuals.
+        uncorrelated, with equal power at all frequencies and in all blocks of time. `rows`: their
+        indices by channel and section.
         """
         left = np.zeros(len(self.left))
         left[seen.rows] = seen.without(at)
@@ -324,7 +327,7 @@ class CandidateTests:
         )
 
     def correlated_share(self, at: list[int] | None = None) -> float:
-        """Return `ScoreTest.correlated_share` of the residuals after a fit of the columns `at`."""
+        """Return `ScoreTest.correlated_share` for the residuals after a fit of the columns `at`."""
         left = self.left
         if at:
             left = left.copy()
@@ -340,13 +343,13 @@ class CandidateTests:
         return Likelihood(self.seen, self.test.stretches, self.left, self.test.input_noise)
 
     def quick_test(self, at: list[int]) -> TestResult:
-        """Test the columns `at` by `score_statistics` alone."""
+        """Test the columns `at` by F test and score only, without likelihood or blocks of time."""
         return score_statistics(self.plain, self.white, at, self.test.has_windows)
 
     def _p_by_likelihood(self, at: list[int], quick: float) -> float:
-        """Return the p value of the columns `at` by likelihood. The models with and without these
-        columns have separate autoregressions, random walks and input noise. On windows, the
-        autoregression is fitted with these columns if the p value `quick` is small.
+        """Return the p value of the columns `at` by likelihood. The autoregression, random walk and
+        input noise are fitted separately with and without these columns. On windows, an F test uses
+        an autoregression fitted with these columns, if the p value `quick` is at most 1 %.
         """
         if not self.test.has_windows:
             p = self.likelihood.p_value(at)
@@ -361,7 +364,7 @@ class CandidateTests:
         return max(quick, score_statistics(plain, white, list(range(len(at))), True).p_values[0])
 
     def full_test(self, at: list[int], gain: RefitGain = RefitGain()) -> TestResult:
-        """Test the columns `at` by all tests, and by the gain of a refit."""
+        """Test the columns `at` by all tests, and by the `gain` of a refit with these columns."""
         out, test = self.quick_test(at), self.test
         if out.own == 0:
             return out
@@ -369,7 +372,7 @@ class CandidateTests:
         first = max(self._p_by_likelihood(at, first), gain.p_value)
         is_white = self.leaves_white_noise(at, self.plain, test.stretches)
         out = dataclasses.replace(out, is_white=is_white)
-        # Rounding by an encoder is also noise, but it is not white. Then `gain` decides.
+        # Rounding by an encoder is noise too, but not white. The refit shows if this noise remains.
         is_noise = is_white or gain.reaches_noise
         if is_noise or self.leaves_white_noise(at, self.white, self.rows):
             by = self.plain if is_white else self.white
@@ -390,7 +393,7 @@ class CandidateTests:
         elif out.explained > _RUN_EXPLAINED:
             if first < _RUN_BEYOND_DOUBT and second < _RUN_BEYOND_DOUBT_BY_SCORE:
                 return dataclasses.replace(out, p_values=(first, second, 0.0))
-        # Compute the p value from the scatter between blocks, with the columns in the model.
+        # Compute the p value from the differences between blocks of time, with the columns fitted.
         own = orthonormal_basis(self.plain.tried[:, at])
         c, k = own.T @ self.plain.residuals, own.shape[1]
         columns = np.column_stack([self.plain.base, own])
@@ -403,8 +406,8 @@ class CandidateTests:
 
 
 def score_statistics(plain: Projected, white: Projected, at: list[int], before: bool) -> TestResult:
-    """Return the score test of the columns `at`. The spread of the score follows from the residuals
-    without the candidate if `before` is True, otherwise from the residuals with the candidate.
+    """Return the score test of the columns `at`. The score is the derivative of the log likelihood.
+    Its covariance follows from the residuals without (`before` is True) or with the candidate.
     """
     own = float(np.min(plain.own[at]))
     if not (own > UNEXPLAINED and np.all(np.isfinite(plain.tried[:, at]))):
@@ -445,8 +448,8 @@ def _cosines(n: int, m: int) -> np.ndarray:
 
 
 def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
-    """Return whether noise has equal power over frequency and equal variance over time."""
-    uneven = 0.001  # p value below which noise is not white over frequencies or blocks
+    """Return whether `left` has equal power over frequency and equal variance in each `block`."""
+    uneven = 0.001  # p value below which power or variance is not equal
     power = _periodogram(left)
     low = [m for m in _LOWEST if 4 * m < len(power)]
     if any(chdtrc(2 * m, 2.0 * float(np.sum(power[:m]))) < uneven for m in low):
@@ -465,10 +468,8 @@ def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool
 
 
 def has_peak(left: Float[np.ndarray, " n"]) -> bool:
-    """Return whether neighbouring frequencies have more power than the highest peak of white noise.
-
-    A missing term that moves a machine by less than the noise causes such a peak, which an
-    autoregression does not show.
+    """Return whether a band of neighbouring frequencies has too much power for white noise. A term
+    that moves a machine by less than the noise can cause this. An autoregression does not show it.
 
     **Source:** R. A. Fisher, "Tests of significance in harmonic analysis", Proc. R. Soc. A 125
     (1929). An upper bound of the p value is used.
@@ -487,9 +488,9 @@ def _periodogram(left: Float[np.ndarray, " n"]) -> Float[np.ndarray, " f"]:
 
 
 def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "n p"]) -> float:
-    """Return the p value of the test whether fitted parameters change slowly during a run.
-    `fitted`: derivatives of the residuals by these parameters. Slow changes occur if a term depends
-    on the amplitude of a free decay, or if a sensor drifts.
+    """Return the p value of slow changes of the fitted parameters during a run. `fitted`: the
+    derivatives of the residuals `left` with respect to these parameters. Slow changes occur if a
+    missing term depends on the amplitude of a free decay, or if a sensor drifts.
 
     **Source:** a test by scores, after J. Nyblom, "Testing for the constancy of parameters over
     time", JASA 84 (1989).
@@ -514,7 +515,7 @@ def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "
 
 
 def holm(p_values: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
-    """Return p values corrected for multiple tests, each with `tries` alternatives (Holm, 1979)."""
+    """Return p values corrected for multiple tests (Holm, 1979). Each counts as `tries` tests."""
     p, out, most = np.minimum(p_values * tries, 1.0), np.ones(len(p_values)), 0.0
     for i, j in enumerate(np.argsort(p)):
         most = max(most, min((len(p) - i) * p[j], 1.0))

@@ -38,16 +38,17 @@ from .missing import missing
 from .score_test import SURE, ScoreTest, p_of_slow_changes
 from .sensitivities import Sensitivities, directional_sensitivity, operating_range
 
-_STEP = 1e-4  # step of finite differences, as a share of the drive or a state's standard deviation
-_LONG = 1 / 60  # share of the run; sensor errors rarely have a longer correlation time
+# Finite-difference step: share of the rms of the input, or of a start's standard deviation.
+_STEP = 1e-4
+_LONG = 1 / 60  # [share of the run] errors of sensors rarely have a longer correlation time
 
-# Function: (changed problem, size of the change) -> derivatives of the residuals by the change.
+# Function: (changed problem, size of the change) -> (change of the residuals) / size.
 Derivative = Callable[[Problem, float], Float[np.ndarray, " n"]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Motion:
-    """The motion of a body: position, speed, and time from the middle of the record, (n,) each."""
+    """Motion of a body: position, velocity, time since the middle of the record [s], each (n,)."""
 
     s: Float[np.ndarray, " n"]
     v: Float[np.ndarray, " n"]
@@ -55,12 +56,12 @@ class _Motion:
 
 
 def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
-    """Return a notice of the term that `missing` names first, if screening finds a force. Otherwise
-    return a notice if the residuals of a run are autocorrelated over a long time.
+    """Return a notice if the fitted machine lacks a force, otherwise a notice if the residuals of a
+    run are autocorrelated over a long time. Without both, return an empty tuple.
 
-    Screening applies the tests of `Missing`, without a refit, to forces that a drive could add. If
-    a force passes the tests, `missing` is called, which tests more terms and refits some of them.
-    If `missing` names no term, the notice is `residuals-unexplained`.
+    The tests are those of `Missing`, without a refit, for forces that can be added to a force or
+    torque input. If a force passes, `missing(found)` tests more terms and refits some of them. The
+    notice names its first term, or is `residuals-unexplained` if it does not find a term.
 
     A small force that depends on the motion acts like a given force over time that has the same
     values along the fitted motion. Therefore each force is added to the input of the record. About
@@ -82,7 +83,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
         return ()
 
     def derivative_for(changed: Problem, by: float) -> Float[np.ndarray, " n"]:
-        """Return the derivative of the residuals by the change, of size `by`, in `changed`."""
+        """Return (residuals of the problem `changed` - residuals of the fit)/`by`."""
         begin = begun(changed, found.z)
         end = advance_search(changed, found.method, begin, 1, found.noise_scale, found.dof)
         return (np.asarray(end.residuals)[: found.n] - r) / by
@@ -95,7 +96,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     if is_white:
         counted = test.counted
         if has_windows or p_of_slow_changes(r[counted], fitted[counted]) > 1e-3:
-            return ()  # the fitted parameters do not change during the record
+            return ()  # The test does not show that the parameters change during the record.
     # Time steps that are too long have their own notice. Their error is not a missing term.
     if long_steps(found):
         return ()
@@ -129,7 +130,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
 def _forces_to_try(
     found: FitResult, derivative_for: Derivative
 ) -> dict[str, Float[np.ndarray, " n"]]:
-    """Return a dict: name of a force -> derivative of the residuals by this force."""
+    """Return a dict: name of a force -> derivative of the residuals with respect to its size."""
     problem, machine, x = found.problem, found.problem.setup.machine, np.asarray(found.x)
     # Drives are the inputs that are forces or torques and that all records contain.
     prepared = _records(problem)
@@ -158,7 +159,7 @@ def _forces_to_try(
 def _force_columns(
     found: FitResult, drive: str, derivative_for: Derivative
 ) -> Iterator[tuple[str, Float[np.ndarray, " n"]]]:
-    """Yield each force tried at the input `drive`: its name, and derivatives of the residuals."""
+    """Yield the name of each force tried at the input `drive`, and the residuals' derivative."""
     u = [np.asarray(p.inputs[drive]) for p in _records(found.problem)]
     for name, forces in _forces(found, drive):
         size, usual = (np.sqrt(np.mean(np.concatenate(x) ** 2)) for x in (forces, u))
@@ -174,7 +175,9 @@ def _records(problem: Problem) -> list[PreparedRecord]:
 
 
 def _starts(found: FitResult, derivative_for: Derivative) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each residual the derivatives by its window's start, and its window (-1: none)."""
+    """Return for each residual the derivatives with respect to the initial states of its window,
+    and the index of this window (-1 without windows).
+    """
     problem, objective = found.problem, found.problem.objective
     shapes = [np.shape(p.weight) for p in problem.prepared]
     if not isinstance(objective, Windows):
@@ -186,7 +189,7 @@ def _starts(found: FitResult, derivative_for: Derivative) -> tuple[np.ndarray, n
     ]
     columns = []
     for name in _records(problem)[0].start:
-        if objective.free_starts:  # each window has its own column
+        if objective.free_starts:  # The Jacobian has a column for each window's initial state.
             mine = [u for u in problem.unknowns if u.path == f"windows.{name}"]
             places = np.concatenate([np.arange(u.first, u.first + u.size) for u in mine])
             columns.append(found.full_jacobian[: found.n, places].sum(axis=1))
@@ -199,7 +202,7 @@ def _starts(found: FitResult, derivative_for: Derivative) -> tuple[np.ndarray, n
 
 
 def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray]]]:
-    """Yield each force tried at the input `drive`: its name, and its values in each record."""
+    """Yield each force to try at the input `drive`: its name, and its values in each record."""
     prepared, machine = _records(found.problem), found.problem.setup.machine
     yield (
         f"delay of input {drive}",
@@ -222,7 +225,7 @@ def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray
 
 
 def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
-    """Return the motion of each body in record i: measured for windows, otherwise simulated."""
+    """Return a dict: body -> its motion in record i, measured for windows, otherwise simulated."""
     problem, machine = found.problem, found.problem.setup.machine
     prepared: Any = problem.prepared[i]
     if prepared.rows is not None:
@@ -253,7 +256,7 @@ def check_table_range(found: FitResult) -> tuple[Notice, ...]:
     for path, turns in laws_of(machine).items():
         here, there = contact_bodies(machine, path)
         ends, each = {body for body in (here, there) if body}, []
-        for i, prepared in enumerate(problem.prepared):  # find the slip speeds in the records
+        for i, prepared in enumerate(problem.prepared):  # Find the sliding speeds in the records.
             if not isinstance(prepared, PreparedRecord):
                 continue
             seen: dict[str | None, Any] = {}

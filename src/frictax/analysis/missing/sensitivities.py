@@ -1,4 +1,4 @@
-"""Residuals of a fit and their derivatives by the coefficients of all candidate terms."""
+"""Residuals of a fit, and their derivatives with respect to parameters and candidate terms."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -33,11 +33,9 @@ from .candidates import (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sensitivities:
-    """Weighted residuals (n,), predicted minus measured, and their derivatives.
-
-    `fitted` (n, p): derivatives by the fitted parameters; `tried` (n, k): derivatives by the
-    coefficients of candidates; `starts` (n, s): derivatives of each residual by the initial state
-    of its window; `window` (n,): the index of this window, or -1 without windows.
+    """Weighted residuals (n,), predicted minus measured, and derivatives with respect to fitted
+    parameters (`fitted`, (n, p)), coefficients of candidates (`tried`, (n, k)), and the s initial
+    states of the residual's window (`starts`, (n, s)). `window` (n,): index of this window, or -1.
     """
 
     residuals: Float[np.ndarray, " n"]
@@ -51,8 +49,8 @@ class Sensitivities:
 class Point:
     """Values at which residuals are evaluated.
 
-    `x`: fitted parameters; `c`: coefficients of the candidates; `moved`: changes (w, s) of the
-    initial states of each record's windows; `periods`: ripple period of each body [m or rad].
+    `x`: fitted parameters; `c`: coefficients of candidates; `moved`: record index -> changes (w, s)
+    of the s initial states of its w windows; `periods`: body -> ripple period [m or rad].
     """
 
     x: Float[np.ndarray, " p"]
@@ -78,7 +76,7 @@ class _Values(eqx.Module):
 def sensitivities(
     problem: Problem, tried: tuple[Candidate, ...], at: Point, ranges: OperatingRange
 ) -> Sensitivities:
-    """Return residuals and derivatives at a point."""
+    """Return the residuals of all records, and their derivatives, at the point `at`."""
     p, k = len(_shared_places(problem)), len(at.c)
     parts, windows = [], 0
     for i, prepared in enumerate(problem.prepared):
@@ -94,7 +92,7 @@ def sensitivities(
 
 
 def states_of_windows(problem: Problem) -> int:
-    """Return the number of states at the start of a window, 0 without windows."""
+    """Return the number of initial states of each window; 0 without windows."""
     return max((_start_states(problem, i) for i in range(len(problem.prepared))), default=0)
 
 
@@ -106,7 +104,7 @@ def _start_states(problem: Problem, i: int) -> int:
 
 
 def _shared_places(problem: Problem) -> np.ndarray:
-    """Return the indices of all fitted parameters that are not starts of windows."""
+    """Return the indices of all fitted parameters that are not initial states of windows."""
     return np.flatnonzero([not u.hidden for u in problem.unknowns for _ in u.names])
 
 
@@ -120,7 +118,7 @@ def _residuals(
     wave: tuple[str, Array, Array] | None = None,
 ) -> Float[Array, " r"]:
     """Return the weighted residuals of record i, with `begin` (s,) added to the initial state of
-    each window. `wave`: body, coefficients (2,) and period of one more ripple.
+    each window. `wave`: body, coefficients (2,) and period [m or rad] of an additional ripple.
     """
     prepared, objective = problem.prepared[i], problem.objective
     delays = {x.of.removesuffix(".delay") for x in tried if (x.kind, x.term) == ("held", "delay")}
@@ -174,7 +172,9 @@ def _residuals(
 def _of_record(
     problem: Problem, tried: tuple[Candidate, ...], at: _Values, ranges: OperatingRange, i: int
 ) -> tuple[Array, Array]:
-    """Return the residuals of record i, and their derivatives in the order of `Sensitivities`."""
+    """Return the residuals (n,) of record i, and their derivatives (n, p + k + s) with respect to
+    parameters, coefficients of candidates and initial states.
+    """
     shared = _shared_places(problem)
     p, k = len(shared), at.c.shape[0]
 
@@ -196,8 +196,8 @@ def directional_sensitivity(
     way: Float[np.ndarray, " k"],
     ranges: OperatingRange,
 ) -> Float[np.ndarray, " n"]:
-    """Return the derivative of the weighted residuals along `way`, a direction of the coefficients
-    of candidates without ripples, by one simulation. The coefficients themselves are 0.
+    """Return the derivative of the weighted residuals in the direction `way` of the coefficients of
+    `tried`, at coefficients 0, by one simulation. `tried` must not contain ripples.
     """
     at = Point(x, np.zeros(len(way)), {}, dict.fromkeys(ranges.centre, 1.0))
     each = (
@@ -216,7 +216,7 @@ def _along(
     ranges: OperatingRange,
     i: int,
 ) -> tuple[Array]:
-    """Return the derivative of the residuals of record i along the direction `way`."""
+    """Return the derivative of the residuals of record i in the direction `way` of coefficients."""
     begin = jnp.zeros(_start_states(problem, i))
 
     def r(c: Array) -> Array:
@@ -236,8 +236,8 @@ def ripple_columns(
     body: str,
     periods: Float[Array, " m"],
 ) -> tuple[Array]:
-    """Return the derivatives (m, n, 2) of the residuals of record i by the two coefficients of a
-    ripple, for each of m periods.
+    """Return derivatives (m, n, 2) of the n residuals of record i with respect to the cosine and
+    sine coefficients of a ripple on `body`, for each of m `periods` [m or rad].
     """
     begin = jnp.zeros(_start_states(problem, i))
 
@@ -253,7 +253,7 @@ def ripple_columns(
 def operating_range(
     problem: Problem, x: Float[np.ndarray, " p"]
 ) -> tuple[OperatingRange, dict[str, float]]:
-    """Return the range of motion that the records cover, and the travel of each body."""
+    """Return the range of motion in all records, and the travel [m or rad] of each body."""
     machine = problem.setup.machine
     low: dict[str, float] = {}
     high: dict[str, float] = {}

@@ -49,12 +49,12 @@ from .likelihood import autoregression
 from .sensitivities import operating_range
 from .table import Missing, MissingTerm
 
-_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # speeds of a table, as shares of the highest speed
+_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # speeds in a table / highest sliding speed
 
 
 def structures(table: Missing) -> dict[str, Structure]:
-    """Return structures for `compare`: the machine ``"as fitted"``, and one machine for each term
-    of the table that was refitted or found.
+    """Return structures (machines with free parameters) for `compare`: the machine ``"as fitted"``,
+    and one machine for each term of the table that was refitted or found.
 
     - A Stribeck dip turns a Coulomb law into a `Stribeck` law.
     - Drag between a body and the housing becomes a `QuadraticSpeedDependentForce` or
@@ -67,7 +67,7 @@ def structures(table: Missing) -> dict[str, Structure]:
 
     Terms that no part describes, such as a drifting force, are left out.
 
-    **Returns:** structures by name; only ``"as fitted"`` if no term can be described.
+    **Returns:** name -> structure; only ``"as fitted"`` if no part describes any of the terms.
 
     >>> import jax.numpy as jnp, numpy as np, frictax as fx
     >>> t = np.linspace(0.0, 4.0, 401)
@@ -122,11 +122,13 @@ def _as_fitted(found: FitResult) -> Structure:
 def _with_term(
     found: FitResult, one: Candidate, term: MissingTerm
 ) -> tuple[Mechanism, list[str]] | None:
-    """Return the machine with candidate `one` at the value of `term`, and the free parameters."""
+    """Return the machine with candidate `one`, and its free parameters. The coefficient is that of
+    `term`, or 0 if `one` is only like `term`. Return None if no part describes the candidate.
+    """
     machine, value = found.model, term.value if term.name == one.name else 0.0
     free = list(_as_fitted(found).free or ())
     if one.kind == "held":
-        if not one.least < value < one.most:  # A search cannot leave a bound.
+        if not one.least < value < one.most:  # A search that starts at a bound stays there.
             return None
         if one.of.startswith(("inputs.", "outputs.")):
             return machine, [*free, one.of]
@@ -169,7 +171,7 @@ def _with_drag(
 def _with_force(
     machine: Mechanism, name: str, part: Any, free: list[str], *fields: str
 ) -> tuple[Mechanism, list[str]]:
-    """Add `part` to the machine. Return the machine, and `free` plus the `fields` of the part."""
+    """Return the machine with `part` added, and the paths `free` plus those of its `fields`."""
     while name in machine.names:
         name += "_"
     return with_part(machine, name, part), [*free, *(f"{name}.{field}" for field in fields)]
@@ -196,7 +198,7 @@ def _with_law(
         return None
     dry = float(law.F_Coulomb)
     if one.term == "Stribeck":
-        # A search cannot leave the bound 0, so the dip starts from 2 % of the friction or more.
+        # A search cannot leave the bound 0, so `F_Stribeck` starts at 2 % of the friction or more.
         least, fexp = 0.02 * max(dry, 1e-12), 1.0 / (np.sqrt(np.prod(WIDTHS)) * vmax)
         dip, more = max(value, least), [f"{where}.F_Stribeck", f"{where}.fexp"]
         if of_stops:
@@ -223,21 +225,21 @@ def _with_law(
 
 
 SERIES = "stiffness in series with "
-# Names of the second half of a body and of the spring between the halves.
+# Names of the parts: second half of a body, and spring between the halves.
 _FAR, _JOINT = "beyond_{}", "series_{}"
-# Start values: period [samples] of the oscillation of the two halves on their spring, and damping
-# [share of the critical damping]. For a fast, hardly damped oscillation the misfit has many minima.
+# Start values: period [samples] at which the two halves oscillate on their spring, and damping
+# [share of critical]. For a fast and hardly damped oscillation, the misfit has many minima.
 _STARTS = [(period, 0.3) for period in (4.2, 8.0, 14.0, 24.0)]
 _STARTS += [(period, 0.05) for period in (2.6, 2.9, 3.2, 3.6, 4.0, 5.0)]
-# Largest number of iterations: first from each start, then from the best two results and from
-# neighbours of the best one. Largest number of fits.
+# Most iterations from each start value; most iterations from the best two results and from
+# neighbours of the best one; largest number of fits.
 _FIRST_STEPS, _MORE_STEPS, _MOST_FITS = 8, 20, 18
 
 
 class SplitBody(NamedTuple):
     """A fit with `body` split into two halves: the `stiffness` of the spring between them and its
-    standard `error`, the sum of squares `cost`, and the fit `found`. The error is infinite unless
-    the search converged to white residuals: it may have ended in a wrong minimum.
+    standard error `error`, the sum of squared residuals `cost`, and the fit `found`. The error is
+    infinite unless the search converged to white residuals, because its minimum may be wrong.
     """
 
     body: str
@@ -248,8 +250,8 @@ class SplitBody(NamedTuple):
 
 
 def split_bodies(found: FitResult) -> Iterator[SplitBody]:
-    """Yield a fit for each body that is driven and measured, with a stiffness between the drive and
-    all other parts. Unless `found` is a fit of free runs of a mechanism, nothing is yielded.
+    """Yield a fit for each body that is driven and measured, with a stiffness between motor drive
+    and other parts. Nothing is yielded unless `found` is a plain fit (`_is_plain`) of free runs.
     """
     if not isinstance(found.problem.objective, FreeRun) or not _is_plain(found):
         return
@@ -265,15 +267,15 @@ def split_bodies(found: FitResult) -> Iterator[SplitBody]:
 
 
 def _search_split(found: FitResult, body: str) -> FitResult | None:
-    """Return the best fit with `body` split, or None if each split machine is not valid. The search
-    for further minima ends when the residuals are white.
+    """Return the best fit with `body` split, or None if no fit is possible. The search for further
+    minima ends when the residuals are white.
     """
     machine, records, c = found.model, list[Any](found.records.values()), f"{_JOINT.format(body)}.c"
     whole = float(getattr(machine[body], "J" if bodies_of(machine)[body] else "m"))
     step = float(np.median([np.median(np.diff(r.t)) for r in records]))
     fits = list[FitResult]()
     for samples, damping in _STARTS:
-        # The reduced mass of two halves in series is a quarter of the whole mass.
+        # Two halves that oscillate against each other act like a quarter of the whole mass.
         stiffness = 0.25 * whole * (2 * np.pi / (samples * step)) ** 2
         fits += _refit(found, body, split_body(machine, body, stiffness, damping), _FIRST_STEPS)
         if fits and _is_white(fits[-1]):
@@ -283,7 +285,7 @@ def _search_split(found: FitResult, body: str) -> FitResult | None:
     if not fits:
         return None
     best = min(fits, key=_cost)
-    # Between neighbouring minima, the number of oscillations until decay differs by about one.
+    # A neighbouring minimum has about one more or one fewer oscillation before the motion decays.
     for factor in (0.88, 1 / 0.88):
         while len(fits) < _MOST_FITS and not _is_white(best):
             start = replace(_end_of(best), {c: factor * float(best.values[c])})
@@ -295,7 +297,7 @@ def _search_split(found: FitResult, body: str) -> FitResult | None:
 
 
 def _refit(found: FitResult, body: str, start: Mechanism, steps: int = 500) -> list[FitResult]:
-    """Return the fit of the split machine `start`, or an empty list if it is not valid."""
+    """Return a list with the fit of the split machine `start`; empty if `fit` raises ValueError."""
     problem, free = found.problem, free_parameters(found, start, body)
     with contextlib.suppress(ValueError):
         return [
@@ -317,11 +319,11 @@ def _end_of(found: FitResult) -> Any:
 
 
 def refit_by_free_runs(found: FitResult) -> FitResult | None:
-    """Refit a fit on windows by free runs; return None if this is not possible. A window begins at
-    the measured motion of each body, but the motion of the second half of a body is not measured.
+    """Refit a fit on windows by free runs, because windows begin at the measured motion, and the
+    motion of the second half of a split body is not measured. Return None unless a refit converges.
 
-    The free runs begin at the start values of the machine. For a single record, the measured start
-    is tried too, and the better fit is returned.
+    The free runs begin at the initial state of the machine. For a single record, the measured
+    initial state is tried too, and the better fit is returned.
     """
     windows = found.problem.objective
     if not isinstance(windows, Windows) or windows.free_starts or not _is_plain(found):
@@ -362,7 +364,7 @@ def _is_white(found: FitResult) -> bool:
 
 
 def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
-    """Return the free parameters of `split`: the fitted ones, and those of the spring."""
+    """Return the free parameters of `split`: fitted parameters, stiffness and damping."""
     far, joint = _FAR.format(body), _JOINT.format(body)
     free = [f"{joint}.c", f"{joint}.d"]
     for u in found.problem.unknowns:
@@ -375,8 +377,9 @@ def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
 
 
 def split_body(machine: Mechanism, body: str, c: float, damping: float = 0.3) -> Mechanism:
-    """Return `machine` with `body` split into two halves, with a spring of stiffness `c` between.
-    A parallel damper has the share `damping` of the critical damping. Drives act on the first half.
+    """Return `machine` with `body` split into two halves, joined by a spring of stiffness `c` and a
+    damper with the share `damping` of the critical damping. Motor drives act on the first half, all
+    other parts on the second half.
     """
     inertia = "J" if bodies_of(machine)[body] else "m"
     old, far = machine[body], _FAR.format(body)

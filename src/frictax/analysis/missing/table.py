@@ -18,13 +18,13 @@ class MissingTerm:
     """A term that a model may lack.
 
     - `name`; `value`, `standard_error`, `unit` of the coefficient (for a ripple, the amplitude),
-      fitted together with the fitted parameters; `period` [m or rad] and `phase` [rad] of a ripple,
-      which is value*cos(2*pi*s/period - phase).
-    - `misfit`: the root mean square of the weighted residuals with the term, by a refit if
-      `is_refitted`, otherwise predicted; `own`: the fraction of the effect of the term that the
-      fitted parameters do not explain.
-    - `chance`: the probability that any candidate of the table explains as much if the residuals
-      are coloured noise; `alike`: names of candidates that the record cannot distinguish from it.
+      fitted together with the parameters of the fit; `period` [m or rad] and `phase` [rad] of a
+      ripple, which is value*cos(2*pi*s/period - phase) at the position or angle s.
+    - `misfit`: root mean square residual with the term, in the unit of `Missing.unit`; from a refit
+      if `is_refitted`, otherwise predicted. `own`: fraction of the sum of squares of the term's
+      effect that the fitted parameters do not explain.
+    - `chance`: probability that any candidate of the table explains as much if the residuals are
+      autocorrelated noise; `alike`: names of candidates with the same effect on the record.
     - `is_significant`: whether `chance` is below 1 % and a refit confirms the term. The refitted
       value must differ from 0 and be possible, and the refit must reduce the misfit by at least
       half of the predicted reduction.
@@ -52,34 +52,36 @@ class Missing(Summarised, MissingVerbs):
 
     - `terms`: one term for each class of candidates that the record cannot distinguish, the best
       first; ``table["drag"]``: the first term with "drag" in its name or in a name of `alike`.
-    - `found`: the missing terms, in the order in which they were found, each fitted together with
-      the previous ones. `misfit`: misfit of the fit; `left`: misfit with all terms of `found` in
-      the model. Misfits are in `unit`, or with several channels in standard deviations of channels.
+    - `found`: the missing terms in the order of the search, each fitted together with the previous
+      terms. `misfit`: root mean square residual of the fit; `left`: the same with all terms of
+      `found` in the model. The misfits are in `unit`, the unit of the channel. With several
+      channels, `unit` is empty and the misfit is in standard deviations of the channels.
     - `untold`: candidates that were not tested, because the fitted parameters explain their effect
       on the record, or their value is not possible (friction that accelerates); `of`: the fit.
     - `above`: the misfit divided by the noise, for the output with the largest ratio; nan if the
       misfit is not far above the noise, or if the noise is unknown.
-    - `structures()`: the machine as fitted and with each refitted term, for ``fx.compare(record,
-      table.structures())``.
+    - `structures()`: the machine as fitted, and machines with one refitted term each, for
+      ``fx.compare(record, table.structures())``.
 
-    The simulated outputs are differentiated by the coefficient of each candidate at 0. The part
-    that fitted parameters and initial states of windows explain is projected out. A term is missing
-    if it reduces the misfit by more than noise with the autocorrelation of the residuals does.
-    Three tests must show this reduction:
+    The simulated outputs are differentiated with respect to the coefficient of each candidate at 0.
+    The part that fitted parameters and initial states of windows explain is projected out. A term
+    is missing if noise with the autocorrelation of the residuals cannot reduce the misfit as much.
+    Three tests must show this:
 
     - an F test after an autoregression whitens the residuals (1 %);
     - a t test of the score, the derivative of the log likelihood (0.1 %, on windows 1 %);
-    - a test by the differences between 16 blocks of time. This test is left out if the residuals
-      with the term are white and the p values of the first two tests are very small.
+    - a test by the differences between 16 blocks of time. It is left out if the p values of the
+      first two tests are so small that noise is impossible.
 
     All tests are corrected for the number of candidates (S. Holm, Scandinavian Journal of
-    Statistics 6, 1979). The best three by Schwarz's criterion and the most significant ones are
-    refitted. The best of the confirmed terms (`MissingTerm.is_significant`), or a simpler one that
-    is nearly as good, is added to the model. Then the other candidates are tested again.
+    Statistics 6, 1979). The best three candidates by Schwarz's criterion and the most significant
+    candidates are refitted. The best of the confirmed terms (`MissingTerm.is_significant`), or a
+    simpler term that is nearly as good, is added to the model. After that, the other candidates are
+    tested again, in at most three rounds.
 
-    If the residuals are not white with any term, free runs are fitted too. In these runs a body is
-    split into two halves with a spring between them. For a fit on windows, this is done only if a
-    compliance is among the best candidates. `misfit` and `left` are then those of the free runs.
+    If the residuals are not white with any term, free runs are fitted too, with a body split into
+    two halves and a spring between them. For a fit on windows, this needs a compliance among the
+    best candidates; `misfit` and `left` are those of the free runs if a spring is found.
 
     **Source:** score test: C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948;
     the test as an index of parameters to free: D. Sörbom, Psychometrika 54, 1989.
@@ -110,7 +112,7 @@ class Missing(Summarised, MissingVerbs):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The missing terms in words."""
+        """The missing terms as sentences."""
         out, left = [], self.above * self.left / self.misfit if self.found else self.above
         for k, term in enumerate(self.found):
             names, alike = term.alike, ""

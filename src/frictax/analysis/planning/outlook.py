@@ -74,16 +74,16 @@ _FAST, _SLOW, _SPAN = 3.0, 4.0, 100.0
 
 @dataclasses.dataclass(frozen=True)
 class Remedy:
-    """An experiment in words, `says`, and the factor `gain` [1] by which the experiment reduces the
-    standard error of a parameter. The errors of the measured force are assumed to stay equal.
-    """
+    """An experiment that reduces the standard error of a parameter. `says`: the experiment in
+    words; `gain` [1]: standard error in the record divided by that in the experiment, for equal
+    errors of the measured force."""
 
     says: str
     gain: float
 
     @classmethod
     def from_errors(cls, says: str, here: float, there: float) -> "Remedy":
-        """Compare a parameter's error in the record (`here`) and in the experiment (`there`)."""
+        """Compare a parameter's standard errors in the record, `here`, and experiment, `there`."""
         return cls(says, float(here / there) if np.isfinite(here) else np.inf)
 
 
@@ -92,12 +92,12 @@ class Outlook(Summarised):
     """Expected accuracy of the free parameters of a fit. `print` shows a table.
 
     - `names`, `units`, `values` (p,): free parameters, with start values (sweep: best fit) [SI].
-    - `errors` (p,): expected standard errors at `values`, from the residuals of a first fit.
+    - `errors` (p,): expected standard errors at `values` [SI], from the residuals of a first fit.
     - `relative` (p,): `errors` divided by the distance of each value from its lower bound. For a
       parameter without lower bound, the error is divided by the absolute value.
-    - `identifiability`: knowledge of each parameter, singular values, null directions, and the
-      `notices` and `sentences` of the outlook, which name the remedies.
-    - `declared`: the units of the data with their sizes in SI, as in an `Estimate`.
+    - `identifiability`: which parameters the data identify, singular values of the Jacobian,
+      combinations without effect, and the `notices` and `sentences`, which name the remedies.
+    - `declared`: for each parameter, the unit in the table and its size in SI, or None.
     - `cures`: name of a parameter -> a `Remedy` for each experiment that was tried.
 
     **Example:** at `outlook`.
@@ -183,16 +183,17 @@ def outlook(model: Machine, data: Data, **options: Unpack[RecordOutlook]) -> Out
 @lists_options(OutlookOptions, {"by": None, **DEFAULTS})
 def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     """Predict the standard errors of a fit of `model` to `data`. Find combinations of parameters
-    that the fit cannot distinguish, and experiments that can distinguish them.
+    that the fit cannot distinguish, and experiments that can distinguish these parameters.
 
     The expected errors are computed at the start values, from the residuals of a first fit. A
-    parameter is weak if its error exceeds half of its size or half of its distance from its bound.
+    parameter is weak if its standard error exceeds half of its distance from its lower bound. A
+    parameter without lower bound is weak if its standard error exceeds half of its absolute value.
 
     For a weak parameter, other motions of the same machine and duration are tried: a faster one, a
     slower one, one with reversal, a slow sweep of the speed, and fast followed by slow motion. The
     remedy is a motion whose forces identify the parameter better, for equal errors of the force. A
-    notice gives the factor by which the error of the parameter decreases. For a sweep, faster and
-    slower speeds, the other direction and breakaway rows are tried.
+    notice gives the factor by which the standard error of the parameter decreases. For a sweep,
+    faster and slower speeds, the other direction and breakaway rows are tried.
 
     **Arguments:** `model`, `data` and the options of `fit`. A sweep takes all options of `fit`.
     Records take `free`, `own`, `tied`, `objective`, `priors`, `instruments`, `engine`, `progress`,
@@ -261,7 +262,7 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
 
 
 def outlook_of(found: FitResult, by: NoiseModel | None = None) -> Outlook:
-    """Return the outlook for the records of a fit, from its start values and residuals."""
+    """Return the outlook for the records of `found`, at the start values of this fit."""
     setup = found.problem.setup
     shared = [u.path for u in found.problem.unknowns if u.record is None]
     instruments = {
@@ -283,7 +284,7 @@ def _outlook_at_start(
     """Return the outlook at the start values of the fit `first`, with the residuals of this fit."""
     problem, records, method = first.problem, first.records, first.method
     method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
-    # A search of one iteration evaluates the residuals at the start values by the fit's program.
+    # One iteration of the fit's compiled program evaluates the residuals at the start values.
     begun = run_search(problem, method, np.zeros(problem.x0.size), 1, dof=first.dof)
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
@@ -327,7 +328,7 @@ def _outlook_at_start(
 
 
 def _independent_columns(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
-    """Return a mask of columns, without one column of each linearly dependent combination."""
+    """Return a mask of columns that are linearly independent. Dependent columns are left out."""
     norms = np.linalg.norm(jacobian, axis=0)
     kept = norms > 1e-12 * np.max(norms, initial=0.0)
     while kept.any():
@@ -351,9 +352,9 @@ def _assess_parameters(
 ) -> Outlook:
     """Decide which parameters of `found` are identifiable at values `x` (p,), and find remedies.
 
-    - `jacobian` (n, p) of the weighted residuals, `covariance` (p, p) of the expected errors.
-    - `cures`: function that returns experiments for weak parameters; `said`: earlier notices, which
-      come first; `unknown`: parameters that the data do not identify.
+    - `jacobian` (n, p) of the weighted residuals; `covariance` (p, p): expected for the estimates.
+    - `cures`: function that returns experiments for weak parameters; `said`: notices that begin the
+      list of notices; `unknown`: parameters that the data do not identify.
     """
     names, lower = list(found.names), bounds(found.problem.unknowns)[found.shown]
     norms = np.linalg.norm(jacobian, axis=0)
@@ -397,7 +398,7 @@ def _weak_notices(
 ) -> list[Notice]:
     """Return notices on at most two combinations of parameters with relative errors above one half,
     and on the best experiment for each parameter in `asked`. `weakest`: estimates, the covariance
-    of the estimates, and the sizes to which errors are related.
+    of the estimates, and the values by which the standard errors are divided.
     """
     out = list[Notice]()
     if weakest is not None:
@@ -445,8 +446,8 @@ def better_motions(
     tied: Any = None,
     work: Work = SILENT,
 ) -> dict[str, tuple[Remedy, ...]]:
-    """Try variations of the motion in the first record. Return a remedy for each weak parameter and
-    tried motion. For a parameter `peak`, which sliding does not identify, breakaway is the remedy.
+    """Try variations of the motion in the first record. Return for each weak parameter one remedy
+    per tried motion. Sliding does not identify a parameter `peak`, so its remedy is breakaway.
     """
     hold = (
         "let the body come to rest and wait, then raise the force slowly until the body breaks"
@@ -458,7 +459,7 @@ def better_motions(
     record = next((r for r in records.values() if isinstance(r, Record)), None)
     if record is None or not isinstance(machine, Mechanism):
         return out
-    # Other motions are proposed only for a machine with one body whose position is measured.
+    # Motions are proposed only for a machine with one body whose position or speed is measured.
     bodies = [n for n, part in machine.named_parts() if hasattr(part, "inertia")]
     motion: dict[str, np.ndarray] = {}
     for s, v in VELOCITY_OF.items() if len(bodies) == 1 else ():
@@ -539,8 +540,8 @@ def _errors(
     instruments: Mapping[str, Any],
     tied: Any = None,
 ) -> np.ndarray | None:
-    """Return the standard error of each parameter if the forces along a motion are measured with
-    unit error; nan for a parameter that does not change the forces.
+    """Return the standard error of each parameter if the forces along `motion` are measured with a
+    standard deviation of 1. The error is nan for a parameter without effect on the forces.
     """
     try:
         other = Record(record.t, record.inputs, dict(motion), hold=record.hold, name=record.name)

@@ -1,4 +1,4 @@
-"""Free runs compared with a record: of a fitted machine, or of a machine before any fit."""
+"""Simulations of a machine, before or after a fit, without feedback, compared with a record."""
 
 import dataclasses
 from collections import Counter
@@ -43,7 +43,8 @@ from ..errors.uncertainty import Uncertainty, uncertainty
 class Motion:
     """A free run of a machine at the samples of a record.
 
-    - `t` (n,) [s]; `states`: name -> (n,) [SI]; `result`: result code of the run.
+    - `t` (n,) [s]; `states`: name of a state -> its values (n,) [SI]; `result`: code that says
+      whether the run is complete, or why it ended early.
     - `modes`: contact -> (n,), 1 forward, -1 backward, 0 stuck, 2 free (not in contact).
     - `friction`: contact -> (n,) [N or N.m], the force of friction on the body of the contact.
     """
@@ -61,14 +62,14 @@ class Motion:
 
     @property
     def end(self) -> float:
-        """The last time that the run reached [s]."""
+        """The last sample time that the run reached [s]."""
         known = np.all([np.isfinite(x) for x in self.states.values()], axis=0)
         return float(self.t[np.flatnonzero(known)[-1]]) if known.any() else float(self.t[0])
 
 
 def motion(found: FitResult, record: str | Record, objective: FreeRun | None = None) -> Motion:
     """Run the fitted machine with the inputs of `record`: a label of the fit, or another `Record`.
-    The run starts from the measurement, or as `objective` specifies.
+    The run starts from the measured initial state, or as `objective` specifies.
     """
     i, data = find_record(found, record)
     objective = FreeRun(measured_start=True) if objective is None else objective
@@ -81,7 +82,7 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
 def simulate_beside(
     setup: Setup, prepared: PreparedRecord, t: Any, engine: Any, delayed: frozenset[str]
 ) -> tuple[Motion, np.ndarray, np.ndarray]:
-    """Return the motion with a record's inputs, and the modes before and after each event."""
+    """Simulate a record. Return the motion and the contacts' modes before and after each event."""
     ys, modes, forces, before, after, count, ended = _run(setup, prepared, engine, delayed)
     result = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(Result.successful), [ended])
     names = contact_names(setup.machine)
@@ -96,7 +97,7 @@ def simulate_beside(
 
 
 def find_record(found: FitResult, record: Any) -> tuple[int | None, Any]:
-    """Return number and record for a label; for a `Record`, None and the record itself."""
+    """Return (number, record) for a label of the fit, and (None, record) for a new `Record`."""
     if isinstance(record, str):
         return found.number(record), found.records[record]
     return None, record
@@ -126,9 +127,9 @@ class Preview:
     """The run of a machine that is not fitted, compared with a record.
 
     - `label`, `record`; `motion`: the run with the inputs of the record.
-    - `final`: output -> measured and simulated value at the end; `rms`: output -> root mean square
-      of measured - simulated; `units` of the outputs [SI].
-    - `events`: contact -> change of mode ("stuck to forward") -> number of changes.
+    - `final`: output -> (measured, simulated) value at the last sample [SI]; `rms`: output -> root
+      mean square of measured - simulated [SI]; `units`: output -> its SI unit.
+    - `events`: contact -> change of mode ("stuck to forward") -> number of such changes.
     """
 
     label: str
@@ -170,9 +171,9 @@ def preview(
     instruments: Mapping[str, Any] | None = None,
     engine: OnSamples | None = None,
 ) -> Preview:
-    """Run a machine before it is fitted, with the inputs of a record and the steps of `engine`.
+    """Run a machine before it is fitted, with a record's inputs. `engine` sets the time steps.
 
-    The run starts from the measurement, or as `objective` (`FreeRun` or `ClosedLoop`) specifies.
+    The run starts from the measured state, or as `objective` (`FreeRun`, `ClosedLoop`) specifies.
 
     **Raises:** `ValueError` for a record whose channels the machine does not have.
 
@@ -221,13 +222,13 @@ def preview(
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FreeRunScore:
-    """A free run of a fitted machine, compared with a record, and its sensitivity to changes.
+    """A free run of a fitted machine, compared with a record, and its sensitivity to small changes.
 
-    - `label` of the record; `units` of the outputs; `rms`: output -> root mean square of measured -
-      simulated [SI].
-    - `sensitivities`: a small change, in words -> output -> rms of the effect on the output [SI].
-    - `ranges`: output -> 10, 50 and 90 % quantiles of `draws`; `draws` (k, c): rms of k machines
-      that differ from the fitted one as `says` describes; `failed`: number of failed runs.
+    - `label` of the record; `rms`: output -> rms of measured - simulated [SI]; `units` of outputs.
+    - `sensitivities`: a small change, in words -> output -> rms of its effect on the output [SI].
+    - `draws` (k, c): rms of each of c outputs for k machines that differ from the fitted machine as
+      `says` describes; `ranges`: output -> 10, 50 and 90 % quantiles of these rms values [SI].
+    - `failed`: number of machines, of these k, whose simulation failed.
     """
 
     label: str
@@ -272,7 +273,7 @@ def free_run(
     run for machines whose parameters are drawn at random from normal distributions.
 
     The means are the estimates. With `Jackknife` errors, the machines differ as much as the repeats
-    of the motion. With other errors, the machines differ by the standard errors of the parameters.
+    of the motion. With another noise model, they differ by the standard errors of the parameters.
     A parameter drawn beyond its bound is set to the bound.
 
     **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an
@@ -322,8 +323,8 @@ def free_run(
     unknowns, covariance = found.problem.unknowns, errors.full
     says = f"parameters drawn from their distribution ({type(errors.by).__name__})"
     if isinstance(errors.by, Jackknife):
-        # A parameter is the mean of `each` repeats (with a value per record) or `shared` repeats.
-        # The variance of one repeat is this number times the variance of the parameter.
+        # An estimate is a mean over `each` repeats if its record has a separate value, and over
+        # `shared` repeats if not. One repeat has this number times the variance of the mean.
         says = "machines that differ as much as the repeats"
         each, shared = 1, len(found.records)
         if errors.by.repeats is not None:
@@ -373,8 +374,8 @@ def free_run(
 
 
 def _changes(data: Record, machine: Any) -> tuple[list[tuple[str, float, float]], tuple[str, ...]]:
-    """Return the changes and the drives. Each change has a text, an additional force [N or N.m],
-    and a factor of friction. Drives are the inputs in N, or in N.m if no input is in N.
+    """Return small changes of the machine, and the names of the inputs in N (N.m if no input is in
+    N). A change is a text, an additional force of each of these inputs, and a factor on friction.
     """
     out, units = [], {n: data.units[n].si_name for n in data.inputs}
     pushes = "N" if "N" in units.values() else "N.m"
@@ -389,7 +390,7 @@ def _changes(data: Record, machine: Any) -> tuple[list[tuple[str, float, float]]
 
 
 def _of_friction(machine: Any) -> list[Any]:
-    """Return the parameters that scale friction: those of laws with a unit that contains N."""
+    """Return the parameters that scale friction: parameters of laws whose unit begins with N."""
 
     def is_of_law(path: str) -> bool:
         owner = path.rpartition(".")[0]
@@ -411,9 +412,9 @@ def _runs(
     machines: tuple[Any, Any, Any],
     kept: Any,
 ) -> tuple[Any, Any]:
-    """Return for each machine the rms of each output, and the run at the samples `kept`.
-    `machines`: fitted parameters, additional force, and factor on friction of each machine.
-    """
+    """Return for each machine the rms of measured - simulated of each output, and the simulated
+    outputs at the samples `kept`. `machines`: fitted parameters, additional force of the inputs
+    `driven` [N or N.m], and factor on friction of each machine."""
     weight = jnp.asarray(prepared.weight) > 0
 
     def simulate(at: tuple[Any, Any, Any]) -> tuple[Any, Any]:

@@ -28,8 +28,8 @@ from .free_run import find_record
 def score(
     found: FitResult, record: Record | str, objective: AbstractObjective
 ) -> Mapping[str, float]:
-    """Predict a record by the fitted machine and any objective, and return the errors. A free run
-    of a validation record is ``found.score(validation, fx.FreeRun(measured_start=True))``.
+    """Predict a record by the fitted machine and any objective. Return the deviations. Example of a
+    free run: ``found.score(validation, fx.FreeRun(measured_start=True))``.
 
     `record`: a label of this fit (with the parameters of this record), or a new `Record`.
 
@@ -67,12 +67,12 @@ def _predict(objective: AbstractObjective, setup: Setup, prepared: Any, engine: 
 class Validation:
     """A record predicted by a fitted machine with fixed parameters. `print` shows the errors.
 
-    - `label`; `rms`: output -> root mean square of measured - predicted [SI], for an initial state
-      fitted to the record; `from_measured`, `from_given`: root mean square for the smoothed
-      measured initial state, and for that of the machine; `units` of the outputs.
+    - `label` of the record; `rms`: output -> root mean square of measured - predicted [SI], for an
+      initial state fitted to the record; `from_measured`, `from_given`: `rms` for the smoothed
+      measured initial state, and for that of the machine; `units`: output -> SI unit.
     - `start`: the fitted initial state, an `Estimate` for each position and speed; `measured`: the
-      smoothed measured initial state by name. If the two differ much, the fitted one compensates
-      for errors of the parameters. If no initial value is both a parameter of the machine and
+      smoothed measured initial state by name. If the two differ much, the fitted initial state
+      compensates for wrong parameters. If no initial value is both a parameter of the machine and
       measured, `start` is empty and `rms` is `from_measured`.
     """
 
@@ -119,7 +119,7 @@ class LeftOut:
     - `records`: label -> `Validation` by the fit without this record; `fitted`: label ->
       `Validation` by the fit to all records.
     - `values`: label -> parameter values, by name, of the fit without this record.
-    - `unfinished`: labels of the records without which the search did not converge.
+    - `unfinished`: labels of the left-out records for which the search did not converge.
     """
 
     records: Mapping[str, Validation]
@@ -129,7 +129,7 @@ class LeftOut:
 
     @property
     def rms(self) -> Mapping[str, float]:
-        """Output -> root mean square over the records with this output, with equal weights."""
+        """Output -> root mean square of the `rms` of all records that have this output [SI]."""
         return _combined_rms(self.records)
 
     def __str__(self) -> str:
@@ -262,13 +262,13 @@ def validate(
 
 
 def leave_records_out(found: FitResult) -> LeftOut:
-    """Leave out each record in turn: fit the other records, and predict the one left out.
+    """Leave out each record in turn: fit the other records, and predict the left-out record.
 
     The searches begin at the result of the fit to all records. A parameter that the other records
     do not identify has the value of the fit to all records. The prediction uses an initial state
     fitted to the record. Other parameters that differ by record cannot be predicted.
 
-    **Raises:** `ValueError` for fewer than two records, or for such other parameters.
+    **Raises:** `ValueError` for fewer than two records, or if other parameters differ by record.
     """
     problem = found.problem
     labels = [n for n, data in found.records.items() if isinstance(data, Record)]

@@ -26,15 +26,15 @@ from .regression import (
 )
 from .series import Series
 
-_CORNERS_SPEED, _CORNERS_POSITION = 6, 9  # numbers of corners of piecewise linear functions
-_BINS = 16  # number of bins for the means in a picture
+_CORNERS_SPEED, _CORNERS_POSITION = 6, 9  # corners of the functions of speed and of position
+_BINS = 16  # number of bins for the means in a plot
 # `_SAMPLES`, `_ROWS`: least number of samples of a record, and of rows of a sweep, per direction.
 _SAMPLES, _ROWS = 20, 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """Regression columns of each pattern, with a row per sample. `ways`: directions of motion."""
+    """Regression columns of each pattern, a row per sample. `ways`: 1 forward and -1 backward."""
 
     ways: tuple[int, ...]
     level: Float[np.ndarray, "n a"]
@@ -71,14 +71,14 @@ def _join_columns(*columns: np.ndarray) -> np.ndarray:
 
 
 def subject(x: Series) -> str:
-    """Return the subject of the sentences about a series."""
+    """Return the first words of a finding's sentence, such as "Residual force on mass"."""
     if not x.is_force:
         return f"Residual of {x.of}"
     return f"Residual {'torque' if x.unit == 'N.m' else 'force'} on {x.of}"
 
 
 def ending(found: Regressed, x: Series) -> str:
-    """Return the end of a sentence: the fractions that the pattern and that noise explain."""
+    """Return the end of a finding's sentence: the shares that pattern and noise explain."""
     size = float(np.sqrt(found.hidden * np.mean(x.e**2)))
     verdict = (
         ""
@@ -91,7 +91,7 @@ def ending(found: Regressed, x: Series) -> str:
 
 
 def without_information(name: str, x: Series, why: str, x_label: tuple[str, str]) -> Finding:
-    """Return a finding that the record lacks the information for a pattern; `why`: the reason."""
+    """Return the finding that a record cannot show the pattern `name`, with the reason `why`."""
     return Finding(
         name, x.record, x.of, f"{subject(x)}: {why}.", False, np.nan, np.nan, x.unit,
         0.0, 1.0, {}, (), x_label, ("residual", x.unit),
@@ -108,7 +108,9 @@ def finding_of(
     curves: Iterable[Curve],
     x_label: tuple[str, str],
 ) -> Finding:
-    """Return the finding for a regression. `effect`: size and standard error; `x_label`: x axis."""
+    """Return the finding `name` from the regression `found`. `effect`: size of the pattern and its
+    standard error, in the unit of the residual; `x_label`: name and unit of the x axis.
+    """
     size, error = (float(value) for value in effect)
     numbers = {**numbers, "independent samples": found.independent}
     return Finding(
@@ -118,8 +120,8 @@ def finding_of(
 
 
 def direction_means(x: Series, c: Columns) -> Finding:
-    """Find the mean residual for each direction of motion. Equal means indicate an offset of the
-    force, or friction that differs by direction. Opposite means indicate a wrong friction value.
+    """Find the mean residual for each direction of motion. Equal means indicate a constant force
+    or friction that differs by direction. Means of opposite sign indicate a wrong friction value.
     """
     label = ("direction of motion", "")
     if x.v is None:
@@ -167,8 +169,8 @@ def direction_means(x: Series, c: Columns) -> Finding:
 
 
 def time_drift(x: Series, c: Columns) -> Finding:
-    """Find a linear change of the residual in time. The change is equal in both directions if an
-    offset drifts, and opposite if friction changes.
+    """Find a linear change of the residual over time. If an offset drifts, the change is equal in
+    both directions of motion. If friction changes, the signs are opposite.
     """
     label = ("time", "s")
     found = regress(x.e, c.drift, _join_columns(c.level, c.speed, c.slope, c.waves))
@@ -209,7 +211,7 @@ def time_drift(x: Series, c: Columns) -> Finding:
 
 
 def speed_curve(x: Series, c: Columns) -> Finding:
-    """Find a piecewise linear function of speed that the law lacks (six corners per direction)."""
+    """Find the residual over speed: for each direction, a curve of at most five straight pieces."""
     label = ("velocity", f"{x.place}/s")
     if x.v is None:
         return without_information("speed", x, "the record does not contain the speed", label)
@@ -223,7 +225,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
         curves.append(Curve(*bin_means(v, part + found.rest[mine], corners_of(v, _BINS)), w))
         order = np.argsort(v)[np.linspace(0, v.size - 1, min(v.size, 400)).astype(int)]
         curves.append(Curve(v[order], part[order], None, w, "line"))
-        # A few extreme samples are possible at the ends. Therefore two quantiles define the range.
+        # Few samples are at the ends of the curve. Therefore its 2 % and 98 % quantiles are used.
         low, high = np.quantile(part, [0.02, 0.98])
         spans[w] = (
             float(high - low),
@@ -250,7 +252,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
 
 
 def position_curve(x: Series, c: Columns) -> Finding:
-    """Find a dependence on position: a slope, or a piecewise linear curve with nine corners."""
+    """Find the residual over position: a straight line, or a curve of eight straight pieces."""
     label = ("position" if x.place == "m" else "angle", x.place)
     if x.s is None:
         return without_information("position", x, "the record does not contain the position", label)
@@ -267,7 +269,7 @@ def position_curve(x: Series, c: Columns) -> Finding:
     order = np.argsort(x.s)[np.linspace(0, x.s.size - 1, min(x.s.size, 400)).astype(int)]
     curves.append(Curve(x.s[order], part[order], None, 0, "line"))
     slope, error, travel = float(straight.values[0]), float(straight.errors[0]), float(np.ptp(x.s))
-    # A straight line is tested too, because one column gives a more powerful test than eight.
+    # A straight line is tested too. With one coefficient instead of eight, it shows weaker effects.
     p = min(1.0, 2 * min(found.p, straight.p))
     line = straight.p < CHANCE and straight.share > 0.5 * found.share
     best = dataclasses.replace(straight if line else found, p=p)
@@ -289,7 +291,7 @@ def position_curve(x: Series, c: Columns) -> Finding:
 
 
 def autocorrelation(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Return the autocorrelation of x at lags 0 to n - 1; 1 at lag 0.
+    """Return the autocorrelation of x at lags of 0 to n - 1 samples; it is 1 at lag 0.
 
     >>> autocorrelation(np.array([1.0, -1.0, 1.0, -1.0])).round(2)
     array([ 1.  , -0.75,  0.5 , -0.25])
@@ -303,11 +305,11 @@ def autocorrelation(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 def whiteness(
     record: str, of: str, t: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"]
 ) -> Finding:
-    """Test whether the residuals of the objective are white, and find their correlation time. Of n
-    samples, n/(1 + 2*sum of autocorrelations) are independent.
+    """Test whether the residuals of the objective are white, and find their correlation time. The n
+    samples count as n/(1 + 2*sum of autocorrelations) independent samples.
 
-    The sum ends at the first lag that exceeds five times (1 + 2*sum up to this lag), by Sokal. The
-    test compares Ljung and Box's Q over at most 20 lags with the chi-square distribution.
+    The sum ends at the first lag [samples] above five times (1 + 2*sum up to this lag), by Sokal.
+    The test compares Ljung and Box's Q, from at most 20 lags, with the chi-square distribution.
 
     **Source:** G. M. Ljung, G. E. P. Box, Biometrika 65 (1978); A. D. Sokal, Monte Carlo methods in
     statistical mechanics (1997), sec. 3.
@@ -323,7 +325,7 @@ def whiteness(
     inside = np.flatnonzero(np.arange(1, n) >= 5.0 * sums)
     times = max(float(sums[inside[0] if inside.size else -1]), 1e-3)
     independent = float(min(n / times, n))
-    # Compute the share of the variance that the last `lags` values predict (Levinson, Durbin).
+    # Compute the share of the variance that the previous `lags` samples predict (Levinson, Durbin).
     rest, a = 1.0, np.zeros(0)
     for k in range(1, lags + 1):
         new = (rho[k] - a @ rho[k - 1 : 0 : -1]) / rest if k > 1 else rho[1]
@@ -366,16 +368,16 @@ def whiteness(
 
 
 def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
-    """Find the strongest sine over position, with an amplitude and a phase for each direction.
-    Return the finding, and the columns `c`. If the ripple is strong, the returned columns include
-    its waves, so that the ripple does not affect the other patterns.
+    """Find the strongest ripple: a sine over position, with an amplitude and a phase for each
+    direction. Return the finding, and the columns `c`. If the ripple is significant, the returned
+    columns include its sine and cosine, so that it does not affect the other patterns.
 
     The longest period of the scan is half of the travel. The shortest is the larger of two
-    distances: the travel in four samples (`step` [s] apart), and in one period of the filter's
-    cutoff. The power at a period is compared with the median of its neighbours, because a
-    background that increases to long periods is not a ripple. The p value allows for the choice of
-    the largest of many powers (Scargle). Then least squares refines the period. The fitted waves
-    include the gain of the filter at the frequency speed/period.
+    distances: that covered in four samples (`step` [s] apart), and in one period of the filter's
+    cutoff. The power at a period is compared with the median power of neighbouring periods, because
+    power that increases with the period is not a ripple. The p value allows for the choice of the
+    largest of many powers (Scargle). After the scan, least squares refines the period. The fitted
+    sine includes the gain of the filter at the frequency speed/period.
 
     **Source:** see `ResidualStudy`.
     """
@@ -398,8 +400,8 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     e = x.e - known @ (known.T @ x.e)
     masks = [np.sign(x.v) == w for w in ways]
     k, amplitude, above, shown = _scan(s, e, masks, travel, count)
-    # Power that decreases from the longest period on does not belong to a period of the scan.
-    # Therefore the search begins where the power increases for the first time.
+    # If the power falls from the longest period on, it belongs to an even longer period. Therefore
+    # the search for the maximum begins at the first frequency where the power increases.
     rises = int(np.argmax(np.diff(above) > 0))
     best = rises + int(np.argmax(above[rises:]))
     from scipy.optimize import minimize_scalar
@@ -482,8 +484,9 @@ def _scan(
     travel: float,
     count: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return frequencies [1/m] (k,), amplitudes (k,), powers divided by the background (k,), and
-    indices of the largest amplitudes for a plot (m,). The powers of both directions are added.
+    """Return frequencies [1/m or 1/rad] (k,), amplitudes (k,), powers divided by the power of the
+    background (k,), and indices of the largest amplitudes for a plot (m,). The powers of both
+    directions are added. `count`: number of independent frequencies.
     """
     cells = 1 << (4 * count - 1).bit_length()
     place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)
@@ -494,9 +497,9 @@ def _scan(
         sums = np.bincount(place[mine], e[mine] - e[mine].mean(), minlength=cells)
         own = np.abs(np.fft.rfft(sums, length)[: count * finer + 1]) ** 2
         power = power + own[keep] * (2.0 / mine.sum()) ** 2
-        # The background is the mean power of noise near each frequency: the median of 41
-        # independent neighbours over log 2, because powers have an exponential distribution. Long
-        # periods have fewer neighbours, because the background is steep there.
+        # The background is the mean power of noise near each frequency. It is the median power of
+        # 41 neighbours divided by log 2, because powers have an exponential distribution. At long
+        # periods the background is steep, so fewer neighbours are used.
         values, middle = own[np.arange(1, count + 1) * finer], np.empty(count)
         for j in range(count):
             reach = min(20, max(j // 2, 3))

@@ -1,4 +1,4 @@
-"""A finding of a residual study, and the autocorrelated regression that decides it."""
+"""Findings of a residual study, and the regression with autocorrelated errors that tests them."""
 
 import dataclasses
 import math
@@ -11,16 +11,15 @@ from frictax.text import format_estimate, prefix_unit
 
 from ..errors.linearization import long_run_covariance, orthonormal_basis
 
-# A finding is strong if it explains more than the share SHARE of the residual's mean square, and
+# A finding is strong if it explains more than the fraction SHARE of the residual's mean square and
 # its p value is below CHANCE.
 SHARE, CHANCE = 0.005, 0.005
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Curve:
-    """A curve in the plot of a finding: `y` over `x`, with standard errors or None.
-
-    `direction`: 1, -1, or 0 for both; `kind`: "points", "line" or "band" (from -y to y).
+    """A curve in the plot of a finding: `y` over `x`. `error`: standard errors of `y`, or None;
+    `direction` of motion: 1, -1, or 0 for both; `kind`: "points", "line" or "band" (from -y to y).
     """
 
     x: Float[np.ndarray, " n"]
@@ -36,12 +35,12 @@ class Finding:
 
     - `name`: "whiteness", "speed", "position", "direction", "time" or "ripple"; `record`, `of`: the
       body or channel of the residual.
-    - `sentence`; `strong`: see `ResidualStudy`.
+    - `sentence`: the finding in words; `strong`: whether it is significant, see `ResidualStudy`.
     - `effect`: size of the pattern, with the standard error `error`, in `unit`. For "speed",
       "position" and "time": largest difference of the residual. For "direction": the mean. For
-      "ripple": the amplitude. For "whiteness": the first autocorrelation.
+      "ripple": the amplitude. For "whiteness": the autocorrelation at a lag of one sample.
     - `share`: fraction of the residual's mean square that the pattern explains; `p`: probability
-      that coloured noise explains as much.
+      that autocorrelated noise explains as much.
     - `numbers`: further results by name [SI], for example ``period``, ``period error``, ``forward``
       and ``backward`` of a ripple.
     - `curves` of the plot; `x_label`, `y_label`: name and unit of its axes.
@@ -91,8 +90,8 @@ def amount(value: float, unit: str, figures: int = 3) -> str:
 
 
 def with_error(value: float, error: float, unit: str) -> str:
-    """Return a value and its standard error as text with a common prefix, both rounded to the
-    second digit of the error.
+    """Return a value and its standard error as text. Both have the same SI prefix, and are rounded
+    to the second digit of the error.
 
     >>> with_error(0.00250012, 0.0000031, "m")
     '2.5001 mm (std. error 0.0031 mm)'
@@ -116,11 +115,11 @@ def percent(share: float) -> str:
 class Regressed:
     """The result of a regression of a residual on `columns` and `others` (see `regress`).
 
-    - `values` (k,), `errors` (k,): coefficients of the columns and their standard errors; nan for a
-      column that the other columns explain.
-    - `share`: fraction of the residual's mean square that the columns explain in addition to the
-      others; `p`: probability that noise explains as much; `independent`: effective sample size.
-    - `part`, `rest` (n,): the columns times their values, and the remaining residual.
+    - `values` (k,), `errors` (k,): coefficients of `columns` and their standard errors; nan for a
+      column that `others` explain.
+    - `share`: fraction of the residual's mean square that `columns` explain in addition to
+      `others`; `p`: probability that noise explains as much; `independent`: effective sample size.
+    - `part`, `rest` (n,): `columns` times `values`, and the residual after both sets are fitted.
     """
 
     values: Float[np.ndarray, " k"]
@@ -137,10 +136,10 @@ class Regressed:
 
     @property
     def hidden(self) -> float:
-        """The fraction of the mean square that noise alone explains in about 1 % of records with
+        """The fraction of the mean square that noise alone exceeds in about 1 % of the records with
         this number of independent samples. Noise can hide effects that explain less.
         """
-        # The chi-square of noise exceeds its degrees of freedom by 6 in about 1 % of records.
+        # Chi-square of noise exceeds its degrees of freedom by 6 or more in about 1 % of records.
         usual = (self.values.size + 6.0) / max(self.independent, 1.0)
         return float(np.clip(usual, self.share, 1.0))
 
@@ -151,14 +150,14 @@ def regress(
     others: Float[np.ndarray, "n j"],
     in_time: bool = True,
 ) -> Regressed | None:
-    """Fit `e` by least squares with `columns` and `others`, and test `columns` by a Wald test.
-    Return None if `others` explain all columns.
+    """Fit the residual `e` by least squares with `columns` and `others`, and test `columns` by a
+    Wald test. Return None if `others` explain all columns, or if there are too few samples.
 
     The part that `others` explain is projected out of `e` and `columns` (Frisch and Waugh). The
     covariance is that of sums of autocorrelated terms (`long_run_covariance`). The Wald statistic
     W/k is compared with Fisher's F with k and m - k - j degrees of freedom (k `columns`, j
-    `others`). m is the effective number of samples. With the number of all samples, a few periods
-    of a slow error seem significant. If `in_time` is False, as for sweeps, samples are independent.
+    `others`). m is the effective number of samples. If all samples counted, a few periods of a slow
+    error would seem significant. If `in_time` is False (sweeps), samples count as independent.
     """
     from scipy.stats import f as fisher
 
@@ -195,14 +194,14 @@ def regress(
 
 
 def hats(x: Float[np.ndarray, " n"], corners: Float[np.ndarray, " k"]) -> Float[np.ndarray, "n k"]:
-    """Return columns whose linear combinations are all piecewise linear functions with these
-    corners. Each column is 1 at its own corner, 0 at the other corners, and linear between.
+    """Return k columns, whose linear combinations are all piecewise linear functions of x with
+    `corners`. A column is 1 at its own corner, 0 at the other corners, and linear between corners.
     """
     return np.stack([np.interp(x, corners, row) for row in np.eye(corners.size)], axis=1)
 
 
 def corners_of(x: Float[np.ndarray, " n"], most: int) -> Float[np.ndarray, " k"]:
-    """Return at most `most` corners, half of them equidistant and half at quantiles of `x`."""
+    """Return at most `most` corners in the range of `x`, some equidistant, some at quantiles."""
     low, high = float(x.min()), float(x.max())
     even = np.linspace(low, high, most // 2 + 1)
     corners = np.sort(
@@ -218,9 +217,8 @@ def corners_of(x: Float[np.ndarray, " n"], most: int) -> Float[np.ndarray, " k"]
 def bin_means(
     x: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"], edges: Float[np.ndarray, " b"]
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Return the means of x and e in the bins between `edges`, and standard errors of those of e.
-
-    The samples of one visit to a bin are correlated. Therefore a standard error follows from the
+    """Return the means of x and e in the bins between `edges`, and standard errors of the means of
+    e. The samples of one visit to a bin are correlated. Therefore a standard error follows from the
     differences between visits, or from the long-run variance of e if there are fewer than 3 visits.
     """
     place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, edges.size - 2)

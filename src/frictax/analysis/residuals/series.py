@@ -1,4 +1,4 @@
-"""The residuals that a study uses: missing forces on bodies, or residuals of the objective."""
+"""The residuals that a residual study uses: missing forces on bodies, or objective residuals."""
 
 import dataclasses
 from typing import Any
@@ -23,14 +23,14 @@ from ..errors.linearization import Samples
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Series:
-    """A residual over the part of a record in which the machine moves.
+    """A residual over time, in the part of a record in which the machine moves.
 
     - `record`; `of`: the body on which a force is missing (if `is_force`), or the channel of the
       objective's residual; `unit` of this residual.
-    - `t` [s], `e` [unit]: times and residual, (n,); `s`, `v`: position and velocity at these times
-      [m or rad, and 1/s], None if the record does not contain them.
-    - `place`: unit of the position; `cutoff` [Hz] of the filter that was applied to `e`, inf
-      without a filter; `in_time`: whether the samples are in order of time.
+    - `t` [s], `e` [`unit`]: times and residual, (n,); `s`, `v`: position [m or rad] and velocity
+      [m/s or rad/s] at these times, or None if the record does not contain them.
+    - `place`: unit of the position, "m" or "rad"; `cutoff` [Hz] of the filter that was applied to
+      `e`, inf without a filter; `in_time`: whether the samples are in order of time.
     """
 
     record: str
@@ -52,9 +52,9 @@ class Series:
 
 
 def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """Return the missing force on each body: m*a - (sum of forces), after one zero-phase low-pass.
-    Samples within 1/cutoff of a standstill are left out, because the filter mixes friction before
-    and after a standstill. **Raises:** `ValueError` if motion or machine do not determine forces.
+    """Return the missing force on each body, m*a - (sum of forces), after a low-pass filter without
+    phase shift. Samples within 1/cutoff of a standstill are left out, because the filter mixes the
+    friction before and after it. **Raises:** `ValueError` if the force is not determined.
     """
     record, number = found.records[label], found.number(label)
     setup = found.problem.setup_at(jnp.asarray(found.x), number)
@@ -63,8 +63,8 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
         return [_axis_series(setup, record, label, cutoff)]
     if not isinstance(setup.machine, Mechanism):
         raise ValueError(f"a `{type(setup.machine).__name__}` does not say which force moves it")
-    # Build the record with the position of each body, corrected for the fitted sensors. If only the
-    # speed is measured, the position is its integral.
+    # Build a record of the position of each body. Fitted gains, offsets and delays of sensors are
+    # removed. If only the speed is measured, the position is its integral.
     outputs = {name: _ideal_values(setup, record, name) for name in record.outputs}
     for i in MechanicalSystem(setup.machine).layout.bodies:
         body, part = setup.machine.names[i], setup.machine.parts[i]
@@ -100,7 +100,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
 
 
 def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """Return the objective's residual, measured - predicted, of each channel, with its motion."""
+    """Return each channel's objective residual, measured - predicted, and its body's motion."""
     record, out = found.records[label], []
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for name, at, e in left(found, label):
@@ -122,7 +122,7 @@ def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
 
 
 def sweep_series(found: FitResult, label: str) -> Series:
-    """Return the residuals (measured - predicted) and speeds of a sweep; `t` is the row index."""
+    """Return a sweep's residuals (measured - predicted) and velocities; `t` is the row index."""
     sweep = found.records[label]
     e = found.residuals[Samples(found.problem).record == found.number(label)]
     force, place = ("N.m", "rad") if sweep.rotational else ("N", "m")
@@ -132,7 +132,7 @@ def sweep_series(found: FitResult, label: str) -> Series:
 
 
 def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Return each channel's name, the indices of its samples, and measured - predicted."""
+    """Return for each channel its name, the indices of its samples, and measured - predicted."""
     i = found.number(label)
     prepared, samples = found.problem.prepared[i], Samples(found.problem)
     assert isinstance(prepared, PreparedRecord)
@@ -147,8 +147,8 @@ def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray
 
 
 def _moving_part(whole: Series) -> Series:
-    """Return the series without standstill, without samples that the filter mixes with standstill
-    or with the ends of the record, and without redundant samples.
+    """Return the series without samples at standstill, or so near a standstill or an end of the
+    record that the filter mixes them with it. Samples that add no information are left out too.
     """
     t, v, reach = whole.t, whole.v, 1.0 / whole.cutoff
     step = float(np.median(np.diff(t)))
@@ -160,7 +160,7 @@ def _moving_part(whole: Series) -> Series:
         near = int(np.ceil(reach / step))
         keep = np.convolve(slow, np.ones(2 * near + 1), "same")[: t.size] < 0.5 if near else ~slow
     keep[:edge] = keep[t.size - edge :] = False
-    # Three samples in a period of the cutoff contain everything that passes the filter. 12,000
+    # Three samples in a period of the cutoff frequency contain all that passes the filter. 12,000
     # samples are enough for a study.
     thin = max(int(reach / (3.0 * step)), int(np.ceil(t.size / 12_000)), 1)
     rows = np.flatnonzero(keep)[::thin]
@@ -196,7 +196,7 @@ def _predict(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord)
 
 
 def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Series:
-    """Return the missing force of a user's axis machine: inertia*a - load + friction."""
+    """Return the missing force, inertia*a - load + friction, of a user's machine with one axis."""
     machine, names = setup.machine, state_names(setup.machine)
     s, v, more = names[0], names[1], names[2:]
     given = {name: _ideal_values(setup, record, name) for name in record.outputs}
@@ -227,7 +227,7 @@ def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Ser
 def _axis_forces(
     setup: Setup, prepared: PreparedRecord, y: Float[Numbers, "n k"]
 ) -> tuple[Array, Array]:
-    """Return inertia and model force at each sample; sliding has the direction of the velocity."""
+    """Return inertia and (load - friction) at each sample; sliding has the sign of the velocity."""
     machine = setup.machine
     system: Any = driven(
         machine,

@@ -1,4 +1,4 @@
-"""The study of the residuals of a fit: all patterns of all records, as sentences."""
+"""The residual study of a fit: the patterns in the residuals of all records, as sentences."""
 
 import dataclasses
 from typing import Literal, get_args
@@ -33,18 +33,18 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     """Patterns in the residuals of a fit, one sentence for each finding, the strongest first.
     `print` shows the sentences, and `plot()` a figure.
 
-    Whiteness is a property of the objective's own residuals. All other patterns are patterns of the
-    residual force, m*a - (sum of forces), at the fitted values. Positions and forces pass the same
-    filter (as in `InverseDynamics`), and standstill is left out. If machine or record do not
+    The study tests the whiteness of the objective's own residuals. All other patterns are those of
+    the residual force, m*a - (sum of forces), at the fitted values. Positions and forces pass the
+    same filter (as in `InverseDynamics`), and standstill is left out. If machine or record do not
     determine forces, the study uses the objective's residuals, and `notices` contains the reason.
 
     A **strong** finding has a p value below 0.5 %, and explains more than 0.5 % of the residual's
-    mean square beyond the other patterns. For this test the residual is regressed on the columns of
-    the pattern, and the columns of the other patterns are projected out. The covariance allows for
-    autocorrelation [1], and the degrees of freedom follow from the effective number of samples. The
-    power of a ripple is also compared with the powers at neighbouring periods. The p value of a
-    ripple allows for the choice of the largest of many powers [2]. The test of whiteness is that of
-    Ljung and Box [3].
+    mean square in addition to the other patterns. For this test the residual is regressed on the
+    columns of the pattern (such as a sine and a cosine), after the part of the other patterns is
+    subtracted. The covariance allows for autocorrelation [1], and the degrees of freedom follow
+    from the effective number of samples. The power of a ripple is also compared with the powers at
+    neighbouring periods, and its p value allows for the choice of the largest of many powers [2].
+    The test of whiteness is that of Ljung and Box [3].
 
     **Source:** [1] D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992); [2] J. D. Scargle,
     Astrophysical Journal 263 (1982); [3] Biometrika 65 (1978).
@@ -53,8 +53,8 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     are not white and no other finding is strong, the notice `no-pattern-found` refers to `missing`,
     which also tests delays, compliance and small forces.
 
-    - `findings`: all findings, strongest first; ``study["speed"]``: the strongest for speed.
-    - `series`: the residuals that were studied; `notices`, and their sentences `notes`.
+    - `findings`: all findings, the strongest first; ``study["speed"]``: strongest finding on speed.
+    - `series`: the residuals that were studied; `notices`, and `notes`, the sentences of `notices`.
 
     The model of this sledge lacks a ripple of its screw, 0.2 N every 0.1 m:
 
@@ -112,12 +112,12 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
 def residual_study(
     found: FitResult, label: str | None = None, *, cutoff: float | None = None
 ) -> ResidualStudy:
-    """Return the patterns in the residuals of a fit: autocorrelation, speed, position, direction,
-    time, and ripple. See `ResidualStudy`.
+    """Return the patterns in the residuals of a fit: autocorrelation, and dependence on speed,
+    position, direction and time, and a ripple over position. See `ResidualStudy`.
 
-    The rows of a sweep have a speed and, if both directions were measured, a direction. `label`:
+    A sweep is studied for speed and, with both directions measured, for direction only. `label`:
     name of one record, by default all records; `cutoff` [Hz] of the filter for the missing force,
-    by default that of `InverseDynamics` or 50.
+    by default that of the objective `InverseDynamics`, otherwise 50.
     """
     names = list(found.records)
     if label is not None:
@@ -159,7 +159,7 @@ def residual_study(
             findings += [of_ripple, *(kind(x, columns) for kind in kinds)]
         studied += series
     strong = {f.name for f in findings if f.strong}
-    # Filters make residuals of a right model autocorrelated. Then `no-pattern-found` is left out.
+    # Filters make even noise residuals autocorrelated, so `no-pattern-found` would be misleading.
     is_filtered = isinstance(objective, Windows) and not objective.free_starts
     is_filtered |= isinstance(objective, InverseDynamics) and objective.at_samples
     if strong == {"whiteness"} and not found.of_sweep and not is_filtered:

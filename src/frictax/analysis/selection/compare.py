@@ -29,10 +29,10 @@ from .structures import Criteria, StructureOptions, compare_structures
 class ComparedLaw:
     """One law of a comparison.
 
-    - `left_out`: root mean square error [N or N.m] of the predictions of rows. Each row is
-      predicted by a fit without this row, and without neighbours whose errors are correlated.
+    - `name`; `found`: the fit of the law; `left_out`: root mean square error [N or N.m] of
+      predicted rows. Each row is predicted by a fit without this row and correlated neighbours.
     - `aicc`, `bic`: criteria for white noise, or for autocorrelated errors if the rows show them.
-    - `remark`: why the law is not chosen (not identifiable, or not converged); otherwise empty.
+    - `remark`: why the law cannot be chosen (not identifiable, or not converged); otherwise "".
 
     **Example:** at `compare`.
     """
@@ -56,7 +56,7 @@ class Comparison(Summarised):
     """Laws fitted to one sweep, in the given order, and the chosen law. `print` shows a table.
 
     `best`: the law with the smallest AICc among the laws whose parameters are all identifiable.
-    `reason`: a text on the choice, which also names a law that predicts rows left out better.
+    `reason`: a text on the choice. If another law predicts left-out rows better, it is named too.
     `autocorrelation` of the errors of neighbouring rows, 0 for white noise.
 
     **Example:** at `compare`.
@@ -81,8 +81,8 @@ class Comparison(Summarised):
     ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return the header of the table, and its rows.
 
-        **Arguments:** `unit`: format of the unit of the force in the header; `figures`: digits of
-        forces; `chosen`: the remark on the best law; `unknown`: the text for an unknown error.
+        **Arguments:** `unit`: format string of the force unit in the header; `figures`: significant
+        digits of forces; `chosen`: remark on the best law; `unknown`: text for an infinite error.
         """
         force = self.best.found.shown_force
         name = unit.format(force.name)
@@ -149,13 +149,13 @@ def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | S
     structures and its options: `objective`, `start`, `engine`, `cutoff`, `repeats`, `bands`.
 
     **Arguments:** `data`: usually one direction, ``sweep.positive()``, because measured machines
-    are rarely symmetric. `candidates`: by name, laws or `SteadyFriction` with start values; by
+    are rarely symmetric. `candidates`: name -> law or `SteadyFriction` with start values; by
     default Coulomb, Stribeck with exponents 1 and 2, and a table whose speeds are chosen from the
     data. `offset` [N or N.m]: start value of a constant force in each fit. `offset`, `method`,
     `loss` and `progress` are those of `fit`.
 
-    **Returns:** a `Comparison`. A given sigma of the sweep only sets relative weights, unless the
-    sweep states that sigma is known. The likelihoods are those of normal noise. Differences of AICc
+    **Returns:** a `Comparison`. The `sigma` of a sweep only sets relative weights of its rows,
+    unless `sigma_known` is True. The likelihoods are those of normal noise. Differences of AICc
     below 2 are not decisive. If the errors of neighbouring rows, in the given order, are
     significantly correlated, the likelihoods are those of autocorrelated errors.
 
@@ -236,7 +236,7 @@ def _compare_laws(
 
 
 def _refuse(options: Mapping[str, Any], known: Iterable[str], of: str, here: str) -> None:
-    """Raise `ValueError` for an option that belongs to the other kind of comparison."""
+    """Raise `ValueError` if an option is not in `known`, so belongs to the other comparison."""
     for name, value in options.items():
         if name not in known and value is not None:
             raise ValueError(
@@ -246,7 +246,7 @@ def _refuse(options: Mapping[str, Any], known: Iterable[str], of: str, here: str
 
 
 def default_laws(sweep: Sweep) -> dict[str, Any]:
-    """Return the laws that `compare` tries, with start values, the simplest first."""
+    """Return the laws that `compare` tries by default, with start values, the simplest first."""
     speeds = np.unique(np.abs(sweep.velocity[~sweep.breakaway])).size
     laws: dict[str, Any] = {"Coulomb": starting_law(Coulomb, sweep)}
     if sweep.n > 5:
@@ -259,13 +259,14 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
 
 
 def _left_out(found: FitResult, rho: float) -> float:
-    """Return the leave-one-out error by n refits. The refits begin at the estimates of the full
-    fit, and use its compiled program. One row and its correlated neighbours have weight 0.
+    """Return the root mean square error [N or N.m] of the predictions of left-out rows, by a refit
+    for each row. The row and its correlated neighbours have weight 0 in its refit. The refits begin
+    at the estimates of the full fit, and use its compiled program. `rho`: autocorrelation.
     """
     if found.dof < 2:
         return float("inf")
-    # A search cannot leave a bound. Therefore values at their bound are moved inside by 1 % of a
-    # typical value: of the mean force, of the greatest speed, or of 1 for a ratio.
+    # A search that starts at a bound stays there. Therefore values at their bound are moved inside
+    # by 1 % of a typical value: the mean force, the highest speed, or 1 for a ratio.
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))
     of_force = found.sweep.force_unit.si_name

@@ -1,4 +1,4 @@
-"""Cross-validation of a structure: folds of the records, refits without each, and errors."""
+"""Cross-validation of a structure: refits without parts of the records, and their errors there."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -18,10 +18,10 @@ from frictax.measurements.units import POSITION_OF, VELOCITY_OF, split_channel
 from ..errors.linearization import Samples
 from ..errors.resampling import run_search, scale_weights
 
-_STEPS = 30  # largest number of iterations of a refit
+_STEPS = 30  # largest number of iterations of a refit without left-out data
 _LEFT_OUT = {"repeats": "a repeat", "speeds": "a band of speeds", "records": "a record"}
 
-# The number of the fold that leaves out each piece of the records, and the names of the folds.
+# For each piece of the records, the number of the fold that leaves it out; names of the folds.
 Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
 
 
@@ -29,8 +29,8 @@ class Folds:
     """Division of records into pieces and folds. A fold is a set of pieces that a refit leaves out;
     a piece is a window of the objective, or half a second of a record.
 
-    - `record`, `place`, `speed` (u,): for each piece the number of its record, its relative
-      position in the record (0 to 1), and its median speed in `unit`.
+    - `record`, `place`, `speed` (u,): for each piece the number of its record, the time of its
+      middle divided by the duration of the record (0 to 1), and its median speed in `unit`.
     - `piece_of_samples`: for each record an array with the number of the piece of each sample.
     """
 
@@ -55,18 +55,18 @@ class Folds:
         return Samples(problem).spread_out(pieces).astype(int)
 
     def repeats(self, parts: int) -> Fold:
-        """Return folds that leave out one of `parts` equal parts of each record."""
+        """Return folds of which each leaves out one of `parts` equal parts of one record."""
         return _number_folds(
             self.record * parts + np.floor(self.place * parts).astype(int),
             lambda f: f"part {f % parts + 1} of {parts}",
         )
 
     def records(self, labels: Sequence[str]) -> Fold:
-        """Return folds that leave out whole records."""
+        """Return folds of which each leaves out one whole record."""
         return _number_folds(self.record, lambda f: labels[f])
 
     def bands(self, count: int) -> Fold:
-        """Return folds that leave out bands of speed, divided between clusters of speeds."""
+        """Return folds of which each leaves out the pieces in one of `count` bands of speed."""
         band = natural_classes(self.speed, count)
 
         def name(b: int) -> str:
@@ -77,8 +77,8 @@ class Folds:
 
 
 def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndarray, " _"]], str]:
-    """Return the speed of the machine at each sample, and the unit. The speed is |v| of the only
-    body, or the mean of |v|/max|v| over several bodies.
+    """Return for each record the speed of the machine at each sample; also return the unit of
+    speed. The speed is |v| of a single body, or the mean of |v|/max|v| over several bodies.
     """
     found = [{b: np.abs(v) for b, v in body_speeds(r, cutoff).items()} for r in records]
     if all(len(here) == 1 for here in found):
@@ -94,8 +94,8 @@ def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndar
 
 
 def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " n"]]:
-    """Return the velocity of each body [m/s or rad/s], smoothed at `cutoff` [Hz]; if the record
-    does not measure a motion, the time derivatives of all outputs.
+    """Return a dict: body -> its velocity [m/s or rad/s], filtered at `cutoff` [Hz]. If the record
+    does not measure a motion, the result has the time derivatives of all outputs.
     """
     out, cutoff = {}, min(cutoff, LARGEST_CUTOFF * record.rate)
     places = {*VELOCITY_OF, *POSITION_OF}
@@ -110,7 +110,9 @@ def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " 
 def sliding_speed(
     ends: tuple[str, str | None], speeds: Mapping[str, np.ndarray]
 ) -> Float[np.ndarray, " n"] | None:
-    """Return the velocity between the ends of a contact; None if a velocity is not measured."""
+    """Return the velocity of the first body of a contact relative to the second body or the
+    housing; None if a velocity is not measured.
+    """
     bodies = [end.split(".")[0] for end in ends if end is not None]
     if not all(body in speeds for body in bodies):
         return None
@@ -157,8 +159,8 @@ class HeldOut:
     """Prediction errors of the data that each fold leaves out of the fit.
 
     - `folds`: names of the folds; `unfinished`: number of refits that did not converge.
-    - `trajectory` (k,): root mean square residual of the objective in each fold, in the unit of the
-      outputs. `force` (k,): root mean square residual of inverse dynamics [N or N.m], or NaN.
+    - `trajectory` (k,): root mean square weighted residual of the objective in each fold. `force`
+      (k,): root mean square residual of inverse dynamics [N or N.m], or NaN.
     - `trajectory_squares`, `force_squares` (u,): contribution of each piece of the records to the
       mean square. The mean of the contributions is the mean square of all samples.
     """
@@ -176,12 +178,12 @@ class HeldOut:
 
     @property
     def trajectory_rms(self) -> float:
-        """Root mean square over all data left out."""
+        """Root mean square error of the trajectory over all left-out data."""
         return root_mean(self.trajectory_squares)
 
     @property
     def force_rms(self) -> float:
-        """Root mean square over all data left out [N or N.m]."""
+        """Root mean square error of the force [N or N.m] over all left-out data."""
         return root_mean(self.force_squares)
 
 
@@ -200,8 +202,8 @@ class Refits:
     refit begins at the user's model, or at a refit of `before` to the same part of the records. The
     estimates of the full fit are not used, because they depend on the data left out.
 
-    `found`: the full fit; `before`: the fit whose estimates were the start of `found`, or None;
-    `force`: the same machine with the objective `InverseDynamics`, or None.
+    `found`: the fit to all data; `before`: the fit with the objective `start`, whose estimates were
+    the start values of `found`, or None; `force`: the problem with `InverseDynamics`, or None.
     """
 
     def __init__(
@@ -227,7 +229,9 @@ class Refits:
     def _errors(
         self, problem: Any, pieces: Any, number: np.ndarray, ends: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the root mean square of each fold, and each piece's part of the mean square."""
+        """Return the root mean square residual in the left-out data of each fold, at the refitted
+        values `ends`, and the contribution of each piece to the mean square.
+        """
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
             return each, total
@@ -243,8 +247,8 @@ class Refits:
         return each, total * np.sum(size > 0) / size.sum()
 
     def without(self, gone: np.ndarray) -> tuple[np.ndarray, bool]:
-        """Refit without the pieces of the records that `gone` marks. Return the estimates (NaN if
-        the fit failed), and whether the search converged.
+        """Refit without the pieces of the records for which `gone` is True. Return the estimates
+        (NaN if the fit failed), and whether the search converged.
         """
         found, x, done = self.found, np.array(self.found.problem.x0), True
         if self.before is not None and self.pieces_before is not None:
@@ -279,8 +283,8 @@ class Refits:
 
 
 def coordinates(problem: Problem, x: Any, inward: float = 1e-3) -> np.ndarray:
-    """Return the coordinates of the values x. Values at a bound are first moved inside, by the
-    share `inward` of the distance between the start value and the bound.
+    """Return the search coordinates of the parameter values x. Values nearer to a bound than the
+    share `inward` of the start value's distance from this bound are first moved to this distance.
     """
     low, high = (
         end + share * np.abs(problem.x0 - np.where(np.isfinite(end), end, 0.0))
@@ -293,7 +297,7 @@ def coordinates(problem: Problem, x: Any, inward: float = 1e-3) -> np.ndarray:
 
 
 def root_mean(squares: np.ndarray) -> float:
-    """Return the root mean square without NaN; NaN without values, inf if a fit failed."""
+    """Return the root of the mean of `squares`, without NaN; NaN if all are NaN."""
     known = squares[~np.isnan(squares)]
     return float(np.sqrt(np.mean(known))) if known.size else float("nan")
 

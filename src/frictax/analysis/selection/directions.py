@@ -20,13 +20,13 @@ from frictax.text import format_estimate
 
 
 def autocorrelation_of(fits: Iterable[FitResult]) -> float:
-    """Return the autocorrelation of the errors of neighbouring rows, from 0 to 0.98. The result is
-    0 if white noise explains the sweep equally well, or if there are too few rows.
+    """Return the autocorrelation, from 0 to 0.98, of the errors of neighbouring rows of a sweep.
+    It is set to 0 if it is not significant, for few rows, and for a robust loss or priors.
 
     The autocorrelation is estimated by restricted maximum likelihood. The law with the smallest
     AICc for white noise is used, because a law that lacks a term has autocorrelated residuals. The
     result is the upper end of the 68 % interval, because too small a value favours laws with many
-    parameters, which follow the errors.
+    parameters, which fit the errors.
 
     **Source:** H. D. Patterson, R. Thompson, Biometrika 58(3), 1971 (restricted likelihood).
     """
@@ -66,8 +66,8 @@ def restricted_likelihood(
 
 
 def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
-    """Return AICc and BIC for errors with autocorrelation `rho`, which counts as a parameter. The
-    law is fitted again by generalised least squares, linearised about the fit.
+    """Return AICc and BIC for errors with autocorrelation `rho`, which counts as a parameter. For
+    this the linearised law is fitted again by generalised least squares.
     """
     if rho == 0.0:
         return found.aicc, found.bic
@@ -90,16 +90,17 @@ def _linearise(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.ndar
 
 
 def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, "n ..."]:
-    """Whiten rows whose errors are e[i] = rho*e[i-1] + w[i] with white noise w."""
+    """Return rows with the white errors w, if the errors of `x` are e[i] = rho*e[i-1] + w[i]."""
     first = np.sqrt(1.0 - rho**2) * x[:1]
     return np.concatenate([first, x[1:] - rho * x[:-1]])
 
 
 OFFSET, EACH = "offset", "each direction"
-# p values below which the directions differ, and below which they differ by more than an offset
+# The directions differ if the p value is below `_DIFFERENT`. They differ by more than an offset if
+# the p value of the model with an offset is below `_MORE`.
 _DIFFERENT, _MORE = 0.002, 0.02
-# A test must be significant at each of `_CORRELATIONS` for which twice the log restricted
-# likelihood is within `_NEARLY` of its largest value. With these limits, the test wrongly finds a
+# A test must be significant for each likely autocorrelation of `_CORRELATIONS`: its value of twice
+# the log restricted likelihood is at most `_NEARLY` below the largest value. With these limits, the test wrongly finds a
 # difference in 0 of 384 symmetric sweeps with white errors, and in 17 of 384 symmetric sweeps with
 # an autocorrelation of 0.8.
 _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
@@ -107,9 +108,9 @@ _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Difference:
-    """A difference between the two directions. `kind`: `OFFSET` or `EACH`; `found`, `call`: a fit
-    that allows for the difference, and the call that makes this fit; `words`: the size in words;
-    `size`, `lower`, `upper`: the size and its interval, in the SI `unit`.
+    """A difference between the two directions. `kind`: `OFFSET` (a constant force) or `EACH` (a law
+    for each direction); `found`, `call`: a fit with this extension, and its call as text; `words`:
+    the difference in words; `size`, `lower`, `upper`: its size and interval, in the SI `unit`.
     """
 
     kind: str
@@ -123,10 +124,9 @@ class Difference:
 
 
 def _difference(found: FitResult, kind: str) -> Difference | None:
-    """Fit the model of this kind, and return the difference between the directions. Return None if
-    the model cannot be fitted, or if it does not contain a difference. The returned difference is
-    that of the parameter that differs most clearly. If no parameter differs clearly, friction at
-    common speeds is compared too.
+    """Fit the law with the extension `kind`. Return the difference between the directions that is
+    the largest relative to its interval: of a parameter or, if no interval of a parameter excludes
+    0, also of friction at common speeds. Return None without a possible fit or a difference.
     """
     try:
         call, better = _fit_kind(found, kind)
@@ -158,7 +158,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
 
 @dataclasses.dataclass(frozen=True)
 class _SizedDifference:
-    """A difference `size`, half the width of its interval, and the words before the size."""
+    """A difference `size`, half the width of its interval (`half`), and the words before it."""
 
     what: str
     size: float
@@ -166,12 +166,12 @@ class _SizedDifference:
     unit: str
 
     def clearness(self) -> float:
-        """Return the size over half of the interval width; 1 if the interval ends at 0."""
+        """Return |size| divided by half the interval's width; above 1, the interval excludes 0."""
         return abs(self.size) / max(self.half, 1e-300)
 
 
 def _force_differences(better: FitResult) -> list[_SizedDifference]:
-    """Return forward minus backward friction at common speeds, with intervals for white errors."""
+    """Return forward minus backward friction at seven speeds, with intervals for white errors."""
     sweep, out = better.sweep, []
     speeds = [np.abs(sweep.velocity[sweep.velocity * way > 0]) for way in (1.0, -1.0)]
     ends = max(v.min() for v in speeds), min(v.max() for v in speeds)
@@ -185,8 +185,8 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
         return law.f_pos(jnp.asarray(v)) - law.f_neg(jnp.asarray(v))
 
     sizes, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
-    # In directions that the rows do not identify, these forces change by rounding errors only. The
-    # pseudoinverse leaves these directions out.
+    # Changes of parameters that the rows do not identify change these forces by rounding errors
+    # only. The pseudoinverse leaves such changes out.
     j = better.full_jacobian[: better.n] * better.active
     norms = np.linalg.norm(j, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
@@ -199,12 +199,12 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
 
 
 def with_directions(fits: Mapping[str, FitResult]) -> tuple[dict[str, FitResult], dict[str, str]]:
-    """Return `fits` with further fits if the two directions differ, and the difference in words for
-    each further fit. The fit with the smallest AICc decides whether the further fits have an
-    offset, or a law for each direction.
+    """Return `fits` with further fits if the two directions differ, and a dict: name of a further
+    fit -> the difference in words. The fit with the smallest AICc decides whether the further fits
+    have an offset, or a law for each direction.
     """
     out, words = dict(fits), {}
-    for _ in range(2):  # after an offset is added, laws may still differ
+    for _ in range(2):  # After an offset is added, the laws of both directions may still differ.
         least = min(out.values(), key=lambda found: found.aicc, default=None)
         kind = _different(least) if least is not None else ""
         others = {n: _difference(found, kind) for n, found in fits.items() if kind}
@@ -217,10 +217,10 @@ def with_directions(fits: Mapping[str, FitResult]) -> tuple[dict[str, FitResult]
 def direction_notices(found: FitResult) -> tuple[Notice, ...]:
     """Return a notice if the two directions of a sweep differ more than the fitted model allows.
 
-    F tests for an offset and for a law for each direction, to first order about the fit, detect a
-    difference. The model with this difference is then fitted. The AICc of this model must be lower,
-    and the interval of the difference must not contain 0. If the directions still differ after an
-    offset by the same tests, a law for each direction is tried. Fits with priors, ties, bounds or
+    F tests of the linearised model detect whether an offset, or a law for each direction, is
+    needed. The model with this extension is then fitted. Its AICc must be lower, and the interval
+    of the difference must not contain 0. If the tests still find a difference after an offset is
+    added, a law for each direction is tried. Fits with priors, ties, bounds given by the user, or
     logarithmic scales are not examined.
     """
     other, least = None, found.aicc
@@ -242,8 +242,8 @@ def direction_notices(found: FitResult) -> tuple[Notice, ...]:
 
 
 def _different(found: FitResult) -> str:
-    """Return the extension that the fit lacks: an offset, a law for each direction, or none ("").
-    The F tests use generalised least squares without outliers, and the largest p value over the
+    """Return the extension that the fit needs: `OFFSET`, `EACH` (a law for each direction) or "".
+    The F tests use generalised least squares without outliers. The p value is the largest over the
     likely autocorrelations of neighbouring rows.
     """
     problem, model = found.problem, found.start
@@ -295,7 +295,7 @@ def _different(found: FitResult) -> str:
 
 
 def _fit_kind(found: FitResult, kind: str) -> tuple[str, FitResult]:
-    """Fit the model of this kind. Return the text of the call, and the fit."""
+    """Fit the law with the extension `kind`. Return the text of the call of `fit`, and the fit."""
     bare = not isinstance(found.start, SteadyFriction)
     law = found.start if bare else found.start.f_pos
     free = []

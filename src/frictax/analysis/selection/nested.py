@@ -18,11 +18,12 @@ from .cross_validation import coordinates
 
 
 def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
-    """Search each model again from the best fit of a model that it contains; return better fits.
+    """Search each model again from the best fit of a smaller model that it contains. Return all
+    fits; a fit is replaced if its model contains a smaller one.
 
-    A model contains a smaller one if both have the same misfit at trial values. In trial values,
-    common parameters have the estimates of the smaller model. Other parameters are at a bound, at
-    0, or equal to those of the other direction.
+    A model contains a smaller model if its misfit at trial values is not larger. In trial values,
+    common parameters have the estimates of the smaller model. Other parameters are at a bound, 0 or
+    their start value, or equal those of the other direction.
     """
     out: dict[str, FitResult] = {}
     for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):
@@ -41,9 +42,9 @@ def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
 
 
 def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
-    """Yield trial values of `problem` from the estimates of `small`. Parameters that `small` lacks
-    are set to their bound or 0: first those of one field name only, while the others have their
-    start values, then all of them.
+    """Yield trial values of the parameters of `problem` from the estimates of `small`. Parameters
+    that `small` lacks are set to their lower bound, or to 0 without a bound. The first trials set
+    parameters of one field name only, and the others keep their start values. The last sets all.
     """
     known, lacking = np.array(problem.x0), []
     for u in problem.unknowns:
@@ -56,7 +57,7 @@ def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
             (values[path] for path in (u.path, _mirror_path(u.path)) if path in values), None
         )
         if value is None or np.shape(value) != u.shape:
-            # The values of a table that replaces a law are the forces of this law.
+            # If a table replaces a law, its trial values are the forces of this law.
             place, _, field = u.path.rpartition(".")
             table, law = _part(problem.setup.machine, place), setup.machine
             if not isinstance(law, AbstractLaw):
@@ -90,7 +91,7 @@ def _mirror_path(path: str) -> str:
 
 
 def _part(model: Any, place: str) -> Any:
-    """Return the part or field at a path, or None."""
+    """Return the part or field of `model` at the path `place`, or None if it does not exist."""
     for name in place.split(".") if place else ():
         try:
             model = model[name] if isinstance(model, Mechanism) else getattr(model, name, None)

@@ -31,12 +31,12 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
     """Choose a structure, and return it with the reason in words.
 
     1. Implausible structures are excluded, unless all are implausible.
-    2. Each error in data left out, of trajectory and of force, is divided by the smallest error of
-       the same kind. A ratio up to 1.05 counts as 1. A ratio also counts as 1 if the difference of
-       the errors is within one standard error over the pieces of the records. The rating of
-       a structure is its largest ratio, that of its worst prediction.
-    3. Structures within 5 % of the smallest rating are equal. Among them the one with the fewest
-       parameters is chosen; with equal numbers the one with the smaller rating, then the first.
+    2. Each error in left-out data, of trajectory and of force, is divided by the smallest error of
+       the same kind. A ratio up to 1.05 counts as 1. A ratio also counts as 1 if the mean
+       difference of the squared errors of the pieces of the records is within one standard error.
+       The rating of a structure is its largest ratio, that of its worst prediction.
+    3. Structures with a rating within 5 % of the smallest one are equal. The equal structure with
+       the fewest parameters is chosen; if several have as few, the one with the smallest rating.
 
     **Source:** L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone, *Classification and
     Regression Trees* (1984), section 3.4.3 (one standard error); largest ratio: L. J. Savage, "The
@@ -81,7 +81,9 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
 
 
 def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> str:
-    """Return a sentence on the prediction in which `row` is worst relative to `best`."""
+    """Return a sentence on the prediction in which `row` is worst relative to `best`. If `also` is
+    True, another sentence precedes, and the result may be "".
+    """
     worst, says = 0.0, ""
     for by, held in row.held_out.items():
         for what in ("trajectory", "force"):
@@ -102,7 +104,7 @@ def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
         for kind in ("trajectory_squares", "force_squares"):
             squares = [getattr(row.held_out[by], kind) for row in rows]
             size = np.asarray([root_mean(s) for s in squares])
-            # The error of a failed fit is inf. An error that a structure does not have is NaN.
+            # The error is inf if a fit failed, and NaN if the structure does not have this error.
             if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):
                 continue
             first = int(np.argmin(size))
@@ -121,8 +123,8 @@ def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
 
 
 def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
-    """Return sentences on whether a bristle improves the prediction of the data left out, and on
-    how many springs and sliders are identifiable. An implausible structure is not an improvement.
+    """Return a sentence if bristles do not improve the prediction of left-out data, and a sentence
+    if more springs and sliders do not improve it. An implausible structure is not an improvement.
     """
     out, rigid, bent, counts = [], [], [], {}
     for row in rows:
@@ -133,10 +135,10 @@ def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
             bent.append(row)
         elif not row.implausible:
             rigid.append(row)
-        # The number of springs with sliders is 0 if the structure has other bristles.
+        # The number of springs with sliders is set to 0 if the structure has other bristles.
         numbers = [b.k.shape[0] for b in bristles if isinstance(b, MaxwellSlip)]
         counts[row.name] = sum(numbers) if len(numbers) == len(bristles) else 0
-    # Without a plausible rigid structure, `all` is true and the sentence is left out.
+    # Without a plausible rigid structure, `all` returns True and the sentence is left out.
     if bent and not any(all(_is_better(b, r) for r in rigid) for b in bent):
         out.append(
             "A bristle does not improve the prediction of the data left out by more than 5 %,"
@@ -157,7 +159,7 @@ def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
 
 
 def _is_better(row: ComparedStructure, other: ComparedStructure) -> bool:
-    """Return whether a structure is plausible and predicts better than another."""
+    """Return whether structure `row` is plausible and predicts better than structure `other`."""
     mine, its = _worst_ratios([row, other])
     return not row.implausible and its > mine
 
@@ -168,10 +170,10 @@ UNENDED = "its search did not converge"
 def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     """Return the reasons why a fit cannot describe the machine.
 
-    - Friction that accelerates the motion: the law falls to 0 at a speed of the record.
-    - A law that rises too steeply, such as a table that follows errors at one speed of the record.
-      The slope exceeds 5 times that of the straight line through the law, and also the mean force
-      divided by the highest speed.
+    - Friction that accelerates the motion: the law falls to 0 or below at a speed of the record.
+    - A law that rises too steeply, such as a table that fits errors at one speed. The slope of the
+      friction over speed exceeds 5 times that of a straight line fitted to the law, and also the
+      mean friction divided by the highest speed.
     - Parameters that the records do not identify, or a search that did not converge.
 
     Only contacts with a measured motion are checked. A law may fall steeply (Stribeck friction).
@@ -204,7 +206,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
 
 
 def doubts(found: FitResult) -> tuple[str, ...]:
-    """Return doubts about a plausible fit: values at their bounds."""
+    """Return remarks on a plausible fit: names of parameters whose estimates are at a bound."""
     at_bound = [e.name for e in found.estimates if e.knowledge is Knowledge.AT_BOUND]
     return (f"at its bound: {join_names(at_bound)}",) if at_bound else ()
 
@@ -212,8 +214,9 @@ def doubts(found: FitResult) -> tuple[str, ...]:
 def visited_laws(
     found: FitResult, cutoff: float
 ) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, tuple[str, str, str]]]:
-    """Yield for each contact and direction: its name, the direction (1 or -1), speeds, friction,
-    and the units of friction, slope and speed. The speeds begin at 1 % of the highest speed.
+    """Yield for each contact and direction: its name, the direction (1 or -1), speeds from 1 % to
+    100 % of the highest recorded speed, friction at these speeds, and the units of friction, slope
+    (friction over speed) and speed.
     """
     seen: dict[tuple[str, int], Any] = {}
     for label, record in found.records.items():

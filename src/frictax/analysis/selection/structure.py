@@ -1,4 +1,4 @@
-"""Structures (hypotheses on a machine), the usual ones, and the result of a comparison."""
+"""Structures (hypotheses on a machine), the default structures, and results of a comparison."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -99,14 +99,14 @@ class ComparedStructure:
     """One structure of a comparison.
 
     - `found`: the fit to all records; `numbers`: number of fitted parameters.
-    - `trajectory`: root mean square residual of runs over whole records from the measured start.
-      The runs are free or in closed loop, like the objective. The unit is that of the output. With
-      several outputs or given standard deviations, it is the standard deviation.
+    - `trajectory`: root mean square residual of simulations over whole records from the measured
+      initial state, free or in closed loop like the objective. The unit is that of the output. With
+      several outputs or given standard deviations, it is the standard deviation of the output.
     - `force`: root mean square residual of inverse dynamics at the fitted values [N or N.m]; NaN if
-      the records do not determine the force. `mean_square`: that of the weighted residuals.
+      the records do not determine the force. `mean_square`: mean square of the weighted residuals.
     - `aic`, `bic`: criteria for `StructureComparison.n_eff` independent residuals.
-    - `held_out`: errors in data left out of the fit, by ``"repeats"``, ``"speeds"`` and, for
-      several records, ``"records"``.
+    - `held_out`: kind of the left-out data (``"repeats"``, ``"speeds"``, or with several records
+      also ``"records"``) -> the prediction errors of these data.
     - `implausible`: reasons why a structure cannot describe the machine; `doubts`: other remarks.
 
     **Example:** at `Structure`.
@@ -133,7 +133,7 @@ class ComparedStructure:
 
     @property
     def remark(self) -> str:
-        """The reasons and doubts in words, or ""."""
+        """All entries of `implausible` and `doubts` in one text; "" without entries."""
         return "; ".join((*self.implausible, *self.doubts))
 
 
@@ -152,8 +152,9 @@ class StructureComparison(Summarised, StructureComparisonVerbs):
     shows a table, and `plot()` a figure.
 
     `best`: the structure chosen by `frictax.analysis.selection.selection_rule.choose_structure`.
-    `reason`: why this structure is chosen, and not one with smaller residuals. `n_eff`: effective
+    `reason`: why `best` is chosen, and not a structure with smaller residuals. `n_eff`: effective
     number of independent residuals. `unit`, `force_unit`: units of trajectory and force errors.
+    `cutoff` [Hz] of the filter for forces and speeds.
 
     **Example:** at `Structure`.
     """
@@ -213,12 +214,12 @@ def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tu
 
 
 def remarks(made: StructureComparison) -> list[str]:
-    """Return the doubts about each structure."""
+    """Return the entries of `implausible` and `doubts` of all structures, as "name: entry"."""
     return [f"{row.name}: {x}" for row in made.rows for x in (*row.implausible, *row.doubts)]
 
 
 def structures_title(made: StructureComparison, records: str) -> str:
-    """Return the title: records, objective, and the kinds of data left out."""
+    """Return the title of the table: records, objective, and the kinds of left-out data."""
     return (
         f"Structures fitted to {records} by"
         f" {type(made.best.found.problem.objective).__name__};"
@@ -227,7 +228,7 @@ def structures_title(made: StructureComparison, records: str) -> str:
 
 
 def _handy(unit: str, values: list[float]) -> tuple[str, float]:
-    """Return `unit` with a prefix that suits the smallest value, and the size of this prefix."""
+    """Return `unit` with an SI prefix that suits the smallest value, and the prefix's factor."""
     if unit == "sd":
         return "x sd", 1.0
     known = [v for v in values if np.isfinite(v) and v > 0]
@@ -248,11 +249,11 @@ def default_structures(
 ) -> dict[str, Structure]:
     """Return structures for `compare` at one contact of a machine, the simplest first.
 
-    1. Coulomb friction, symmetric and by direction.
-    2. Coulomb friction by direction and one further force, if the machine has such a part:
+    1. Coulomb friction, with one law or with a law for each direction.
+    2. Coulomb friction by direction (a law for each), and one part of the machine is fitted too: a
        `LinearPositionDependentForce`, `PeriodicPositionDependentForce`,
        `QuadraticSpeedDependentForce` or `QuadraticSpeedDependentTorque`.
-    3. By direction: Stribeck friction with exponent 1 or 2, or a table, also with `Smooth` prior.
+    3. By direction: Stribeck friction with exponent 1 or 2, a table, or one with a `Smooth` prior.
 
     **Arguments:**
 
@@ -260,10 +261,10 @@ def default_structures(
       contact with a law for each direction, such as `f_pos` and `f_neg`.
     - `record`: its highest speed, smoothed at `cutoff` [Hz], is the last node of the tables.
     - `free`: further parameters that every structure fits, such as ``["mass.m"]``.
-    - `nodes` >= 3: number of evenly spaced speeds of a table. The scale of the smoothness prior on
-      second differences is a tenth of the friction.
+    - `nodes` >= 3: number of evenly spaced speeds of a table. The `Smooth` prior limits second
+      differences of the table to about a tenth of the friction.
 
-    **Returns:** structures by name, for `compare`.
+    **Returns:** name -> structure, for `compare`.
 
     **Raises:** `KeyError` for an unknown contact, `ValueError` for a part that is not a contact, or
     whose speed is not measured.
@@ -332,7 +333,7 @@ def default_structures(
         "symmetric": Structure(with_laws(line, None), [*free, f"{contact}.{pos}"]),
         "by direction": each(line),
     }
-    # For each type of force: the name of the structure that fits it, and its free fields.
+    # Type of force -> the name of the structure with this force, and the fields that are fitted.
     forces: dict[type, tuple[str, tuple[str, ...]]] = {
         LinearPositionDependentForce: ("linear in position", ("slope",)),
         PeriodicPositionDependentForce: ("periodic in position", ("f_cos", "f_sin")),

@@ -68,24 +68,24 @@ def compare_structures(
     """Fit several structures to the same records and choose one; `compare` calls this for records.
 
     A structure is judged by its predictions of data that were left out of the fit. The errors are
-    those of the trajectory (residuals of the objective) and of the force (inverse dynamics). Three
-    kinds of data are left out in turn:
+    those of the trajectory (residuals of the objective) and of the force (inverse dynamics). Refits
+    leave out three kinds of data, one after another:
 
-    - one of the equal parts of each record, which repeat one motion;
-    - one band of speeds, because a table with many nodes predicts only the speeds of its record;
-    - one of several records, if every parameter is common to the records.
+    - ``"repeats"``: one of the equal parts of a record, which should repeat one motion;
+    - ``"speeds"``: one band of speeds, because a table may be right at its record's speeds only;
+    - ``"records"``: one of several records, if every parameter is common to the records.
 
-    `selection_rule.choose_structure` describes the rule of the choice. If a structure contains
-    another one, it is also searched from the result of the contained one, so it never fits worse.
+    `selection_rule.choose_structure` describes the rule of the choice. If a structure contains a
+    smaller one, its search is repeated from the smaller fit, so the larger one never fits worse.
 
     **Arguments:**
 
-    - `data`: a record, or several in a list or by label; `structures`: by name, a `Structure` each,
-      with start values away from bounds.
+    - `data`: a record, a list of records, or a dict: label -> record; `structures`: a dict: name ->
+      `Structure` with start values away from bounds.
     - `criteria`: the options of `compare`. `objective` is ``Windows(0.5)`` by default. With other
       objectives, pieces of half a second are left out. `InverseDynamics` compares forces at
       samples. `start` as in `fit`; `engine`: `OnSamples(...)`; `cutoff` [Hz] of forces and speeds;
-      `repeats`: number of equal parts of each record; `bands`: number of groups of speeds.
+      `repeats`: number of equal parts of each record; `bands`: number of bands of speed.
     - `progress` as in `fit`.
 
     **Returns:** a `StructureComparison`. AIC and BIC are those of Gaussian residuals: n_eff
@@ -93,8 +93,8 @@ def compare_structures(
     autocorrelated, so n_eff is their effective number (`effective_sample_size`), for the fit with
     the smallest residuals. AIC and BIC rate only the fitted motion, and do not affect the choice.
 
-    **Raises:** `ValueError` if there is nothing to compare, for sweeps among the records, and for
-    `Windows(free_starts=True)`, whose starts are unknown in the data left out; otherwise as `fit`.
+    **Raises:** `ValueError` without records or structures, for sweeps among the records, and for
+    `Windows(free_starts=True)`, whose initial states are unknown in left-out data; also as `fit`.
 
     A slide has more friction in one direction than in the other:
 
@@ -140,12 +140,12 @@ def compare_structures(
         )
     structures = check_structures(structures, objective, criteria.repeats, criteria.bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
-    # The weak form is not used, because its covariance differs between structures.
+    # The weak form of `InverseDynamics` is not used: its covariance differs between structures.
     objective, start = (
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
         for one in (objective, criteria.start)
     )
-    # Other records do not identify a record's own parameters, so no record is then left out.
+    # If parameters differ by record, other records do not identify them, so none is left out.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
     def fit_one(name: str) -> tuple[FitResult, FitResult | None]:
@@ -160,7 +160,7 @@ def compare_structures(
             how = {"objective": start, "bounds": limits, "progress": first}
             before = fit(model, records, **how, **common)
             model = begun_at(before.model, model, before.problem)
-        # The number of iterations is limited, because a table that follows the speeds of one record
+        # The number of iterations is limited, because a table that fits the errors of one record
         # would need hundreds of iterations.
         method = LevenbergMarquardt(tolerance=1e-3, max_steps=60)
         how = {"objective": objective, "method": method, "own": structure.own, "progress": last}
@@ -170,10 +170,10 @@ def compare_structures(
         return found, before
 
     def judge_one(name: str) -> ComparedStructure:
-        """Return the fitted structure with its errors, but without AIC and BIC."""
+        """Return the fitted structure with its prediction errors. AIC and BIC are set to NaN."""
         found, before = fits[name], both[name][1]
-        # Compute the errors in force by inverse dynamics, if the records have the necessary
-        # channels. A record of a closed loop has a reference instead of a force.
+        # Compute the errors of the force by inverse dynamics, if the records have the necessary
+        # channels. A record of a closed loop has a reference input instead of a force.
         by_force, problem, machine = InverseDynamics(cutoff, at_samples=True), None, found.problem
         if not isinstance(machine.objective, ClosedLoop):
             with contextlib.suppress(ValueError):
@@ -231,14 +231,16 @@ def _units_of(records: Mapping[str, Record]) -> tuple[str, str]:
 
 
 def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
-    """Return the root mean square residual of runs over whole records from measured starts."""
+    """Return the root mean square residual of simulations of whole records, which begin at the
+    measured initial states; NaN if these are not known.
+    """
     found = refits.found
     problem, objective = found.problem, found.problem.objective
     machine = problem.setup.machine
     # A user's machine may not have names for its initial states.
     if not set(state_names(machine)):
         return float("nan")
-    # At the start of a window, a delayed sensor shows values from before the window.
+    # With a delayed sensor, the first samples of a window measure the motion before the window.
     late = any(name.startswith("outputs.") for name in problem.delayed)
     # Records do not contain temperatures of thermal nodes, so the start is not known.
     thermal = isinstance(machine, Mechanism) and MechanicalSystem(machine).layout.nodes

@@ -60,7 +60,7 @@ class Retrace(eqx.Module):
     - `found`: the located time of the event, before the Newton step. `end`: the time at which the
       piece ends if no event ends it earlier.
     - `y1`: the state after the event.
-    - `step`: number of the step; `u`: start of the part, in 1/`PARTS` of this step.
+    - `step`: number of the step; `u`: start of the divided step's part, in 1/`PARTS` of the step.
     """
 
     t0: Values
@@ -73,7 +73,8 @@ class Retrace(eqx.Module):
 
 
 class Log(eqx.Module):
-    """Time, cause, and modes before and after each event; `retrace`: data for reverse mode."""
+    """The events of a run: time `t1` [s], cause `fired`, modes `before` and `after` each event.
+    `retrace`: data that reverse mode needs, or None."""
 
     t1: Values
     fired: Int[Array, "..."]
@@ -92,15 +93,14 @@ def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
 
 
 def write_row(rows: Array, j, row: Array) -> Array:
-    """Return `rows` with row j replaced by `row`; a loop does this in place."""
+    """Return `rows` after row j was replaced by `row`. In a loop, XLA does this in place."""
     return write_rows(rows, row[None], (j,))
 
 
 @jax.custom_jvp
 def write_rows(rows: Array, part: Array, starts: tuple[Any, ...]) -> Array:
-    """Return `rows` with a block replaced by `part`; a loop does this in place. `starts`: first
-    index of the block along each of the first axes.
-    """
+    """Return `rows` after `part` replaced a block of it. In a loop, XLA does this in place.
+    `starts`: first index of the block along each of the first axes."""
     return _row_writer(0)(rows, part, *starts)
 
 

@@ -26,10 +26,10 @@ class Control(eqx.Module):
     """State of the error control of a run.
 
     - `width`: length of the next part, in units of 1/`PARTS` of a step.
-    - `ranges`: largest distance of each state from its start value.
-    - `errors`: sum of the estimated errors of each state.
-    - `unmet`: sum of the estimated errors of accepted parts whose error is above the tolerance.
-      (Parts of width 1 are always accepted.)
+    - `ranges`: largest distance of each state from its start value, in the unit of the state.
+    - `errors`: sum of the estimated errors of each state, in the unit of the state.
+    - `unmet`: the same sum over the accepted parts whose error is above the tolerance. (Parts of
+      width 1 are always accepted.)
     - `divided`: number of accepted parts in divided steps; `extra`: the same number without the
       first part of each step.
     - `finest`: the smallest `width` of an accepted part.
@@ -60,7 +60,8 @@ class Control(eqx.Module):
 
 
 class Judgement(eqx.Module):
-    """The estimated error of a part: `error` divided by scales, `errors` in units of the states."""
+    """The estimated error of a part. `errors`: error of each state, in the unit of the state;
+    `error`: the sum of these errors, each divided by the error scale of its state."""
 
     error: Number
     errors: list[Array]
@@ -92,7 +93,7 @@ def part_tolerance(options: OnSamples, dtype: Any) -> Any:
 def step_with_differences(
     system: Reused, options: OnSamples, mode: Any, t: Any, end: Any, y: Any, rate: Any
 ) -> tuple[Any, Any]:
-    """Return the state (n,) after one step and the two differences that `judge_part` reads.
+    """Return the state (n,) after one step, and the two differences that `judge_part` needs.
 
     The first difference is the result of order p minus the result of order p - 1. The second
     difference is, up to a factor, the result of order p - 1 minus that of order p - 2. It is ``h
@@ -143,8 +144,7 @@ def judge_by_halves(
     `y1`, two half steps give `halves`.
 
     For a method of order p, ``2**p / (2**p - 1)`` times the difference estimates the error of the
-    single step. Unlike `judge_part`, this estimate is also valid if a motion begins as a power of
-    time.
+    single step. Unlike `judge_part`, it is also valid if a state begins to grow as a power of time.
     """
     ratio = 4 / 3 if system.is_stiff() else 8 / 7
     errors = [ratio * jnp.abs(a - b) for a, b in zip(y1, halves, strict=True)]

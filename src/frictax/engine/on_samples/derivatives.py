@@ -80,8 +80,8 @@ def _count_known_times(times, count, result) -> Any:
 
 
 def _with_unknown_times(d_floats, count, result) -> Any:
-    """Return the tangents of states and event times, with NaN for event times after an early end.
-    The tangents of unknown states are already NaN, because `march` multiplies such states by NaN.
+    """Return the tangents of states and event times. Times of events after an early end of the run
+    get NaN. States after it have NaN tangents already, because `march` multiplies them by NaN.
     """
     d_ys, d_times = d_floats
     unknown = jnp.arange(d_times.shape[0]) >= _count_known_times(d_times, count, result)
@@ -89,10 +89,9 @@ def _with_unknown_times(d_floats, count, result) -> Any:
 
 
 def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) -> Any:
-    """Return the function from cotangents of all outputs to cotangents of the inputs. The function
-    goes backward through the steps, the parts of a step, and the intervals between events of a
-    part.
-
+    """Return the function that computes the cotangents of the inputs from those of the outputs. A
+    cotangent is the derivative of a scalar result with respect to a number. The function goes
+    backward through the steps, their parts, and the pieces (intervals between events) of a part.
     If `starts_fixed`, None replaces the cotangent of the start time.
     """
     ys, modes, log, count, parts = record
@@ -104,7 +103,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
     by_start = jax.jvp(lambda t0: fine_grid(t0, ts, options)[0], (grid[0],), along)[1]
 
     def amid(mode, moved) -> tuple[Any, Any]:
-        """Return the model that is valid while `mode` lasts in two parts: the entries of drive
+        """Return the model that is valid in `mode`, split into two parts: the entries of drive
         tables that are used in `mode`, and all other data.
         """
         model = eqx.combine(moved, rest)
@@ -121,8 +120,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return take_step(system, options, mode, t, end, y)
 
     def over(e, slack, moved, t, y) -> Any:
-        """Return time and state after event e, which ends a piece. Also return the state for a
-        fixed time of the event, which serves a sample at this time.
+        """Return time and state after event e, which ends a piece. Also return the state at the
+        fixed time of the event, because a sample can be at this time.
         """
         system, mode, end = Reused(eqx.combine(moved, rest)), log.before[e], trace.end[e]
         holds = keeps_bounds(system, options, mode, t, end, y)

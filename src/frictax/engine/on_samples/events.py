@@ -25,7 +25,7 @@ from ..stepping import all_of, any_of, entries, select
 from ..system import DEADLINE, END
 from .bookkeeping import write_row
 
-LOCATED = 1e-7  # [length of the searched interval] accuracy of an event time before the Newton step
+LOCATED = 1e-7  # error of an event time before the Newton step, per length of the searched interval
 
 
 class Piece(eqx.Module):
@@ -214,7 +214,7 @@ def cross_inside(
     system: Reused, options: OnSamples, now: Piece, found, cause, fired, needed: Any = True
 ) -> tuple[Any, ...]:
     """Compute time, state and mode after the event at the end of a piece, with derivatives. One
-    Newton step gives the exact time. Then `jump` is applied to the state at this time.
+    Newton step gives the exact time. Then `system.jump` gives state and mode after the event.
 
     The end state is the solver's result as a function of the step length. Therefore the derivatives
     are exact for the computed samples, for any step size. The located time `found` is so accurate
@@ -256,10 +256,10 @@ def cross_inside(
         )
         falling = rate < 0
         step = -g / jnp.where(falling, rate, 1.0)
-        # The value of the step is limited to the accuracy of the root. Its derivative is not.
+        # The value of the Newton step is limited to 1000 times `LOCATED`, its derivative is not.
         most = 1e3 * LOCATED * (last - t)
-        # An event function that jumps, as at a pole, changes its sign without a zero. Then
-        # `first_to_fall` selects another event function, whose zero is far away.
+        # A discontinuous event function, as at a pole, changes its sign without a zero. In this
+        # case `first_to_fall` selects another event function, whose zero is far away.
         lost = falling & (found > t) & (jnp.abs(constant(step)) > 10 * (last - t))
         # If the zero lies before the start of the interval, the event is at the start.
         within = falling & (constant(step) >= jnp.where(found <= t, -most, -jnp.inf))
@@ -290,7 +290,7 @@ def cross_inside(
 
 
 def state_at_fixed_time(system: Reused, t, y, mode) -> Any:
-    """Return the state `y` after an event at time `t`, with derivatives for a fixed `t`.
+    """Return the state `y` after an event at time `t`, with its derivatives at a fixed time `t`.
 
     The derivative of the event time is converted to a derivative of the state.
     """

@@ -48,7 +48,7 @@ class LaneResults(eqx.Module):
     d_t1: Array | None
     count: Array
     parts: PartLog | None  # recorded only for reverse-mode differentiation
-    end: Any  # result code, number of steps, error, and largest number of parts of a step
+    end: Any  # result code, number of steps, relative error, and largest number of parts of a step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        """The number of rows in a run's log. Entries that are not needed are in the last row."""
+        """The number of rows of a run's log. Entries that are not needed go to the last row."""
         return room(self.options) + 1
 
     def room(self, lanes: int) -> LaneResults:
@@ -138,10 +138,10 @@ class Plan:
 
 
 class Since(eqx.Module):
-    """Errors of each run of a block, summed over the undivided steps since its last divided step.
+    """Errors of each run of a block, summed over the steps since the run's last divided step.
 
     - `error`: the sum of the relative errors; `inverse`: 1 over the error scales.
-    - `farthest`: the largest distance of each error-controlled state from its start, in the run.
+    - `farthest`: the largest distance of each error-controlled state from its start value so far.
 
     The sums of a run are not reset at the divided steps of other runs. Therefore a run in a batch
     gives the same results as a single run.
@@ -171,7 +171,7 @@ class Block:
     slacks: Array
 
     def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: LaneResults) -> LaneResults:
-        """Return `made` with the results of this block. `first`: index of the block's first run."""
+        """Simulate this block, and write its results to `made` from run number `first` on."""
         plan, seeds = self.plan, self.plan.seeds
         begun, start = self.begin(y0, mode0)
         judged = self.judged_entries(_entries(y0))
@@ -286,7 +286,7 @@ class Block:
         return y[:count]
 
     def add(self, now: Progress, since: Since, y: list[Array], start: list[Array]) -> Progress:
-        """Return `now` with the errors in `since` added. `y`, `start`: current and start states."""
+        """Add the errors `since` to the run `now`. `y`, `start`: current state and start state."""
         error, inverse = since.error, since.inverse
         error = error if not inverse or inverse[0].ndim == 1 else error[:, None]
         return add_whole_steps(
@@ -431,8 +431,8 @@ class Block:
 
 
 def _system(own, same) -> Reused:
-    """Return the system of one run. `own`: the parts of the model that only this run has; `same`:
-    the parts that all runs share. Each is a pair (moved, rest): with and without derivatives.
+    """Return the system of one run. `own`: the arrays of the model that only this run has; `same`:
+    the arrays that all runs share. Both are pairs: arrays with derivatives, and all other arrays.
     """
     moved, rest = (eqx.combine(*parts) for parts in zip(own, same, strict=True))
     return Reused(eqx.combine(moved, rest))
@@ -449,7 +449,7 @@ def _entries(x: Array) -> list[Array]:
 
 
 def stack_lanes(parts: list[Array], like: Array, lanes: int) -> Array:
-    """Return the entries of a state of all runs as an array (n, lanes). `like`: (n,), one run."""
+    """Stack the state entries of all runs to an array (n, lanes). `like` (n,): state of one run."""
     if not parts:
         return jnp.zeros((0, lanes), like.dtype)
     return jnp.stack(parts) if len(parts) == like.shape[0] else parts[0].T
@@ -469,15 +469,15 @@ def march_lanes(
 
     - `own`: the differentiated and the constant part of the model, t0, y0, mode0 and ts. An array
       whose flag in the tree `many` is True has the runs as first axis, see `partition_lanes`.
-    - `along`: tangents of the differentiated part, of t0 (or None) and of y0. The first axis of
-      each tangent is the seed (direction). If `along` is given, the results are floats, their
-      tangents (seeds last), and whole numbers.
-    - `shows`: two flags, for states and modes. If a flag is False, None is returned instead.
+    - `along`: tangents (derivatives along a direction) of the differentiated part, of t0 (or None)
+      and of y0. The first axis of each tangent is the direction ("seed"). If `along` is given, the
+      results are floats, their tangents (seeds last), and whole numbers.
+    - `shows`: whether states and modes are returned (two flags). If not, None replaces them.
 
-    All runs of a block step from sample to sample together: each number is a vector with an entry
-    for each run. In such a program every run executes every branch. Therefore a run with an event
-    takes its step alone, while the other runs wait. The samples are collected in a small tile, with
-    the runs as last axis, and then written to the result.
+    All runs of a block go from sample to sample together: each number is a vector with an entry for
+    each run. In such a program every run executes every branch. Therefore a step with an event is
+    computed for one run at a time. The samples are collected in a small tile, with the runs as last
+    axis, and then written to the result.
     """
     moved, rest, t0, y0, mode0, ts = own
     is_moved, is_rest, is_t0, is_y0, is_mode0, is_ts = many
@@ -551,7 +551,7 @@ def march_lanes(
 
 
 def partition_lanes(tree, many) -> tuple[Any, Any]:
-    """Return the arrays of `tree` with a batch axis (flag True in `many`), and the other arrays."""
+    """Return two trees: the arrays with a batch axis (flag True in `many`), and the others."""
     is_none = lambda x: x is None  # noqa: E731
     pick = lambda keep: jax.tree.map(  # noqa: E731
         lambda x, is_many: x if bool(is_many) is keep else None, tree, many, is_leaf=is_none
@@ -560,7 +560,7 @@ def partition_lanes(tree, many) -> tuple[Any, Any]:
 
 
 def _pad_steps(rows: int, a: Any, axis: int) -> Any:
-    """Return `a` with `rows` additional rows of zeros along `axis`, or None without `a`."""
+    """Append `rows` rows of zeros to `a` along `axis`. Return None if `a` is None."""
     if a is None:
         return None
     return jnp.pad(a, [(0, rows if k == axis else 0) for k in range(a.ndim)])

@@ -50,10 +50,10 @@ from .events import (
 class Progress(eqx.Module):
     """State of a run between two samples.
 
-    - `y`, `mode`: state and mode; for a batch of runs, each is a list of entries.
-    - `count`: number of events so far; `log`: a `Log` of these events; `result`: a `Result`.
-    - `control`: a `Control`; None for a run without error control. `parts`: a `PartLog` of the
-      divided steps; None if reverse mode is not needed.
+    - `y`, `mode`: state and mode; for a batch of runs, each is a list with an array for each entry.
+    - `count`: number of events so far; `log`: the `Log` of these events; `result`: a `Result`.
+    - `control`: state of the error control; None without error control. `parts`: the `PartLog` of
+      the divided steps; None if reverse mode is not needed.
     """
 
     y: Any
@@ -74,8 +74,8 @@ def march(
     `nought` is a zero that has a derivative. `march` adds it to every number that will have a
     derivative. Otherwise JAX traces each loop several times to find these numbers.
 
-    All runs of a `jax.vmap` step from sample to sample together, in a short loop for steps without
-    event. If one run has an event or a large error, all runs execute `divided_step`.
+    Under `jax.vmap` all runs go from sample to sample together, in a short loop for steps without
+    events. If one run has an event or a large error, all runs execute `divided_step`.
     """
     system = Reused(model)
     grid, slacks = fine_grid(t0, ts, options)
@@ -162,7 +162,7 @@ def begin_run(system: Reused, options: OnSamples, y0, mode0, steps: int, keeps: 
 
 
 def extend_ranges(now: Progress, farthest: list[Any]) -> Progress:
-    """Return `now` with ranges enlarged to at least the distances `farthest` from the start."""
+    """Enlarge the range of each state in the run `now` to at least the distance `farthest`."""
     if now.control is None:
         return now
     ranges = [jnp.maximum(a, b) for a, b in zip(now.control.ranges, farthest, strict=True)]
@@ -170,8 +170,8 @@ def extend_ranges(now: Progress, farthest: list[Any]) -> Progress:
 
 
 def summarize_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the `Result`, the number of steps including parts, the relative error, and the largest
-    number of parts of a step. `y`: the error-controlled states at the end of the run.
+    """Return the `Result`, the number of steps (each part counts), the relative error, and the
+    largest number of parts of a step. `y`: the error-controlled states at the end of the run.
     """
     taken = 0 * now.count + (steps - 1)
     if now.control is None:
@@ -184,7 +184,7 @@ def summarize_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[
 
 
 def clear_unused_rows(log: Log, count) -> Log:
-    """Return the log with defaults from row `count` on, because refused parts may write there."""
+    """Reset the rows of the log from `count` on, which may contain events of refused parts."""
     is_used = jnp.arange(log.t1.shape[0]) < count
     rows = is_used[:, None]
     t1, fired = jnp.where(is_used, log.t1, jnp.inf), jnp.where(is_used, log.fired, 0)
@@ -193,17 +193,17 @@ def clear_unused_rows(log: Log, count) -> Log:
 
 
 def inverse_scales_of_run(control: Control | None, y: list[Any]) -> list[Any]:
-    """Return 1 over the error scale of each state for the next undivided steps. `y`: the states.
+    """Return 1 over the error scale of each state `y` for the next undivided steps.
 
-    The scales only grow during a run, so old scales never accept a step that is too long.
+    The range of a state only grows. Therefore an old scale of a moving state is not too large.
     """
     return [] if control is None else inverse_scales(control.ranges, y)
 
 
 def add_whole_steps(now: Progress, errors, y: list[Any], start: list[Any]) -> Progress:
-    """Return `now` after undivided steps to the error-controlled states `y`.
+    """Add undivided steps, which end at the error-controlled states `y`, to errors and ranges.
 
-    `errors`: the sum of the relative errors of the steps, and 1 over the error scales. The sum,
+    `errors`: the sum of the relative errors of these steps, and 1 over the error scales. The sum,
     multiplied by the scale of a state, is added to the error of that state.
     """
     if now.control is None:
@@ -242,8 +242,8 @@ def is_within_tolerance(options: OnSamples, error) -> Any:
 
 
 def step_with_margins(system: Reused, options: OnSamples, mode, t, end, y) -> tuple[Any, ...]:
-    """Take one step in one mode. Return the state at `end`, dy/dt at the start, the differences for
-    the error, and the event functions at three points.
+    """Take one step in one mode. Return the state at `end`, dy/dt at the start, the two differences
+    from which `judge_part` estimates the error, and the event functions at three points.
 
     The three points are: the start, after half a step of Euler's method, and the end.
     """
@@ -272,9 +272,9 @@ class Rows(NamedTuple):
 class _Part(eqx.Module):
     """The part of a divided step that is being computed: its start, and its error so far.
 
-    - `u`: start position in units of 1/`PARTS` of the step; `y`, `mode`, `count`, `shown`: values
-      at the start, from which a refused part begins again.
-    - `error`: a `Judgement` of the time up to the last event in this part; `idle`: number of
+    - `u`: start position in units of 1/`PARTS` of the step; `y`, `mode`, `count`, `shown`: the
+      values of `Progress` and `_InStep` at the start. A refused part begins again from them.
+    - `error`: the estimated error from the start to the last event in this part; `idle`: number of
       successive events without time between them.
     """
 
@@ -290,7 +290,7 @@ class _Part(eqx.Module):
 class _InStep(eqx.Module):
     """State of a divided step at the start of one of its pieces (intervals between events).
 
-    - `t`: start time of the piece; `now`: the run at this time; `part`: the part with the piece.
+    - `t`: start time of the piece; `now`: the run at this time; `part`: the part around the piece.
     - `shown`: state and mode at the sample where the step begins, after events at this sample.
     - `active`: whether the step is unfinished; `has_event`: whether the piece, computed as
       `attempt`, may contain an event.
@@ -308,12 +308,12 @@ class _InStep(eqx.Module):
 def divided_step(
     system: Reused, options: OnSamples, step, alive, origin, rows: Rows, now: Progress
 ) -> tuple[tuple[Any, Any], Progress]:
-    """Take the step from a sample to the next sample in parts, and each part from event to event.
-    Return state and mode at the first sample after its events, and `Progress` at the step's end.
+    """Take the step from a sample to the next sample. Divide it into parts, and a part at events.
+    Return state and mode at the first sample (after its events), and `Progress` at the step's end.
 
     The remainder of a part is first computed as one step. If the error is above the tolerance, the
-    part begins again with half the width. If the remainder may contain an event, the event is
-    searched for, and the part continues after it.
+    part begins again with half the width. If the remainder may contain an event, `search_end`
+    searches for this event, and the part continues after it.
 
     - `alive`: whether the run has not failed. `origin`: `nought` of `march`, and the
       error-controlled states at the start of the run.
@@ -339,9 +339,8 @@ def divided_step(
         return _Part(u, now.y, now.mode, now.count, shown, no_error, idle)
 
     def end_part(c: _InStep, y, error: Judgement, accepted, refused) -> _InStep:
-        """Return the step after a part. If `accepted`, the step is at the end of the part with the
-        state `y`. If `refused`, the step is back at the start of the part. Otherwise the step is
-        unchanged.
+        """Return the `_InStep` after a part. If `accepted`, the part ends with the state `y`. If
+        `refused`, the part begins again. If both are False, the part continues.
         """
         part, control, parts = c.part, c.now.control, c.now.parts
         begin, stop, _ = times_of(c)
@@ -513,8 +512,9 @@ def divided_step(
 def attempt_piece(
     system: Reused, options: OnSamples, t, end, slack, y, mode
 ) -> tuple[Any, Attempt, Any, Any]:
-    """Take one step to `end`, or to the deadline of the mode if it is earlier. Return the mode, the
-    `Attempt`, whether the step reaches `end` without an event, and the differences for the error.
+    """Take one step to `end`, or to the earlier deadline (known time of a mode change). Return the
+    mode, the `Attempt`, whether the step reaches `end` without an event, and the two differences
+    from which `judge_part` estimates the error.
     """
     mode = system.tick(t + slack, mode)
     deadline = constant(system.deadline(mode)).astype(t.dtype)

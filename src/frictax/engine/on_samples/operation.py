@@ -1,5 +1,5 @@
 """A run on samples as one JAX primitive, with rules for `jax.vmap`, for compilation, and for unused
-results. A "lane" is one run of a batch; a "seed" is one direction of tangents.
+results. A "lane" is one run of a batch. A tangent is the derivative along a direction ("seed").
 """
 
 import dataclasses
@@ -30,8 +30,8 @@ class Run:
     """The parameters of the JAX primitive `run_p` that are not arrays.
 
     - `structure`, `rest`, `rest_structure`: data to build the arguments from a flat list of arrays.
-    - `kinds`: the kind of each array: "own" may differ between runs, "options" may not, "along" is
-      a tangent.
+    - `kinds`: the kind of each array. Arrays "own" may differ between runs, arrays "options" are
+      equal in all runs, and arrays "along" are tangents.
     - `pushes`: whether tangents are computed. `keeps`: whether the steps are stored for
       reverse-mode differentiation.
     - `asked`: for each result, whether it is returned; None if all results are returned.
@@ -62,13 +62,13 @@ class Run:
 
 
 def value(moved, rest, t0, y0, mode0, ts, options: OnSamples, *, keeps: bool) -> Any:
-    """Return the results of `march`: floats, whole numbers, and the data for reverse mode."""
+    """Return the results of `march`: floats, integers, and the data for reverse mode."""
     return _bind_run((moved, rest, t0, y0, mode0, ts), options, None, keeps)
 
 
 def push(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
-    """Return the floats of `march`, their tangents, and the whole numbers. `along`: tangents of
-    moved, y0 and t0 (None if t0 is fixed).
+    """Return the float results of `march`, their tangents, and its integer results. `along`:
+    tangents of moved, y0 and t0 (None if t0 is fixed).
     """
     return _bind_run((moved, rest, t0, y0, mode0, ts), options, along, False)
 
@@ -113,7 +113,7 @@ def _compute(*flat, run: Run, together: bool, **how: Any) -> list[Any]:
 
 
 def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
-    """Return all results for the number of `lanes` (None: one run) and `seeds` (None: one tangent).
+    """Return all results of `lanes` runs (None: one) with `seeds` tangents each (None: one).
 
     The axes of an argument are, in this order: seeds (if flagged in `seeded`), lanes (if flagged in
     `many`), and the argument's own axes. The axes of a result are: lanes, the result's own axes,
@@ -191,7 +191,7 @@ def _leaves_with_none(tree) -> list[Any]:
 def _march_apart(
     own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, keeps: bool
 ) -> Any:
-    """Return the results of `march` for one run, or for many runs one by one or by `jax.vmap`."""
+    """Return the results of `march`. Many runs are computed `one_by_one` or by `jax.vmap`."""
 
     def one(own) -> Any:
         moved, rest, t0, y0, mode0, ts = own
@@ -206,8 +206,8 @@ def _march_apart(
 
 
 def _broadcast_lanes(lanes: int, values, tangents, many, along_many, seeded) -> Any:
-    """Return values, tangents, and for each pair a flag whether it has an axis of lanes. If a value
-    or its tangent has this axis, both get the axis.
+    """Return values, tangents, and for each pair whether it has an axis of lanes. If a value or
+    its tangent has this axis, the other is repeated along a new axis of lanes.
     """
 
     def both(x, d, is_many, is_along, has_seeds) -> Any:

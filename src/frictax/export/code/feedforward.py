@@ -1,4 +1,4 @@
-"""Friction compensation: the friction of a contact as code for the controller of a drive."""
+"""Friction compensation: code for a motor controller that computes the friction of a contact."""
 
 import re
 from typing import Any
@@ -34,21 +34,21 @@ def to_feedforward(
     this friction to its force in each cycle.
 
     The force has the sign of the commanded speed and the magnitude of the law at that speed. While
-    the axis is at rest, the force is at least the breakaway force. The force changes by at most
-    `rate`*dt from its `last` value, so that it does not jump when the commanded speed changes its
-    sign.
+    the axis is at rest, the force is at least the breakaway force. In each cycle of length dt, the
+    force changes by at most `rate`*dt. Therefore it does not jump when the commanded speed changes
+    its sign.
 
     **Arguments:**
 
-    - `source`: a contact such as `SupportFriction`, or a fit of a machine or of a sweep; the
-      comment in the code then states the intervals of the fit. `name`: the name of the contact,
-      required if the machine has several. A constant force in addition to the friction, such as the
-      offset of a sweep, is left out.
+    - `source`: a contact such as `SupportFriction`, or a fit of a machine or of a sweep. For a fit,
+      the comment in the code states the intervals. `name`: the name of the contact, required if the
+      machine has several. A constant force in addition to the friction, such as the offset of a
+      sweep, is left out.
     - `language`: "c" for C99, "st" for structured text of IEC 61131-3, "javascript", which computes
       in double precision.
     - `still`: the speed [m/s or rad/s] below which the axis counts as at rest.
-    - `rate`: the largest rate of change of the force [N/s or N.m/s]; by default the breakaway force
-      in 10 ms.
+    - `rate`: the largest rate of change of the force [N/s or N.m/s]; by default breakaway force /
+      10 ms.
 
     **Raises:** `ValueError` for another language, a contact with a normal force, or numbers that
     are not positive; `KeyError` for a contact that the fit does not have.
@@ -170,7 +170,7 @@ def _javascript(program: Program, values: np.ndarray, comment: list[str]) -> str
 
 
 def _contact_of(source: Any, name: str | None) -> tuple[Any, dict[str, tuple[float, float]]]:
-    """Return the contact and the intervals of its fitted parameters by name."""
+    """Return the contact, and the name of each fitted parameter -> its interval."""
     contact, of = source, ""
     if isinstance(source, FitResult) and source.of_sweep:
         steady, turns = as_steady(source.model), source.sweep.rotational

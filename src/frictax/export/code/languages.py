@@ -1,4 +1,4 @@
-"""Printers of C, JavaScript and structured text, which differ in formats and in function calls."""
+"""Print functions as C, JavaScript or structured text; each language is a class of formats."""
 
 import abc
 import collections
@@ -11,11 +11,11 @@ from typing import Any, ClassVar, NamedTuple
 from .lowering import CannotBeWritten, Program
 from .statements import REAL, RESULTS, TRUTH, WHOLE, Array, Entry, Function, Literal, Statement
 
-# The form of an operation begins with its precedence: 9 for a name or a call, 8 for a prefix, 7 for
-# a product, 6 for a sum, 5 for < and <=, 4 for an equality, 3 for "and", 2 for "or", 1 for a
-# choice. "{0:6}" is the first operand, in brackets unless its precedence is above 6. "{0:6-}" is
-# the same, but a negative operand is in brackets too. Compilers warn if `and` inside `or`, or `<`
-# inside `==`, is not in brackets.
+# A form is the text pattern of an operation. It begins with the precedence of the operation: 9 for
+# a name or a call, 8 for a prefix, 7 for a product, 6 for a sum, 5 for < and <=, 4 for an equality,
+# 3 for "and", 2 for "or", 1 for a choice. "{0:6}" is the first operand, in brackets unless its
+# precedence is above 6. With "{0:6-}" a negative operand is in brackets, too. Compilers warn if
+# `and` inside `or`, or `<` inside `==`, is not in brackets.
 OPERATORS = {
     "mul": "7 {:6} * {:7-}", "div": "7 {:6} / {:7-}",
     "add": "6 {:5} + {:6-}", "sub": "6 {:5} - {:6-}", "lt": "5 {:5} < {:5-}",
@@ -31,7 +31,7 @@ def calls(form: str, names: str) -> dict[str, str]:
 
 
 class Text(NamedTuple):
-    """An expression and its precedence."""
+    """The text of an expression, and its precedence (see `OPERATORS`)."""
 
     text: str
     precedence: int = 9
@@ -43,19 +43,19 @@ class Text(NamedTuple):
 
 
 class Language(abc.ABC):
-    """A printer of the functions of a `Program`, with formats for operations and statements."""
+    """A printer of the functions of a `Program`; a subclass contains a language's formats."""
 
     name: ClassVar[str]
     types: dict[str, str]
     forms: dict[str, str]  # operation, or operation and kind of its first operand -> form
     statements: ClassVar[dict[str, str]]
     words: ClassVar[dict[str, str]]  # Python constant such as "True" -> its text in this language
-    place: ClassVar[str]  # format of a result, from the names of function and array, and an index
+    place: ClassVar[str]  # format of a result: {0} function, {1} array ("o" or "k"), {2} index
     comma, indent = ", ", "  "
     longest = 110  # [characters] a longer expression is assigned to a named constant
 
     def print(self, program: Program) -> str:
-        """Return the text of all functions. Of equal functions only the first is written."""
+        """Return the text of all functions; of equal functions, write and call only the first."""
         self.depth, self.lines = 0, list[str]()
         for x in program.tables.values():
             values = self.comma.join(map(self.text, x.values))
@@ -79,7 +79,7 @@ class Language(abc.ABC):
         return word if kind == WHOLE else self.number(value)
 
     def atom(self, x: Any) -> Text:
-        """Return the text of an atom or array."""
+        """Return the text of an atom (literal, variable or array entry) or of an array."""
         if isinstance(x, Literal):
             text = self.literal(x.value, x.kind)
             return Text(text, 7 if "/" in text else 8 if text.startswith("-") else 9)
@@ -113,10 +113,10 @@ class Language(abc.ABC):
 
     @abc.abstractmethod
     def wrap(self, function: Function, body: list[str]) -> list[str]:
-        """Return the lines of a function around the lines of its body."""
+        """Return the lines of a function: head and declarations, the lines `body`, and the end."""
 
     def _function(self, function: Function) -> list[str]:
-        # The users of each variable: names of the statements that read it, with their blocks.
+        # For each variable, the statements that read it: pairs of block and name of the statement.
         self.users = collections.defaultdict[Any, list[Any]](list)
         changing = list[Any]()
         for block, s in function.statements():
@@ -124,7 +124,7 @@ class Language(abc.ABC):
                 self.users[x].append((block, s.name))
             changing += s.writes if s.name in ("set", "late", "store") else ()
         self.changing = list(dict.fromkeys(changing))
-        self.moved = set(changing)  # changing variables, and expressions that depend on them
+        self.moved = set(changing)  # variables that change, and expressions that read them
         self.constants, self.inlined, self.lines = list[Any](), dict[Any, Text](), list[str]()
         self.block(function.body)
         return self.wrap(function, self.lines)
@@ -135,7 +135,7 @@ class Language(abc.ABC):
         is_moved = not self.moved.isdisjoint(let.reads)
         if others or where is not block or let.detail == "copy" or len(text) > self.longest:
             return False
-        # An expression that reads a changing variable must be written before the change.
+        # An expression that reads a changing variable must be evaluated before the change.
         if is_moved and user == "late":
             return False
         self.moved.update(let.writes if is_moved else ())
@@ -173,7 +173,7 @@ class Language(abc.ABC):
         self.depth -= 1
 
 
-# A line of `HEAD` that defines a function is written only if the code calls this function.
+# If a line of `HEAD` defines a function, the line is written only if the code calls the function.
 HEAD = """\
 #include <math.h>
 #include <stdint.h>
@@ -273,7 +273,7 @@ class JavaScript(Language):
     """Printer of JavaScript for a web page. Names are short; results are written into arrays."""
 
     name = "JavaScript"
-    types = {REAL: "Float64Array", WHOLE: "Int32Array", TRUTH: "Int32Array"}  # of arrays
+    types = {REAL: "Float64Array", WHOLE: "Int32Array", TRUTH: "Int32Array"}  # types of arrays
     forms = {operation: form.replace(" ", "") for operation, form in OPERATORS.items()} | {
         **calls("9 Math.NAME({})", "exp log sqrt sin cos tan tanh floor ceil log1p expm1 atan"),
         **calls("9 Math.NAME({})", "asin acos cbrt sinh cosh abs sign"),
@@ -323,7 +323,7 @@ class JavaScript(Language):
         return [*stored, text]
 
 
-# LN(0) stops many controllers, and SEL computes both of its values. So LN gets at least 1.0E-37.
+# LN(0) stops many controllers. SEL evaluates both values, so LN must get at least 1.0E-37.
 LARGEST = "1.0E+300"  # replaces infinity and NaN, which the language does not have
 
 
@@ -341,7 +341,7 @@ class StructuredText(Language):
         "floor": "9 (DINT_TO_LREAL(TRUNC({0})) - BOOL_TO_LREAL(DINT_TO_LREAL(TRUNC({0})) > ({0})))",
         "eq": "4 {:5} = {:5-}", "ne": "4 {:5} <> {:5-}", "and": "3 {:2} AND {:3-}",
         "or": "2 {:3} OR {:3-}", "not": "8 NOT {:8}", "to_truth": "4 {:4} <> 0",
-        "select": "9 SEL({0}, {2}, {1})",  # the value for FALSE is the first one of SEL
+        "select": "9 SEL({0}, {2}, {1})",  # the first value of SEL is that for FALSE
         "sign real": "9 SEL({0} > 0.0, SEL({0} < 0.0, 0.0, -1.0), 1.0)",
         "sign": "9 (BOOL_TO_DINT({0} > 0) - BOOL_TO_DINT({0} < 0))",
         "rem real": "9 ({0} - ({1}) * DINT_TO_LREAL(TRUNC(({0}) / ({1}))))", "rem": "9 ({} MOD {})",

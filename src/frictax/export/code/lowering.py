@@ -1,7 +1,7 @@
-"""Translation of a JAX program (a jaxpr) into scalar statements.
+"""Translate a JAX program (a jaxpr) into statements on single numbers (scalars).
 
-A JAX array becomes a numpy array (dtype object) of scalar atoms. Therefore numpy can do the
-operations that only move entries. Jitted calls with the names in `Program.outlined` stay functions.
+A JAX array becomes a numpy array of atoms (literals, variables, array entries), whose entries numpy
+can move. Jitted functions with names in `Program.outlined` remain functions of the code.
 """
 
 import functools
@@ -17,47 +17,47 @@ from frictax.jax_internals import JaxLiteral, without_dead_code
 
 from .statements import REAL, TRUTH, WHOLE, Array, Builder, Entry, Function, Literal, Variable
 
-MOST_CARRIED = 4000  # largest count of numbers that a loop may update; more make megabytes of code
+MOST_CARRIED = 4000  # most numbers that a loop may update; more would make megabytes of code
 UNROLLED = 32  # largest number of iterations of a loop that is unrolled
-CHOSEN = 3  # most entries for a selection by conditions; a longer array is indexed
+CHOSEN = 3  # largest array whose entry is selected by conditions; a longer one is indexed
 ZERO, ONE, TRUE = Literal(0, WHOLE), Literal(1.0, REAL), Literal(True, TRUTH)
 
 
 class CannotBeWritten(ValueError):
-    """Error for an operation of a machine that the code cannot express."""
+    """Error for an operation of a machine that the exported code cannot express."""
 
 
 def kind_of(x: Any) -> str:
-    """Return the kind of the numbers of an array."""
+    """Return the kind of the numbers in an array: `REAL`, `WHOLE` or `TRUTH`."""
     return {"b": TRUTH, "i": WHOLE, "u": WHOLE}.get(x.dtype.kind, REAL)
 
 
 def flat(arrays: Sequence[np.ndarray]) -> list[Any]:
-    """Return the atoms of all arrays in C order."""
+    """Return a list of the atoms of all arrays, each array in C order."""
     return [atom for array in arrays for atom in array.reshape(-1)]
 
 
 def array_of(atoms: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
-    """Return an array with these entries in C order."""
+    """Return an array of this shape with the entries `atoms` in C order."""
     out = np.empty(len(atoms), object)
     out[:] = atoms
     return out.reshape(tuple(shape))
 
 
 def split(atoms: Sequence[Any], like: Sequence[Any]) -> list[np.ndarray]:
-    """Return arrays with the shapes of `like` and these atoms; the inverse of `flat`."""
+    """Return arrays with the shapes of `like` and the entries `atoms`; the inverse of `flat`."""
     rest = iter(atoms)
     return [array_of([next(rest) for _ in range(x.size)], x.shape) for x in like]
 
 
 def each(function: Callable[..., Any], *arrays: Any) -> np.ndarray:
-    """Apply a function entry by entry; arrays are broadcast by the rules of numpy."""
+    """Apply a function entry by entry to arrays, which are broadcast by the rules of numpy."""
     spread = np.broadcast_arrays(*arrays)
     return array_of(list(map(function, *(a.reshape(-1) for a in spread))), spread[0].shape)
 
 
 def rows(x: np.ndarray, over: Sequence[Any], batch: Sequence[Any] = ()) -> np.ndarray:
-    """Return an array with axes for `batch`, for all other axes, and for the axes `over`."""
+    """Return `x` with three axes: the joined axes `batch`, all other axes, and the axes `over`."""
     rest = [k for k in range(x.ndim) if k not in (*over, *batch)]
     sizes = [math.prod(x.shape[k] for k in axes) for axes in (batch, rest, over)]
     return x.transpose(*batch, *rest, *over).reshape(sizes)
@@ -69,12 +69,11 @@ def constant(value: Any) -> np.ndarray:
 
 
 class Program:
-    """All functions of the code of one machine.
+    """The functions of the exported code of one machine.
 
-    - `outlined`: names of jitted functions that stay functions. A call with other literals or
-      arrays makes another function.
-    - `shared`: names of jitted functions whose literals become arguments. Therefore all calls use
-      one function.
+    - `outlined`: names of jitted functions that stay functions. Calls with different literals or
+      arrays make separate functions.
+    - `shared`: names of jitted functions whose literals become arguments, for one function only.
     - `copied`: names of array arguments whose entries are copied to variables at the start.
     """
 
@@ -87,12 +86,12 @@ class Program:
         self._made = dict[Any, Function]()
 
     def table(self, values: tuple[Literal, ...]) -> Array:
-        """Return a constant array with these values."""
+        """Return the constant array with these values; the first call adds it to the program."""
         new = Array(f"table{len(self.tables)}", values[0].kind, len(values), values)
         return self.tables.setdefault(values, new)
 
     def trace(self, name: str, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        """Add a function by tracing it. The code of functions that it calls is copied into it."""
+        """Trace a function, add its code, and copy the code of functions that it calls into it."""
         closed = jax.make_jaxpr(function)(*arguments.values())
         made, lowering = Function(name), Lowering(self, inlines=True)
         values = list[np.ndarray]()
@@ -117,8 +116,8 @@ class Program:
         self.functions.append(made)
 
     def outline(self, name: str, closed: Any, values: Sequence[np.ndarray]) -> Any:
-        """Return the function of a jitted call, and the arguments of the call. Literals and entries
-        of arrays are written into the function, but a shared function gets literals as arguments.
+        """Return the function for a jitted call, and the arguments of the call. The function
+        contains literals and entries of arrays; a shared function gets literals as arguments.
         """
         bound = Entry if name in self.shared else Entry | Literal
         atoms, places = flat(values), itertools.count()
@@ -136,7 +135,7 @@ class Program:
         return self._made[key], [*arrays, *passed]
 
     def called_functions(self) -> list[Function]:
-        """Return the traced functions and all functions that they call, callees first."""
+        """Return traced functions and functions they call; called functions are first."""
         called = set(self.roots)
         for function in reversed(self.functions):
             if function.name in called:
@@ -155,7 +154,7 @@ class Lowering(Builder):
         self.program, self.inlines = program, inlines
 
     def lower(self, body: Any, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Write a jaxpr, which may be closed, and return its results."""
+        """Append the statements of a jaxpr (plain or closed), and return its results."""
         jaxpr = getattr(body, "jaxpr", body)
         known = dict(zip(jaxpr.constvars, map(constant, getattr(body, "consts", ())), strict=True))
         known |= zip(jaxpr.invars, arguments, strict=True)
@@ -202,7 +201,7 @@ class Lowering(Builder):
     def assign(self, to: Sequence[np.ndarray], values: Sequence[np.ndarray], how="set") -> None:
         pairs = [(x, y) for x, y in zip(flat(to), flat(values), strict=True) if x is not y]
         changed = {place for place, _ in pairs}
-        # "late" changes all variables at once. Copy a variable whose old value is still needed.
+        # "late" assigns all variables at once. Copy a variable whose old value is needed.
         copies = {
             x: self.new("copy", (x,), x.kind) for _, x in pairs if how == "late" and x in changed
         }
@@ -216,7 +215,7 @@ class Lowering(Builder):
         results, is_truth = self.variables(eqn.outvars), choice.kind == TRUTH
 
         def write(k: int, is_chosen: bool) -> None:
-            """Write branch k, or the choice between this branch and the later branches."""
+            """Append branch k, or the choice between branch k and the later branches."""
             if is_chosen or k == last:
                 self.assign(results, self.lower(branches[k], values))
                 return
@@ -273,7 +272,7 @@ class Lowering(Builder):
         return [*state, *kept]
 
     def entry(self, value: np.ndarray, index: Any, fits: Any) -> Any:
-        """Return the entry at an index in C order. If `fits` is false, return any entry."""
+        """Return the entry of `value` at a C-order index; any entry if `fits` is false."""
         first, *_ = atoms = flat([value])
         safe = self.let("select", fits, index, ZERO)
         if isinstance(safe, Literal):
@@ -296,7 +295,7 @@ class Lowering(Builder):
         return self.new("load", (array, safe), first.kind)
 
     def choose(self, which: Any, *cases: Any) -> Any:
-        """Return the atom of `cases` that the number `which` selects."""
+        """Return the atom of `cases` whose index is the value of `which`."""
         if which.kind == TRUTH:
             return self.let("select", which, cases[1], cases[0])
         out = cases[-1]
@@ -305,15 +304,14 @@ class Lowering(Builder):
         return out
 
     def places(self, shape: Sequence[int], part: Any, starts: Any, axes: Any, drops: bool) -> Any:
-        """Iterate over the entries of a part of an array with this `shape`. Yield the place in the
-        part, the index in the array, and whether the array has this index. A part outside the array
-        is moved inside unless `drops`.
+        """Iterate over the entries of a part of an array with this `shape`. Yield the place of the
+        entry in the part, its index in the array in C order, and whether the array has this index.
+        A part outside the array is moved inside unless `drops` is true.
 
         The part consists of windows, and each row of the array in `starts` is the start of one
         window. `axes` lists the axes of the part along a window, the axes of the array across
         windows, the axis for each entry of a row, and the axes of batches in the array and in
-        `starts`. Without `axes` there is one window. Then `starts` contains its start for each
-        axis.
+        `starts`. If `axes` is None, there is one window, which begins at the indices in `starts`.
         """
         if axes is None:
             axes = tuple(range(len(shape))), (), range(len(shape)), (), ()
@@ -342,7 +340,7 @@ class Lowering(Builder):
             yield place, self.let("add", index, last), fits
 
     def gather(self, eqn, source, *starts, dimension_numbers=None, mode="", **_) -> np.ndarray:
-        """Write gather or dynamic_slice."""
+        """Append gather or dynamic_slice."""
         out, is_filled = np.empty(eqn.outvars[0].aval.shape, object), "FILL" in str(mode)
         for place, i, fits in self.places(source.shape, out, starts, dimension_numbers, is_filled):
             found = self.entry(source, i, fits)
@@ -351,7 +349,7 @@ class Lowering(Builder):
         return out
 
     def scatter(self, eqn, source, *others, dimension_numbers=None, mode="CLIP", **_) -> np.ndarray:
-        """Write scatter, scatter-add or dynamic_update_slice."""
+        """Append scatter, scatter-add or dynamic_update_slice."""
         part, *starts = others if dimension_numbers is None else others[::-1]
         drops, adds = "CLIP" not in str(mode), "add" in eqn.primitive.name
         items = flat([source])
@@ -363,7 +361,7 @@ class Lowering(Builder):
         return array_of(items, source.shape)
 
     def move(self, eqn, *values, **params) -> list[np.ndarray]:
-        """Apply another operation that only moves entries. JAX moves the indices of the entries."""
+        """Apply an operation that only moves entries, by applying it to the entries' indices."""
         atoms = flat(values)
         numbers = [x.astype(int) for x in split(range(len(atoms)), values)]
         moved = jax.tree.leaves(eqn.primitive.bind(*numbers, **params))
@@ -389,7 +387,7 @@ class Lowering(Builder):
         return array_of([fold(row) if row.size else empty for row in each_row], out.shape)
 
     def position(self, eqn, x, *, axes, **_) -> np.ndarray:
-        """Write argmax or argmin. The first of equal entries is taken; NaN precedes all numbers."""
+        """Append argmax or argmin: place of the first NaN, otherwise of the first extreme."""
         let, places = self.let, list[Any]()
         for row in rows(x, axes)[0]:
             best, place = row[0], ZERO

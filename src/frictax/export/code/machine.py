@@ -40,19 +40,19 @@ from ..fitted_machine import FittedMachine
 from .lowering import Program
 
 METHODS = "flow guard jump deadline tick longest_step implicit_step sound safe_step".split()
-MOST_STEPS = 64  # largest number of steps between samples; more steps need a shorter interval
-SHARPER = 100.0  # allowed error / tolerance, and tolerance / tolerance of the reference
+MOST_STEPS = 64  # largest number of time steps between samples, see `_steps`
+SHARPER = 100.0  # allowed error / tolerance; tolerance / tolerance of the reference simulation
 WORST = 1e-3  # largest error of an exported machine, relative to the range of a state
 HOLDS = ("held", "linear")
-INSTRUMENT = "gain offset drift delay".split()  # order of the numbers of an instrument in `p`
-LISTED = 32  # [entries] largest array whose entries have names
-LONG_AGO = -1e30  # [s] time of the only value of a held input, before all samples
+INSTRUMENT = "gain offset drift delay".split()  # order of an instrument's numbers in `p`
+LISTED = 32  # [entries] largest array whose entries the code lists by name
+LONG_AGO = -1e30  # [s] time of the only value of a held input; it is before all samples
 
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """A number of the machine that is an entry of the vector `p` of the code. `listed`: whether the
-    code lists the number by name; false for entries of long tables.
+    """A number of the machine: an entry of the vector `p` of the code. `lower`, `upper`: interval
+    of a fitted number; `listed`: False for entries of long tables, which the code does not name.
     """
 
     name: str
@@ -64,11 +64,11 @@ class Number:
 
 
 class NumberTree:
-    """A machine or part as a vector of all its real numbers (`numbers`), not only parameters."""
+    """All real numbers of a machine or part as one vector (`numbers`), not only its parameters."""
 
     def __init__(self, model: Any) -> None:
         leaves, self._structure = jax.tree_util.tree_flatten_with_path(model)
-        turns = bool(getattr(type(model), "rotational", False))  # for a model that is a contact
+        turns = bool(getattr(type(model), "rotational", False))  # True for a rotating contact
         says = (lambda p: rotational_unit(p.declaration.unit)) if turns else unit_of({}, model)
         units = {p.path: says(p) for p in parameters(model)}
         self._leaves, self._first = list[Any](), list[int | None]()
@@ -91,7 +91,7 @@ class NumberTree:
                 self.numbers.append(dataclasses.replace(number, listed=is_listed))
 
     def with_numbers(self, p: Any) -> Any:
-        """Return the model with its numbers replaced by `p`."""
+        """Return the model with the entries of `p` as its numbers."""
         leaves = [
             leaf if first is None else p[first : first + leaf.size].reshape(leaf.shape)
             for leaf, first in zip(self._leaves, self._first, strict=True)
@@ -107,14 +107,14 @@ class NumberTree:
 class MachineCode:
     """A machine for export, with all its real numbers in one vector `p`.
 
-    - `numbers`: the entries of `p`: parameters, and numbers of signals and instruments.
-    - `outputs`: names and units of the variables that the code returns, after their sensors.
-    - `inputs`: for each input that the caller gives: "held" or "linear", and the indices in `p` of
-      its first time and of its first value.
-    - `instruments`: for each channel, such as "outputs.mass.s", the index in `p` of its gain;
-      offset, drift and delay are the next entries. `delayed`: the channels whose delay is not 0.
-    - `substeps`: steps from one sample to the next; `error`: largest difference of the states from
-      a reference simulation, relative to the range of each state.
+    - `numbers`: the entries of `p`: all numbers of the machine, its signals and its instruments.
+    - `outputs`: name -> unit of the variables that the code returns, as their sensors show them.
+    - `inputs`: input that the caller sets -> "held" or "linear", the index in `p` of the first time
+      of its signal, and that of the first value.
+    - `instruments`: channel, such as "outputs.mass.s" -> index in `p` of its gain; offset, drift
+      and delay are the next entries. `delayed`: the channels whose delay is not 0.
+    - `substeps`: number of time steps between two samples; `error`: largest difference of a state
+      from the reference simulation, relative to the range of this state.
     - `ts`: times of the samples [s]; `first`: the first time; `ranges`: range of each state in the
       reference simulation; `states`, `modes`: number of states and of modes.
     """
@@ -156,7 +156,7 @@ class MachineCode:
         known = [number.name for number in self.tree.numbers]
 
         def first_time(name: str) -> int | None:
-            """Return the index in `p` of the first time in the signal of an input."""
+            """Return the index in `p` of the first time of the signal of input `name`, or None."""
             times = (i for i, x in enumerate(known) if x.endswith(".times[0]"))
             return next((i for i in times if known[i].startswith(f"{name}.")), None)
 
@@ -204,7 +204,7 @@ class MachineCode:
 
     def read(self, p: Any, t: Any, y: Any, mode: Any) -> list[Any]:
         """Return the outputs at time `t`, as their sensors show them. For a sensor with a delay,
-        the caller must apply delay and drift, which need outputs at other times.
+        the caller must apply delay and drift, because they need outputs at other times.
         """
         system = self.system(p, named=True)
         shown = list[Any]()
@@ -270,8 +270,8 @@ def _check_outputs(machine: Any, first: float, names: Sequence[str]) -> None:
 
 
 class _Source(NamedTuple):
-    """The machine to export and its sample times [s]. For a fit, also the instrument of each
-    channel, and the interval of each parameter by path.
+    """The machine to export and its sample times `ts` [s]. For a fit, also channel -> its
+    instrument, and path of a fitted parameter -> its interval.
     """
 
     machine: Any
@@ -348,9 +348,9 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
 
 
 def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, np.ndarray]:
-    """Find the smallest number of equal steps per sample that keeps a simulation close to a
-    reference simulation. Return this number, the largest difference relative to the range of a
-    state, and the ranges.
+    """Return the smallest number of equal time steps between samples whose simulation is close to a
+    reference simulation; the largest difference of a state, relative to its range; and the ranges
+    of all states.
     """
     tolerance = float(engine.tolerance or OnSamples().tolerance or 0.0)
     allowed, last = SHARPER * tolerance, ts.size - 1
@@ -378,7 +378,7 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, 
     def distance(substeps: int) -> float:
         if substeps == engine.substeps:
             ys = np.asarray(run(ts, tolerance=None, substeps=substeps).ys)
-        else:  # With extra times, one compiled program simulates any number of steps.
+        else:  # One compiled program with a fixed number of times simulates any number of steps.
             at = np.arange(last * MOST_STEPS + 1) / substeps
             beyond = np.maximum(at - last, 0.0) * (ts[-1] - ts[-2])
             times = np.interp(at, np.arange(last + 1), ts) + beyond

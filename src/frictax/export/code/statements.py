@@ -1,6 +1,6 @@
-"""Scalar statements, the intermediate form between a JAX program and a programming language.
+"""Statements on single numbers, the intermediate form between a JAX program and exported code.
 
-A `Builder` folds constants and shares equal subexpressions while it appends statements.
+While a `Builder` appends statements, it evaluates constants and computes equal expressions once.
 `Function.finish` removes statements that no output needs.
 """
 
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 REAL, WHOLE, TRUTH = "real", "whole", "truth"
-RESULTS = {"o": REAL, "k": WHOLE}  # the arrays for results of a function, and what they contain
+RESULTS = {"o": REAL, "k": WHOLE}  # array for results of a function -> kind of its entries
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A number that is known when the code is written."""
+    """A constant: a number that is known when the code is written. `kind`: REAL, WHOLE or TRUTH."""
 
     value: Any
     kind: str
@@ -59,16 +59,16 @@ Atom = Literal | Entry | Variable
 
 @dataclass(eq=False)
 class Statement:
-    """A statement with the atoms and arrays that it reads and writes, and its inner blocks.
+    """A statement with the atoms or arrays that it reads and writes, and the `blocks` inside.
 
     - "let": variable = operation(reads). `detail`: the operation; "load" reads an array's entry.
-    - "set": variable = value. "late": the same at the end of an iteration.
+    - "set": variable = value. "late": the same assignment at the end of a loop iteration.
     - "store": array[index] = value.
-    - "if": one of two blocks, by a condition.
+    - "if": the first block if the condition is true, otherwise the second.
     - "loop": a block that is repeated until a "break", or `detail` times.
     - "break": the end of a loop if a condition is true.
-    - "result": a result of the function. `detail`: the name of the function, and the place.
-    - "call": a call of the function `detail`. It writes None for a result that nothing reads.
+    - "result": sets a result. `detail`: function name, result array ("o" or "k") and index.
+    - "call": calls the function `detail`. `writes` contains None for a result that nothing reads.
     """
 
     name: str
@@ -79,8 +79,8 @@ class Statement:
 
 
 class Function:
-    """A function of the code. A call returns `results`, the reals first. The other outputs are
-    literals or arguments, which the caller knows.
+    """A function of the code. A call returns `results`, real numbers first. All further `outputs`
+    are literals or arguments, which the caller knows.
     """
 
     def __init__(self, name: str) -> None:
@@ -97,18 +97,18 @@ class Function:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Letter of a result array -> its size, for arrays that are not empty."""
+        """Letter of each result array ("o", "k") that is not empty -> its size."""
         return collections.Counter(letter for _, letter, _ in self.places)
 
     def statements(self, block: Any = None) -> Iterator[tuple[list[Statement], Statement]]:
-        """Iterate over the statements of a block, and of all blocks inside, with their blocks."""
+        """Yield pairs (block, statement) for a block and all blocks inside; None: for the body."""
         for statement in self.body if block is None else block:
             yield self.body if block is None else block, statement
             for inside in statement.blocks:
                 yield from self.statements(inside)
 
     def finish(self, body: list[Statement], outputs: list[Any], is_root: bool) -> None:
-        """Set the outputs, and the body without statements that no output needs."""
+        """Set the outputs and the body. Remove the statements of `body` that no output needs."""
         moving = (x for x in outputs if isinstance(x, Variable) and x not in self.inputs)
         results = outputs if is_root else dict.fromkeys(moving)
         self.outputs, self.results = outputs, sorted(results, key=lambda x: x.kind != REAL)
@@ -141,7 +141,7 @@ _SYMMETRIC = {"add", "mul", "eq", "ne", "and", "or", "max", "min"}
 _NEUTRAL = {"add": 0, "mul": 1, "and": True, "or": False, "sub": 0, "div": 1}
 _ABSORBING = {"mul": 0, "and": False, "or": True}  # not for reals: 0 * NaN is NaN
 _KINDS: dict[str, str] = dict.fromkeys("eq ne lt le and or not finite to_truth".split(), TRUTH)
-_KINDS |= {"to_real": REAL, "to_whole": WHOLE}  # kinds of results that differ from the arguments
+_KINDS |= {"to_real": REAL, "to_whole": WHOLE}  # operation -> kind of its result, if it may differ
 _FOLDS: dict[str, Callable[..., Any]] = {
     **{name: getattr(operator, name) for name in "add sub mul neg eq ne lt le".split()},
     **{"and": operator.and_, "or": operator.or_, "not": operator.not_, "finite": math.isfinite},
@@ -152,12 +152,12 @@ _TYPES: dict[str, Callable[..., Any]] = {REAL: float, WHOLE: int, TRUTH: bool}
 
 
 class Builder:
-    """The statements of one function. `let` appends an operation and returns an atom."""
+    """The statements of one function; the method `let` appends an operation."""
 
     def __init__(self) -> None:
         self.statements: list[Statement] = []  # the statements of the current block
         self.known = collections.ChainMap[Any, Any]()  # (operation, operands) -> known result
-        self._made: dict[Atom, Statement] = {}  # statement that defines each variable
+        self._made: dict[Atom, Statement] = {}  # variable -> the statement that defines it
         self._count = 0
 
     def name(self, letter: str = "v") -> str:
@@ -193,12 +193,12 @@ class Builder:
         return _simplify(operation, arguments, kind) or self.new(operation, arguments, kind)
 
     def _arguments(self, x: Atom, operation: str) -> Sequence[Any]:
-        """Return the arguments of an operation if `x` is its result."""
+        """Return the arguments of an operation if `x` is its result, otherwise ()."""
         made = self._made.get(x)
         return made.reads if made is not None and made.detail == operation else ()
 
     def new(self, operation: str, arguments: Sequence[Any], kind: str) -> Atom:
-        """Append an operation, unless its result is known."""
+        """Append an operation unless its result is known, and return the result."""
         lasts = operation != "copy" and not (operation == "load" and arguments[0].local)
         keys = sorted(map(repr, arguments)) if operation in _SYMMETRIC else map(repr, arguments)
         key = operation, *keys
@@ -212,7 +212,7 @@ class Builder:
 
 
 def _simplify(operation: str, a: Sequence[Any], kind: str) -> Atom | None:
-    """Return an atom that equals the result of an operation, or None."""
+    """Return an atom that equals the result of an operation, or None if none is known."""
     values = [x.value if isinstance(x, Literal) else None for x in a]
     if operation == "select":
         if values[0] is not None or a[1] == a[2]:

@@ -1,4 +1,4 @@
-"""A machine as text in C, JavaScript or structured text, with the loop over its samples."""
+"""Write a machine as C, JavaScript or structured text, with the loop over the samples."""
 
 import json
 import math
@@ -49,8 +49,8 @@ SET_DELAYS
   return failure;
 }
 """
-# `fx_delay` overwrites a column of outputs. It begins at the last row if the delay is positive,
-# otherwise at the first row. Therefore it never reads a value that it has overwritten.
+# `fx_delay` replaces a column of outputs by delayed values. It begins at the last row if the delay
+# is positive, otherwise at the first row. Therefore it never reads a value that it has replaced.
 C_DELAYS = """
 static double fx_late(int32_t n, const double *ts, const double *x, int32_t width, int32_t column,
                       double t) {
@@ -104,8 +104,8 @@ return{outputs:out,events,failure}}
 return{parameters,outputs,start:()=>Float64Array.from(numbers),run}})();
 if(typeof module!=='undefined')module.exports=fx_machine;
 """
-# `times` and `values` are the last samples of a channel, the newest last. At the first call all
-# samples are the first one, so that a time before the first sample has the value of this sample.
+# `times` and `values` contain the last samples of a channel (an input or output), the newest last.
+# The first call sets all entries to the first sample. Therefore earlier times have its value.
 TEXT_DELAY = """\
 FUNCTION fx_delay : BOOL
 VAR_IN_OUT
@@ -196,28 +196,27 @@ def to_c(
     inputs: Checked[Mapping[str, str] | None] = None,
     outputs: Sequence[str] | None = None,
 ) -> str:
-    """Return C99 code that simulates a machine from sample to sample and locates events in between.
+    """Return C99 code that simulates a machine and locates events between the samples.
 
     The code needs the C standard library only, and does not allocate memory. `fx_run` simulates a
     whole record, `fx_step` one interval between samples. All numbers of the machine are in the
-    vector `p`, whose initial values are `fx_numbers`. The table `fx_parameters` lists for each
-    number its index in `p`, name, unit and value. For a fitted number, min and max are the interval
-    of the fit.
+    vector `p`, whose initial values are `fx_numbers`. The table `fx_parameters` lists the index in
+    `p`, name, unit and value of each number, and its interval (min, max) if it was fitted.
 
     **Arguments:**
 
     - `machine`: a `Mechanism`, an `AbstractHybridSystem`, or a fit. A fitted machine has the inputs
-      of its first record, and its outputs are the values that its sensors show.
+      of its first record. Its outputs are the values that its sensors show.
     - `ts`, shape (n,): times of the samples [s]; by default the times of the record, or of the
       longest `Sampled` signal.
-    - `engine`: the method and its tolerance. The code takes equal steps without error control. The
-      number of steps between samples is the smallest number, up to 64, whose error is allowed. The
+    - `engine`: the method and its tolerance. The code takes equal time steps without error control.
+      It uses the smallest number of steps between samples, up to 64, whose error is allowed. The
       error is the difference of the states at `ts` from a reference simulation, relative to the
       range of each state. The allowed error is 100 times the tolerance, or 1e-3 with 64 steps. A
       comment in the code states the error.
     - `inputs`: signals whose values the caller gives, such as ``{"drive.f": "held"}``: ``"held"``
-      from one sample to the next, or ``"linear"`` between samples. All other signals are part of
-      the code.
+      keeps a value until the next sample, ``"linear"`` interpolates between samples. All other
+      signals are part of the code.
     - `outputs`: names of variables; by default all positions, speeds and friction forces.
 
     **Raises:** `ValueError` if the simulation ends before the last sample, has an error above 1e-3,
@@ -361,7 +360,7 @@ def structured_text(code: MachineCode) -> str:
     by = {f.name: f for f in code.program.functions}
 
     def taken(name: str, o: Sequence[str], k: Sequence[str]) -> str:
-        """Return the assignments of a function's results to variables."""
+        """Return text that assigns results of function `name` to variables `o` (reals), `k`."""
         to = {"o": o, "k": k}
         results = by[name].places
         return ", ".join(f"{letter}{i} => {to[letter][i]}" for _, letter, i in results)
@@ -414,7 +413,7 @@ def structured_text(code: MachineCode) -> str:
 
 
 def _late(code: MachineCode, channel: str, value: str, to: str, t: str = "t") -> str:
-    """Return the call that stores a value of a channel at time `t`, and reads the delayed one."""
+    """Return the call that stores `value` at time `t` and sets `to` to the delayed value."""
     word = channel.partition(".")[2].replace(".", "_")
     is_first = "NOT started" if t == "t" else "FALSE"
     return (
@@ -424,12 +423,12 @@ def _late(code: MachineCode, channel: str, value: str, to: str, t: str = "t") ->
 
 
 def _fill(text: str, parts: Mapping[str, str]) -> str:
-    """Replace the words in capitals that are keys of `parts`."""
+    """Return `text` in which each key of `parts`, a word in capitals, is replaced by its value."""
     return re.sub(r"\b[A-Z][A-Z_]+\b", lambda match: parts.get(match[0], match[0]), text)
 
 
 def _inputs_of_run(code: MachineCode) -> list[tuple[str, str]]:
-    """Return for each input the text of its value at sample i and at the next sample."""
+    """Return two texts for each input: its value at sample i, and its value at the next sample."""
     width, pairs = len(code.inputs), list[tuple[str, str]]()
     for column, name in enumerate(code.inputs):
         pair = list[str]()
@@ -445,8 +444,8 @@ def _inputs_of_run(code: MachineCode) -> list[tuple[str, str]]:
 def _inputs_of_text(
     code: MachineCode, words: Sequence[str], late: Collection[str], since: str
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the calls that delay inputs, and for each input the text of its value at the start and
-    at the end of a cycle. `late`: the channels with a delay.
+    """Return the calls that delay inputs, and two texts for each input: its values at the start and
+    at the end of a cycle. `late`: channels with a delay; `since`: text of the time since the start.
     """
     calls, values = list[str](), list[tuple[str, str]]()
     for (name, (how, *_)), word in zip(code.inputs.items(), words, strict=True):
@@ -464,7 +463,7 @@ def _inputs_of_text(
 def _outputs_of_text(
     code: MachineCode, columns: Sequence[str], delays: Mapping[str, float], since: str
 ) -> list[str]:
-    """Return the lines that delay outputs, and add the drift of their sensors."""
+    """Return the lines of code that delay outputs and add the drift of their sensors."""
     lines = list[str]()
     for name, word in zip(code.outputs, columns, strict=True):
         if (channel := f"outputs.{name}") in delays:
@@ -474,7 +473,7 @@ def _outputs_of_text(
 
 
 def _memory_of_text(lines: str, array: str) -> list[str]:
-    """Return the declarations of the variables for delays in `lines`."""
+    """Return the declarations of the variables that the delays in `lines` of code use."""
     names = dict.fromkeys(re.findall(r"\w+(?:_times|_values|_late)\b", lines))
     return [f"  {x} : {'LREAL' if x.endswith('_late') else array};" for x in names]
 
@@ -484,7 +483,7 @@ def _place(code: MachineCode, name: str) -> int:
 
 
 def _acting(code: MachineCode, name: str, read: str, since: str) -> str:
-    """Return the text of an input after gain, offset and drift; `since`: time since the start."""
+    """Return the text of an input value `read` after gain, offset and drift over time `since`."""
     if f"inputs.{name}" not in code.instruments:
         return read
     at = _place(code, name)
@@ -503,7 +502,7 @@ def _delays(code: MachineCode, array: str, width: str) -> list[str]:
 def _set_inputs(
     code: MachineCode, times: tuple[str, str], values: Sequence[tuple[str, str]]
 ) -> list[tuple[int, str]]:
-    """Return indices in `p` and the texts that are assigned to these entries before each step."""
+    """Return index in `p` and new text of each entry that inputs set before each step."""
     out: list[tuple[int, str]] = []
     for (how, time, value), now in zip(code.inputs.values(), values, strict=True):
         if how == "held":

@@ -19,10 +19,10 @@ from frictax.parameters import parameters
 from ..code.machine import MachineCode, output_unit
 from ..modelica_text import identifier
 
-NOMINAL = 0.1  # nominal value / range of a state; importers multiply it by their tolerance
+NOMINAL = 0.1  # nominal value of a state / its range; importers multiply it by their tolerance
 BASE = "kg m s A K mol cd rad".split()  # base units of FMI
 DERIVED = {"N": "kg m s-2", "J": "kg m2 s-2", "W": "kg m2 s-3", "V": "kg m2 s-3 A-1", "Hz": "s-1"}
-TYPES = {"2.0": ("Real", "Integer"), "3.0": ("Float64", "Int32")}  # reals, other variables
+TYPES = {"2.0": ("Real", "Integer"), "3.0": ("Float64", "Int32")}  # types of reals and of others
 ABILITIES = {
     ("ModelExchange", "2.0"): "completedIntegratorStepNotNeeded canGetAndSetFMUstate"
     " providesDirectionalDerivative",
@@ -33,8 +33,8 @@ ABILITIES = {
     " providesDirectionalDerivatives",
 }
 KINDS = "NUMBER INPUT SLOPE STATE RATE OUTPUT MARGIN TIME MODE".split()
-RATES = {"SLOPE": "INPUT", "RATE": "STATE"}  # kind of a rate -> kind of the integrated variable
-INSIDE = "unit start min max nominal derivative".split()  # FMI 2.0: attributes of the inner element
+RATES = {"SLOPE": "INPUT", "RATE": "STATE"}  # kind of a derivative -> kind of its variable
+INSIDE = "unit start min max nominal derivative".split()  # attributes of FMI 2.0's inner element
 
 
 def structured_name(name: str) -> str:
@@ -49,7 +49,7 @@ def structured_name(name: str) -> str:
 
 
 def base_units(unit: str) -> dict[str, str]:
-    """Return the exponents of the base units in a unit; an empty dict for an unknown unit.
+    """Return base unit -> its exponent in `unit`; an empty dict for an unknown unit.
 
     >>> base_units("N.s/m"), base_units("kg.m2"), base_units("furlong")
     ({'kg': '1', 's': '-1'}, {'kg': '1', 'm': '2'}, {})
@@ -63,9 +63,9 @@ def base_units(unit: str) -> dict[str, str]:
 
 
 class Description:
-    """The variables of an FMU; `rows` contains their attributes of FMI 3.0.
+    """The variables of an FMU. `rows`: a dict of FMI 3.0 attributes for each variable.
 
-    `at`: the first value reference of each kind of real variable, as in the C code; `outputs`:
+    `at`: kind of variable (`KINDS`) -> its first value reference, as in the C code; `outputs`:
     indices of the outputs that are not states; `nominals`: nominal values of the states; `step`:
     the longest step in co-simulation [s].
     """
@@ -125,8 +125,8 @@ class Description:
             self._add("NUMBER", i, name, "parameter", about, unit=number.unit, **rest)
 
     def _add(self, kind: str, i: int, name: str, causality: str, about: str, **rest: Any) -> None:
-        """Add variable `i` of a kind; for a rate, `name` is that of the variable that changes.
-        `rest`: other attributes. By default the unit is that of the variable `name`.
+        """Add variable `i` of a kind. For a derivative (`RATES`), `name` is the name of its
+        variable. `rest`: other attributes. The default unit follows from `name`.
         """
         plain = name if kind == "TIME" else structured_name(name)
         unit = rest.pop("unit", None)
@@ -188,7 +188,7 @@ class Description:
         return Xml.tostring(root, "utf-8", xml_declaration=True)
 
     def _about(self) -> str:
-        """Return sentences for the user on steps, error and inputs."""
+        """Return sentences for the user on time steps, simulation error and inputs."""
         inputs = {name: how for name, (how, *_) in self.code.inputs.items()}
         held = ", ".join(name for name, how in inputs.items() if how == "held")
         linear = ", ".join(name for name, how in inputs.items() if how == "linear")

@@ -1,4 +1,4 @@
-"""The C code of an FMU: functions of the machine, traced from the simulator, and those of FMI."""
+"""Write the C code of an FMU: functions of the machine, traced from the simulator, and of FMI."""
 
 import inspect
 import json
@@ -20,8 +20,8 @@ from ..code.machine import LONG_AGO, METHODS, MachineCode
 from ..code.statements import REAL
 from .description import Description
 
-FAR = -LONG_AGO  # [s] end of the straight line of a linear input; never reached by a simulation
-EARLY = 1e-9  # [fraction of the time] importers such as FMPy may stop so early before a time event
+FAR = -LONG_AGO  # [s] end time of the line of a linear input; no simulation reaches it
+EARLY = 1e-9  # an importer such as FMPy may stop before a time event by this fraction of the time
 
 
 def fmu_source(code: MachineCode, description: Description) -> str:
@@ -53,10 +53,10 @@ def fmu_source(code: MachineCode, description: Description) -> str:
 def _trace(code: MachineCode, outputs: list[int]) -> Program:
     """Return the functions `fx_start`, `fx_event`, `fx_step`, `fx_now` and `fx_tangent`.
 
-    `u`: the inputs, then their slopes. `fx_event` handles all events that occur at the same time.
-    `fx_now` returns the state derivatives, the outputs with the indices `outputs`, and the event
-    functions. `fx_tangent` is the directional derivative of state derivatives and outputs within a
-    mode.
+    Their argument `u` contains the inputs, followed by the time derivatives (slopes) of the inputs.
+    `fx_event` handles all events that occur at the same time. `fx_now` returns the state
+    derivatives, the outputs with the indices `outputs`, and the event functions. `fx_tangent`
+    returns the derivative of state derivatives and outputs in a direction of p, u, y.
     """
 
     def system(p: Any, t: Any, u: Any) -> Any:

@@ -24,7 +24,7 @@ from .description import Description
 from .functions import fmu_source
 
 PLATFORMS = "x86_64-linux aarch64-linux x86_64-windows x86_64-darwin aarch64-darwin".split()
-# System -> its folder in FMI 2.0 (x86_64), suffix of a library, name of the system in zig.
+# System -> its folder in FMI 2.0 (x86_64), suffix of its libraries, name for the compiler zig
 SYSTEMS = {
     "linux": ("linux64", ".so", "linux-gnu.2.17"),
     "windows": ("win64", ".dll", "windows-gnu"),
@@ -66,10 +66,10 @@ def to_fmu(
 ) -> Path:
     """Write a machine as a functional mock-up unit (FMU) for co-simulation and model exchange.
 
-    In co-simulation the FMU takes the steps of `OnSamples`. A communication step is divided into
-    equal steps, not longer than those between the samples `ts`. Events are located in the steps. In
-    model exchange the importer integrates. For this the FMU provides state derivatives, event
-    indicators, times of time events, and exact directional derivatives within a mode.
+    In co-simulation the FMU integrates by the method `OnSamples`. It divides a communication step
+    into equal time steps, not longer than those between the samples `ts`, and locates events. In
+    model exchange the importer integrates. The FMU provides state derivatives, event indicators,
+    times of time events, and exact directional derivatives within a mode.
 
     The variables have the names of the Modelica library. Parameters are tunable. Start values, such
     as ``mass.s.start``, are fixed. The modes of contacts are discrete variables.
@@ -152,7 +152,7 @@ def pack_fmu(
 
 
 def find_compilers(asked: Sequence[str] | None) -> dict[str, list[str]]:
-    """Return platform -> command of a compiler, for the platforms that have a compiler."""
+    """Return platform -> compiler command, for the platforms `asked` (None: all that have one)."""
     cpu = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     here, has_zig = f"{cpu}-{platform.system().lower()}", importlib.util.find_spec("ziglang")
     programs = {"x86_64-windows": ["x86_64-w64-mingw32-gcc"]} | {here: ["cc", "gcc", "clang"]}

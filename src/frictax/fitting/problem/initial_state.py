@@ -17,7 +17,7 @@ from .simulations import FreeRun
 
 
 def starting_state(machine: Any, record: Record, name: str) -> float | None:
-    """Return the state `name` at the start of the record, or None if it is not measured."""
+    """Return the value of state `name` at the start of the record; None if not measured."""
     if name not in state_names(machine):
         return None
     # A cutoff below 50 Hz estimates the beginning of a record less accurately.
@@ -33,8 +33,8 @@ def named_paths(given: Any) -> list[Any]:
 
 
 def own_parameters(model: Any, own: Any) -> dict[str, Any]:
-    """Return path -> start values for those paths of `own` that a first fit can estimate for the
-    next fit. These are the parameters of the machine, without initial states and sensors.
+    """Return the start values (or None) by path for those paths in `own` that a first fit can
+    estimate for the next fit. Sensors and initial states are left out.
     """
     states = state_names(model)
     kept = [
@@ -48,9 +48,9 @@ def own_parameters(model: Any, own: Any) -> dict[str, Any]:
 
 
 def begun_at(model: Any, before: Any, problem: Problem) -> Any:
-    """Return the `model` of a first fit as the start of the next fit. A value is taken from the
-    model `before` the first fit if its distance from a bound changed by a factor of more than 1000.
-    No search moves such a value back.
+    """Return `model`, the result of a first fit, as the start model of the next fit. A value is
+    taken from `before`, the start model of the first fit, if its distance from a bound changed by a
+    factor of more than 1000. No search moves such a value back.
     """
     for u in problem.unknowns:
         low, high = u.declaration.domain.bound(), u.declaration.domain.upper()
@@ -71,7 +71,7 @@ def shared_start(
     """Return the start value of parameter `p`: its value in the model. An initial state that is 0
     (the default) is read from the record instead, if the record begins at another value.
 
-    A simulation from rest may begin stuck. Then a small initial speed has no effect, and the search
+    A simulation from rest may begin stuck. A small initial speed then has no effect, and the search
     does not find the true speed. Likewise, an upright pendulum at rest does not move for any mass.
     The record is used if its first value exceeds the error of this value, or 5 % of the motion.
     """
@@ -102,8 +102,8 @@ def first_samples(n: int) -> int:
 def beginning(
     record: Record, name: str, x: np.ndarray
 ) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """Return (first value, error), (first rate of change, error) and the usual rate of change of
-    the output `name`. `x`: the output without the offset, drift and gain of its sensor.
+    """Return (first value, error), (first rate of change, error) and the standard deviation of the
+    rate of change. `x`: the output `name` without offset, drift and gain of its sensor.
 
     A parabola is fitted to the first samples. The error is the sum of five standard errors, the
     difference from a cubic, and the largest effect of the sensor's resolution. The resolution does

@@ -312,8 +312,8 @@ def why_not_covered(machine: Mechanism, record: Record) -> str:
 
 
 def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:
-    """Return variable -> values at each sample: positions, velocities and accelerations of the
-    bodies, without the effects of sensors.
+    """Return a dict from variable to its values at each sample, without the effects of sensors:
+    positions, velocities and accelerations of the bodies.
     """
     found = {}
     for name in prepared.known:

@@ -30,8 +30,8 @@ class AbstractLoss(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def consistency(self) -> float:
-        """Return the mean of score**2 for standard normal noise. The noise scale is correct if mean
-        squared scores are divided by this number.
+        """Return the mean of score**2 for standard normal noise. To estimate the noise scale
+        correctly, the mean of the squared scores is divided by this number.
         """
 
     @abc.abstractmethod

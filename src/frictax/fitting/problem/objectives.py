@@ -27,23 +27,23 @@ Predicted = Float[Array, "*w k c"]
 class PreparedRecord:
     """The arrays of a record that an objective needs.
 
-    - `t` (n,), `inputs`; `rows` (w, k): indices of the samples of each window, or None if the whole
-      record is simulated.
+    - `t` (n,) [s]; `inputs`: name -> samples (n,). `rows` (w, k): indices of the samples of each
+      window, or None if the whole record is simulated.
     - `measured` (..., c): the values that predictions are compared with; `weight`: 1/sd of each
       value, or 0 to leave a value out.
-    - `known`: the states at each sample, computed from the smoothed outputs, and their derivatives
-      by time that the objective needs.
+    - `known`: the states at each sample, computed from the smoothed outputs, and those derivatives
+      with respect to time that the objective needs.
     - `start`: initial states read from the record: name -> smoothed value at the start of the
       simulation or of each window.
     - `goes_on` (w,): True for a window that begins at the end of the previous window.
-    - `finer`: (index of the sample before a gap, number of time steps in the gap) for each gap of
-      the record, if the whole record is simulated.
+    - `finer`: for each gap of the record (index of the sample before the gap, number of time steps
+      in the gap). It is empty for windows.
     - `cutoffs`: cutoff frequency of the filter of each output [Hz].
-    - `tick_noise`: standard deviation of the sample times [s], for outputs with errors in time
-      (ticks: one sample for each step of a position). The weights of these outputs are 1/speed, so
-      that their weighted residuals are times.
-    - `floating`: outputs of ticks for which each prediction fits a constant offset, because the
-      time of the first tick has an error too.
+    - `tick_noise`: standard deviation of the sample times [s], for outputs of ticks (one sample for
+      each step of an encoder, with an error in time). The weights of these outputs are 1/speed, so
+      that their weighted residuals are times [s].
+    - `floating`: names of the outputs of ticks for which each prediction fits a constant offset,
+      because the time of the first tick has an error too.
     - `weak`: the splines of the weak form, or None. With a weak form, `measured` and `weight` have
       one row for each spline.
     """
@@ -96,14 +96,14 @@ class AbstractObjective(abc.ABC):
     def predict(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Predicted:
-        """Return the prediction for `prepared.measured`; it is not finite if a simulation fails.
+        """Return the values to compare with `prepared.measured`, not finite if a simulation fails.
         JAX must be able to compile and differentiate this function.
         """
 
     def result(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> PyTree:
-        """Return the `Result` of the first failed simulation in `predict`, otherwise success."""
+        """Return the `Result` of the first simulation that fails, or success if none fails."""
         return Result.successful
 
     def whitens(self) -> bool:
@@ -113,8 +113,8 @@ class AbstractObjective(abc.ABC):
     def with_noise_found(
         self, setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
     ) -> PreparedRecord:
-        """Return `prepared` with the noise estimated at the parameters of `setup`, or `prepared`
-        itself if the noise has hardly changed.
+        """Return `prepared` with the noise that is estimated at the parameter values in `setup`.
+        Return `prepared` itself if the noise has hardly changed.
         """
         del setup, delayed
         return prepared

@@ -21,7 +21,7 @@ class AbstractPrior(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def residuals(self, values: Mapping[str, Numbers | float]) -> Float[Array, " r"]:
-        """Return the residuals over their standard deviation; `values`: path -> value."""
+        """Return the residuals divided by their standard deviations; `values`: path -> value."""
 
 
 class Normal(AbstractPrior):

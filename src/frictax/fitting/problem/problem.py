@@ -30,8 +30,8 @@ from .ties import Tie, apply_ties
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """A parameter to be estimated. `record`: index of its record, None if all records share the
-    parameter; `first`: index of its first entry in the vector of all entries.
+    """A parameter to be estimated. `record`, `label`: index and label of its record, None and "" if
+    all records share the parameter. `first`: index of its first entry in the vector of all entries.
     """
 
     path: str
@@ -123,7 +123,7 @@ class PreparedSweep:
         return steady_friction(setup.machine, self.contact).predict(v, breakaway, way)[:, None]
 
     def samples(self) -> Int[np.ndarray, "n 1"]:
-        """Return the index of each row, (n, 1)."""
+        """Return the index of each row of the sweep, as an array (n, 1)."""
         return np.arange(len(self.weight))[:, None]
 
 
@@ -133,10 +133,10 @@ class Problem:
 
     The search uses unconstrained coordinates `z`, which are 0 at the start values `x0`. If a value
     has only a lower bound (`origin`), its distance from the bound is first divided by the distance
-    at the start (`size`). Then the domain of the value transforms it. `base`: the transformed `x0`,
-    which is subtracted to make `z` 0 at the start. `noise_known`: True if the weights are
-    1/(standard deviation), False if they are only relative. `ties`: rules for parameters that
-    follow from other parameters.
+    of the start value (`size`). After that, the domain of the value transforms the result. `base`:
+    the transformed `x0`, which is subtracted to make `z` 0 at the start. `noise_known`: True if the
+    weights are 1/(standard deviation), False if they are only relative. `ties`: rules for
+    parameters that are computed from others.
     """
 
     setup: Setup
@@ -185,7 +185,7 @@ class Problem:
         return np.isfinite(bounds(self.unknowns)) & ~np.isfinite(upper_bounds(self.unknowns))
 
     def spans(self, hidden: float = 0.0) -> Numbers:
-        """Return for each entry a length in coordinates. It is the spread of random starts, and the
+        """Return for each entry a length in its coordinate: the spread of random starts, and the
         longest first step of a search.
 
         The length is 1 for a value with two bounds. With a lower bound only, 1 is about the
@@ -213,23 +213,23 @@ class Problem:
     def values_and_slopes(
         self, z: Float[Numbers, " p"]
     ) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
-        """Return the values and their derivatives with respect to the coordinates."""
+        """Return the parameter values, and their derivatives with respect to `z`."""
         return jax.jvp(self.physical, (z,), (jnp.ones_like(z),))
 
     def setup_at(self, x: Float[Numbers, " p"], record: int | None) -> Setup:
-        """Return the setup of one record with the values `x`."""
+        """Return the machine and its instruments for one record, with the parameter values `x`."""
         mine = [u for u in self.unknowns if u.record in (None, record) and not u.hidden]
         moved = replace(self.setup, {u.path: jnp.reshape(x[u.place], u.shape) for u in mine})
         return apply_ties(moved, self.ties)
 
     def predict(self, x: Float[Array, " p"], i: int) -> Array:
-        """Return the prediction that is compared with the measurement of record number i."""
+        """Return the prediction for record i, with the parameter values `x`."""
         return self.with_starts(x, i).predict(
             self.setup_at(x, i), self.objective, self.engine, self.delayed
         )
 
     def with_starts(self, x: Float[Array, " p"], i: int) -> Any:
-        """Return the prepared record i. Fitted initial states of windows are taken from `x`."""
+        """Return the arrays of record i, with the fitted initial states of windows from `x`."""
         prepared, starts = self.prepared[i], self.fitted_starts(x, i)
         if starts and isinstance(prepared, PreparedRecord):
             prepared = eqx.tree_at(lambda p: p.start, prepared, {**prepared.start, **starts})
@@ -283,26 +283,24 @@ class Problem:
     def evaluate(
         self, z: Float[Array, " p"], noise: Any, fixed: Any = None
     ) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
-        """Return the residuals transformed by the loss at the noise scale `noise`, and their
-        Jacobian with respect to the coordinates.
-
-        `fixed`: a mask (p,) of fixed entries, and an array (p,) of their values, which replace
-        those at `z`.
+        """Return the weighted residuals, transformed by the loss for the noise scale `noise`, and
+        their Jacobian with respect to the coordinates. `fixed`: a mask (p,) of fixed entries, and
+        an array (p,) of their values, which replace the values at `z`.
         """
         return self.evaluate_with_kind(z, noise, fixed)[:2]
 
     def evaluate_with_kind(
         self, z: Float[Array, " p"], noise: Any, fixed: Any = None
     ) -> tuple[Float[Array, " n"], Float[Array, "n p"], Array]:
-        """Return the results of `evaluate`, and a hash of the sequence of events."""
+        """Return residuals and Jacobian like `evaluate`, and a hash of the sequence of events."""
         x, slope = self.values_and_slopes(z)
         if fixed is not None:
             x, slope = jnp.where(fixed[0], fixed[1], x), jnp.where(fixed[0], 0.0, slope)
         parts, p, kind = [], z.shape[0], jnp.zeros((), jnp.int32)
         for i in range(len(self.prepared)):
             # Only parameters that affect this record need derivatives. The initial state of a
-            # window affects only the rows of this window. Therefore one column for each state
-            # contains the derivatives with respect to the initial states of all windows.
+            # window affects only the rows of this window. Therefore the derivatives with respect to
+            # one state of all windows fit into one column.
             mine, starts = (
                 [u for u in self.unknowns if u.record in (None, i) and not u.hidden],
                 self._starts(i),
@@ -344,13 +342,13 @@ class Problem:
         return r, jacobian * slope, kind
 
     def misfit(self, z: Float[Array, " p"], noise: Any) -> Float[Array, " n"]:
-        """Return the residuals of `evaluate` without their Jacobian."""
+        """Return the residuals that `evaluate` returns, without computing their Jacobian."""
         return self.misfit_and_courses(z, noise)[0]
 
     def misfit_and_courses(
         self, z: Float[Array, " p"], noise: Any
     ) -> tuple[Float[Array, " n"], list[Course]]:
-        """Return the residuals like `misfit`, and the `Course` of each simulated record."""
+        """Return the same residuals as `misfit`, and the `Course` of each simulated record."""
         x = self.physical(z)
         parts = [self._residuals_and_course(x, i) for i in range(len(self.prepared))]
         r = jnp.concatenate([r for r, _ in parts])
@@ -374,7 +372,7 @@ def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[A
 
 
 def predictions(problem: Problem, x: Float[Numbers, " p"], i: int) -> Array:
-    """Return `Problem.predict` of record number i. Similar records share a compiled program."""
+    """Return the prediction for record i at `x`. Similar records share a compiled program."""
     mine, values = list[Unknown](), np.zeros(0)
     for u in (u for u in problem.unknowns if u.record in (None, i)):
         record = None if u.record is None else 0

@@ -26,22 +26,22 @@ from .objectives import PreparedRecord
 from .setup import Setup, perfect, state_names
 
 Prepared = TypeVar("Prepared")
-# Highest cutoff of a filter over the sampling rate, just below the Nyquist limit of 0.5.
+# Highest cutoff frequency / sampling rate of a filter, just below the Nyquist limit of 0.5.
 LARGEST_CUTOFF = 0.45
 _BENT = re.compile(r"\.(f|tau)_z(\[\d+\])?$")
 
 
 def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
-    """Return `engine` with time steps of the usual length in the gaps of the record."""
+    """Return `engine` with time steps of the usual length inside gaps between samples."""
     if not prepared.finer or not isinstance(engine, OnSamples):
         return engine
     return dataclasses.replace(engine, finer=prepared.finer)
 
 
 def divide_gaps(prepared: Prepared, engine: Engine | None) -> Prepared:
-    """Return `prepared` with the number of usual time steps in each gap of the record (`finer`),
-    for an engine that does not control the length of its steps. Records with different gaps need
-    separate compiled programs.
+    """Return `prepared` with `finer`, the number of usual time steps in each gap of the record, if
+    the engine does not control the length of its steps. Records with different gaps need separate
+    compiled programs.
     """
     if (
         not isinstance(prepared, PreparedRecord)
@@ -54,7 +54,7 @@ def divide_gaps(prepared: Prepared, engine: Engine | None) -> Prepared:
 
 
 def acting(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:
-    """Return the inputs as they act on the machine."""
+    """Return a dict from input to its samples as they act on the machine (see `Instrument`)."""
     return {
         name: setup.inputs.at(name)(prepared.t, x, prepared.t[0], f"inputs.{name}" in delayed)
         for name, x in prepared.inputs.items()
@@ -70,11 +70,10 @@ def apply_sensors(
     delayed: frozenset[str],
     measured: Numbers,
 ) -> Array:
-    """Return the outputs as the sensors record them.
-
-    With a delay, some samples belong to times before or after the simulation. For these samples the
-    measured value is returned, so that the residual is 0. If the delay exceeds a quarter of the
-    record, the first or last simulated value is returned.
+    """Return the outputs as the sensors record them. With a delay, some samples belong to times
+    before or after the simulation. For these samples the measured value is returned, so that the
+    residual is 0. If the delay exceeds a quarter of the record, the first or last simulated value
+    is returned.
     """
     columns = []
     for i, name in enumerate(names):
@@ -93,7 +92,7 @@ def apply_sensors(
 def measured_starts(
     setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
 ) -> dict[str, Array]:
-    """Return state -> value at the start of each simulation, without the effects of sensors."""
+    """Return a dict from state to its value at each start, without the effects of sensors."""
     rows = 0 if prepared.rows is None else prepared.rows[:, 0]
     return {
         name: invert_sensor(setup, prepared, name, *seen_in(name, prepared.names), rows, delayed)
@@ -110,9 +109,9 @@ def invert_sensor(
     rows: Any,
     delayed: frozenset[str],
 ) -> Array:
-    """Return `prepared.known[name]` at the samples `rows` without the effects of the sensor. `of`:
-    the channel from which this state is read. The state is the time derivative of order `order` of
-    the channel; -1 means the integral from the machine's initial value.
+    """Return the state `name` (from `prepared.known`) at samples `rows` without the effects of the
+    sensor. `of`: the channel from which this state is read. `order`: the order of the channel's
+    time derivative that is the state; -1: its integral, from the machine's initial value.
     """
     t, read = jnp.asarray(prepared.t), jnp.asarray(prepared.known[name])
     sensor, at = setup.outputs.at(of) if setup.outputs.has(of) else perfect(), t[rows]
@@ -127,7 +126,7 @@ def invert_sensor(
 
 
 def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
-    """Return the channel that measures state `name`, and its derivative order (-1: integral)."""
+    """Return the channel for state `name`, and the order of its derivative (-1: integral)."""
     if name in channels:
         return name, 0
     velocity = related_channel(name, VELOCITY_OF)
@@ -177,7 +176,7 @@ def prepared_record(
 
 
 def tick_noise(record: Record) -> dict[str, float]:
-    """Return output -> standard deviation of its tick times [s], for outputs without given `sd`."""
+    """Return the standard deviation of the times [s], for each output of ticks without `sd`."""
     return {name: one.noise for name, one in record.ticks.items() if record.sd.get(name) is None}
 
 
@@ -229,8 +228,8 @@ def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
 
 
 def smoothed_state(record: Record, name: str, cutoffs: Mapping[str, float]) -> Any:
-    """Return the state `name` at each sample (n,), from its own output or the output of its
-    position. Return None if neither output is measured.
+    """Return the state `name` at each sample (n,), from its own output or that of its position.
+    Return None if neither output is measured.
     """
     for of, order in ((name, "x"), (related_channel(name, POSITION_OF), "v")):
         if of in record.ticks:

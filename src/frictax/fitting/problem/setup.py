@@ -47,7 +47,7 @@ from frictax.text import suggestion
 @functools.cache
 def perfect() -> "Instrument":
     """Return the default instrument of a channel: an ideal sensor or actuator."""
-    with jax.ensure_compile_time_eval():  # inside `jit`, the cache would otherwise store a tracer
+    with jax.ensure_compile_time_eval():  # the cache must not store a tracer of `jit`
         return Instrument()
 
 
@@ -89,7 +89,7 @@ class Instrument(CheckedModule):
         self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: ScalarLike, order: int = 0
     ) -> Float[Numbers, "*n"]:
         """Return the x that gives the output `y` at the time `t`, if the delay is 0. With `order` 1
-        or 2, x and `y` are first or second time derivatives; with -1, they are integrals from t0.
+        or 2, x and `y` are first or second time derivatives; with -1, integrals from t0.
         """
         since = t - t0
         added = {
@@ -178,8 +178,8 @@ class Setup:
 
 
 class Course(NamedTuple):
-    """Summary of a simulation: its `result` (success or failure), and the time of each event with
-    the modes `before` and `after` this event. Only the first `count` entries are valid.
+    """Summary of a simulation: its `result` (success or failure), and the time of each event [s]
+    with the m modes `before` and `after` this event. Only the first `count` entries are valid.
     """
 
     result: PyTree
@@ -264,8 +264,8 @@ def simulate_variables(
     engine: Engine,
     start: Mapping[str, Numbers],
 ) -> tuple[Float[Array, "n c"], Course, Array]:
-    """Simulate from the machine's initial state, with the values in `start`. Return the variables
-    `names` at the times `ts`, the summary of the simulation, and its last state.
+    """Simulate from the machine's initial state, in which `start` (name -> value) replaces values.
+    Return the variables `names` at the times `ts`, the `Course`, and the last state.
     """
     system = moved_to(system, start)
     if (
@@ -274,8 +274,8 @@ def simulate_variables(
         and is_motion_given(system.mechanism, system.layout)
     ):
         # If every motion is prescribed, only the bristles are integrated. The state at the last
-        # sample is computed in the middle of the last step, so that the last segment of the signal
-        # applies.
+        # sample is computed in the middle of the last time step, so that the last segment of the
+        # signal applies.
         t = jnp.asarray(ts)
         ys, modes = jax.vmap(system.start)(t.at[-1].set(0.5 * (t[-2] + t[-1])))
         at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(t, ys, modes)
@@ -339,7 +339,7 @@ def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.")
 
 def contact_modes(machine: Any, inputs: int, modes: int) -> int:
     """Return how many modes belong to contacts and gaps; these modes come before those of piecewise
-    signals. `modes`: number of all modes; `inputs`: number of inputs.
+    signals. `modes`: number of all modes; `inputs`: number of inputs, each with one mode.
     """
     if isinstance(machine, Mechanism):
         return MechanicalSystem(machine).layout.first_signal

@@ -57,9 +57,9 @@ class FreeRun(AbstractSimulation):
     """An objective that simulates the whole record in one run from its inputs, without measured
     feedback.
 
-    A free run is the strictest test of a model, but the worst conditioned objective of a fit,
-    because force errors accumulate to position errors. Fit few parameters with a free run, or fit
-    with `Windows` and validate the result with a free run.
+    A free run is the strictest test of a model, but the worst conditioned objective of a fit. The
+    reason is that small errors of forces add up to large errors of positions. Fit few parameters
+    with a free run, or fit with `Windows` and validate the result with a free run.
 
     **Arguments:** `measured_start`: True if bodies start from the measured motion, low-pass
     filtered at `cutoff` [Hz]. Otherwise bodies start from the values of the model, which can be
@@ -239,8 +239,8 @@ class Windows(AbstractSimulation):
     **Arguments:** `length`: length of a window [s]; `cutoff` [Hz]: cutoff of the zero-phase filter
     for the initial states. The default for each output is the frequency above which there is more
     noise than motion. This default minimises the error of the initial states. `free_starts`: True
-    to estimate the initial states with the parameters, each from its own window. Then the first
-    samples count too.
+    to estimate the initial states with the parameters, each from its own window. With this option,
+    the first samples count too.
 
     **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.",
     1983 (multiple shooting).
@@ -348,7 +348,7 @@ class Windows(AbstractSimulation):
             )
             return end[: len(names)], out
 
-        # The first carry depends on all parameters. Otherwise JAX would trace the scan twice.
+        # The initial carry depends on all parameters. Otherwise JAX would trace the scan twice.
         floats = jax.tree.leaves(eqx.filter(setup, eqx.is_inexact_array))
         nought = 0.0 * sum(
             (jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(())
@@ -373,7 +373,7 @@ LARGEST_RISE = 1.05
 
 
 def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
-    """Return the problem with corrected initial states of its windows. Return the same problem if
+    """Return the problem with corrected initial states of its windows. Return `problem` itself if
     no initial state is read from a record, or if the simulation of a window fails.
 
     The filter rounds kinks at reversals, breakaways and steps of drives, and finite differences
@@ -403,9 +403,9 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
             rate = related_channel(of, VELOCITY_OF)
             value = states[..., names.index(of)]
             slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
-            # Join the windows to one motion by adding a cubic to each. Each window then begins with
-            # the value and slope at the end of the previous window. At the end of a window, the
-            # cubic and its slope are 0.
+            # Join the windows to one motion by adding a cubic to each. With the cubic, each window
+            # begins with the value and slope at the end of the previous window. At the end of a
+            # window, the cubic and its slope are 0.
             times = np.asarray(one.t)[rows]
             length = times[:, -1:] - times[:, :1]
             u = (times - times[:, :1]) / length

@@ -1,4 +1,4 @@
-"""Tied parameters: they are not free, because they follow from other parameters."""
+"""Tied parameters: they are computed from other parameters, and therefore are not free."""
 
 import dataclasses
 import re
@@ -39,13 +39,13 @@ class Tie:
 
     @property
     def says(self) -> str:
-        """The rule as text, such as ``= 2 * rotor.J``."""
+        """The rule of the tie as text, such as ``= 2 * rotor.J``."""
         if self.function is not None:
             return "tied by a function"
         return f"= {self.source}" if self.factor == 1.0 else f"= {self.factor:g} * {self.source}"
 
     def value(self, by: Mapping[str, Any]) -> Any:
-        """Return the value that follows from the other parameters."""
+        """Return the tied value, computed from the values of the other parameters (by path)."""
         return self.factor * by[self.source] if self.function is None else self.function(by)
 
 
@@ -97,10 +97,9 @@ def ties_of(
     setup: Any, tied: Any, named: Mapping[str, Sequence[str]], unit: Callable[[Parameter], str]
 ) -> tuple[Tie, ...]:
     """Return the ties that the option `tied` asks for, one for each parameter. If a part or law is
-    tied, all its parameters that are fitted by default are tied.
-
-    Raise `ValueError` for an impossible tie and `KeyError` for a path that does not exist. `named`:
-    option -> paths that must not be tied; `unit`: function that returns a parameter's unit.
+    tied, all its parameters that are fitted by default are tied. Raise `ValueError` for an
+    impossible tie and `KeyError` for a path that does not exist. `named`: option -> paths that must
+    not be tied; `unit`: function that returns a parameter's unit.
     """
     if not tied:
         return ()
@@ -206,13 +205,13 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
 def tied_domain(
     ties: Sequence[Tie], path: str, domain: AbstractDomain, of: Callable[[str], AbstractDomain]
 ) -> AbstractDomain:
-    """Return the part of `domain`, the domain of `path`, in which all parameters tied to `path`
+    """Return the part of `domain` (the domain of `path`) in which all parameters tied to `path`
     stay in their own domains. `of`: function that returns the domain of a path.
     """
     if not domain.entry_by_entry:
         return domain
     low, high, factors = domain.bound(), domain.upper(), {path: 1.0}
-    for _ in ties:  # each pass adds the parameters that are tied to those of the last pass
+    for _ in ties:  # each pass adds parameters tied to those of the previous pass
         factors |= {t.path: t.factor * factors[t.source] for t in ties if t.source in factors}
     ends, is_open = [], isinstance(domain, Positive)
     for other, factor in factors.items():
@@ -236,7 +235,7 @@ def tied_domain(
 
 
 def tied_again(ties: Sequence[Tie]) -> dict[str, Any]:
-    """Return the option `tied` for another fit with the same ties."""
+    """Return a value of the option `tied` that gives another fit the same ties."""
     return {
         t.path: t.function or (t.source if t.factor == 1.0 else f"{t.factor!r} * {t.source}")
         for t in ties

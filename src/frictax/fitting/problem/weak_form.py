@@ -6,11 +6,11 @@ first four derivatives are 0. Integration by parts gives int w F dt - m int w'' 
 position y. No measurement is differentiated twice. Each spline lies in a section of the record in
 which every contact slides in one direction.
 
-F is evaluated at a smoothed motion. Two terms of first order, in position and in velocity, then
-replace the smoothed motion by the measured motion. For forces that are linear in position and
-velocity, the effect of smoothing then cancels. The residual R is then linear in the noise of the
-positions. This gives the covariance C of R, which depends on the parameters. The cost is R'C^-1 R
-without the term log det C, because with this term the estimated inertia is too low.
+F is evaluated at a smoothed motion. Two first-order terms correct F for the difference between the
+measured and the smoothed motion, in position and in velocity. For forces that are linear in
+position and velocity, the effect of smoothing cancels. The corrected residual R is linear in the
+position noise. Its covariance C depends on the parameters. The cost is R'C^-1 R without the term
+log det C, because with this term the estimated inertia is too low.
 
 **Source:** D. A. Messenger, D. M. Bortz, "Weak SINDy for partial differential equations", Journal
 of Computational Physics 443 (2021), for the weak form. Generalised total least squares also has a
@@ -50,23 +50,24 @@ _SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])
 class WeakForm:
     """The splines of one record, and the data with which they are multiplied.
 
-    There are K splines, each over at most L samples. `stretch` (K,): number of the section of the
-    record in which each spline lies; -1 for unused splines, which are 0.
+    There are K splines, each over at most L samples, for c bodies. `stretch` (K,): number of the
+    section of the record in which each spline lies; -1 for unused splines, which are 0.
 
-    - `first` (K,): the sample at which each spline begins; `knots` (K,): number of samples between
-      two knots of the spline.
+    - `first` (K,): the sample at which each spline begins; `knots` (K,): number of time steps
+      between two knots of the spline.
     - `kernel` (4, K, L) [s, 1, 1/s, s]: w, w' and w'' at the samples, times the time step. The
       fourth array contains weights for the integral of w times an input, which is held or linear
       between samples.
     - `slope_at` (K, c): for each body, the sample of the section at which the body has its median
       speed.
-    - `before`, `after` (n,): indices of the previous and the next sample in the same section.
+    - `before`, `after` (n,): index of the sample before and after each sample in its section.
     - `measured` (n, c): the measured positions; `noise` (c,): standard deviations of the white part
-      of their noise; `rounded` (c,): True if the resolution of the sensor causes most of the noise.
+      of the position noise; `rounded` (c,): True if the resolution of the sensor causes most of the
+      noise.
     - `correlation` (c,): autocorrelation of the position noise at a lag of one sample; None for
       white noise.
     - `force_noise` (c,): standard deviation of the force noise on each body at one sample [N]. The
-      first fit assumes a fixed fraction of the inputs.
+      first fit assumes a fixed fraction of the inputs' standard deviation.
     - `scale` (c,): typical standard deviation of a residual of each body [N].
     - `cutoff` [Hz]: cutoff frequency of the smoothed motion; `step` [s]: time between samples.
     """
@@ -96,8 +97,9 @@ class WeakForm:
 class Terms(NamedTuple):
     """The terms of the weak form for one set of parameters.
 
-    - `residual` (K, c) [N.s]; `response` (K, c, c, L): derivatives of the residual with respect to
-      each body's position at each sample, times the standard deviation of the position noise.
+    - `residual` (K, c) [N.s]; `response` (K, c, c, L) [N.s]: derivative of the residual with
+      respect to each body's position at each sample, times the standard deviation of the position
+      noise.
     - `inertial`, `drive` (K, c) [N.s]: the terms of the inertia and of the inputs.
     """
 
@@ -137,15 +139,15 @@ def weak_form(
     the sections of sliding are too short for 12 splines.
 
     `contacts`: each row of this matrix times the speeds of the bodies is the sliding speed of a
-    contact. `v_min`: least sliding speed, as a fraction of the highest speed. `inputs`: input
-    forces; the first fit assumes a force noise that is a fixed fraction of these forces.
+    contact. `v_min`: least sliding speed, as a fraction of the highest sliding speed. `inputs`:
+    input forces; the first fit assumes a force noise that is a fixed fraction of these forces.
     """
     from scipy.interpolate import make_lsq_spline
 
-    apart = 0.25  # [1/cutoff] distance between knots; splines then keep all motion below the cutoff
+    apart = 0.25  # [1/cutoff] distance between knots; keeps all motion below the cutoff
     most = 700  # largest number of splines of a record; more do not improve the accuracy
     fewest = 12  # least number of splines of a record; fewer do not identify a machine
-    rounded = 0.5  # [noise] above this rounding error, rounding counts as the main cause of noise
+    rounded = 0.5  # [noise] a larger rounding error counts as the main cause of the noise
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
     motion = [smooth(t, x, cutoff) for x in positions.T]
     x, v, a = (np.stack([getattr(m, of) for m in motion], axis=1) for of in ("x", "v", "a"))
@@ -247,8 +249,8 @@ def _stretches(
 
 @functools.lru_cache(maxsize=64)
 def _kernels(m: int, step: float, hold: bool) -> tuple[np.ndarray, ...]:
-    """Return w, w' and w'' at the samples, times `step`, and weights for the integral of w times an
-    input. The knots of the spline w are `m` samples apart.
+    """Return w, w' and w'' at the samples, times the time step `step`, and weights for the integral
+    of w times an input. The knots of the spline w are `m` samples apart.
     """
     from scipy.interpolate import BSpline
 
@@ -274,8 +276,8 @@ def _rounded_up(count: int) -> int:
 
 
 def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
-    """Return the terms of the weak form for a machine and a prepared record. `given`: the inputs as
-    they act on the machine. JAX can compile and differentiate this function.
+    """Return the `Terms` of the weak form, for the machine in `setup` and a prepared record.
+    `given`: the inputs as they act on the machine. JAX can compile and differentiate this function.
     """
     weak: WeakForm = prepared.weak
     t = jnp.asarray(prepared.t)
@@ -345,12 +347,11 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
 def _by_white_noise(
     response: Float[Array, "K c s L"], correlation: Float[Array, " s"]
 ) -> Float[Array, "K c s L"]:
-    """Convert `response` to the derivative with respect to white noise. `response` is the
-    derivative with respect to the position noise, a first-order autoregression of this white noise.
-    `response` is scaled by the standard deviation of the white part of the position noise.
-
-    Noise before the first sample of a spline is neglected. Its effect is small, because w, w' and
-    w'' begin with zeros of high order, and the sums of w' and w'' are zero.
+    """Convert `response`, the derivative with respect to the position noise, to the derivative with
+    respect to white noise. The position noise is a first-order autoregression of this white noise.
+    `response` is scaled by the standard deviation of the white part of the position noise. Noise
+    before the first sample of a spline is neglected. Its effect is small, because w, w' and w''
+    begin with zeros of high order, and the sums of w' and w'' are zero.
     """
 
     def earlier(later: Array, here: Array) -> tuple[Array, Array]:
@@ -364,7 +365,7 @@ def _by_white_noise(
 
 
 def _size(weak: WeakForm, values: Float[Array, "K c"]) -> Float[Array, " c"]:
-    """Return the root mean square over the splines of `values` [N.s] as mean forces [N]."""
+    """Convert `values` [N.s] to mean forces; return their rms over the splines [N] (c,)."""
     used = (jnp.asarray(weak.stretch) >= 0)[:, None]
     forces = values / (weak.step * jnp.asarray(weak.knots))[:, None]
     return jnp.sqrt(jnp.sum(jnp.where(used, forces**2, 0.0), axis=0) / jnp.sum(used))
@@ -372,7 +373,8 @@ def _size(weak: WeakForm, values: Float[Array, "K c"]) -> Float[Array, " c"]:
 
 def band(weak: WeakForm, left: Array, right: Array) -> Float[Array, "K c d c"]:
     """Return the products of `left` (K, c, s, L) at spline k and `right` at spline k + d, summed
-    over the samples. The index d = 0, 1, ... runs over the following splines that overlap spline k.
+    over the samples and over s. The index d = 0, 1, ... runs over the following splines that
+    overlap spline k.
     """
     size, _, _, length = left.shape
     wide = jnp.pad(left, ((0, 0), (0, 0), (0, 0), (0, 1)))
@@ -400,7 +402,7 @@ def force_band(weak: WeakForm) -> Float[Array, "K c d c"]:
 def whiten(
     weak: WeakForm, covariance: Float[Array, "K c d c"], residual: Float[Array, "K c"]
 ) -> tuple[Float[Array, "K c"], Array]:
-    """Whiten `residual` with its `covariance` by a Cholesky decomposition, row by row. Return the
+    """Whiten `residual` by a Cholesky decomposition of its `covariance` (see `band`). Return
     whitened residuals (variance 1), and half the log determinant of the covariance.
     """
     size, c = residual.shape
@@ -415,7 +417,7 @@ def whiten(
     rows = rows.at[:, 0].set(rows[:, 0] * (1.0 + 1e-9) + unused)
 
     def eliminate(carry: tuple[Array, Array], row: tuple[Array, Array]) -> Any:
-        lowered, moved = carry  # sums of earlier rows to be subtracted from the next rows
+        lowered, moved = carry  # sums that are subtracted from the next rows
         covariances, r = row[0] + lowered[0], row[1] + moved[0]
         pivot = covariances[0]
         share = covariances / pivot
@@ -445,7 +447,7 @@ def noise_sizes(
     setup: Setup, prepared: Any, given: Mapping[str, Array]
 ) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
     """Estimate by maximum likelihood the autocorrelation of each position's noise, and the noise of
-    the forces. Return both, and the typical standard deviation of each body's residual [N].
+    the forces. Return both, and for each body the typical standard deviation of its residual [N].
     """
     weak: WeakForm = dataclasses.replace(prepared.weak, correlation=None)
     at = terms(setup, dataclasses.replace(prepared, weak=weak), given)

@@ -47,13 +47,13 @@ class Estimate:
 
     @property
     def shown(self) -> Shown:
-        """Value, error and interval in a suitable unit, to two significant digits of the error."""
+        """Value, standard error and interval as text, to two digits of the standard error."""
         of = self.value, self.standard_error, self.unit
         return format_estimate(*of, (self.lower, self.upper), self.declared)
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        """Name, value, unit, error and interval (or the reason why it is missing) as printed."""
+        """Name, value, unit, standard error and interval (or why it is missing) as printed."""
         row, known, says = self.shown, self.knowledge, self.knowledge.value
         size, value, error = abs(self.value) or 1.0, row.value, row.error
         name = f"{self.name} {self.tied}".rstrip()
@@ -97,8 +97,8 @@ class Band:
 class Replicates:
     """Fits of the same model to many measurements: k fits of p entries, in SI units.
 
-    - `values` (k, p); `converged` (k,): True if the search met its tolerance; `level`: confidence
-      level of the intervals.
+    - `values` (k, p): the estimates; `converged` (k,): True if the search met its tolerance;
+      `level`: confidence level of the intervals.
     - `cost` (k,): half the weighted sum of squares at the end of each search, or the sum of a
       robust loss.
     - `standard_errors`, `lower`, `upper` (k, p): as for a single fit, computed on first use; nan if

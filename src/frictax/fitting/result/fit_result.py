@@ -56,7 +56,7 @@ Model = TypeVar("Model")
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
-    """The result of a fit: estimates, their errors, and notices. `print` shows it as a table.
+    """The result of a fit: estimates, standard errors, and notices. `print` shows it as a table.
 
     - `start`: the machine or friction law with its values before the fit. `model`: `start` with the
       estimates that all records share. `model_for(label)`: `start` with all estimates of one
@@ -71,9 +71,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
       the standard deviations. `jacobian` (m, p): derivatives of (predicted - measured) / sd with
       respect to the estimates, one row for each value, and a row for each prior. `dof`: number of
       residuals with weight minus number of `active` values.
-    - For all entries of `x`: `full_residuals` (n,), (predicted - measured) / sd; `full_jacobian`
-      (n, q), their derivatives; `full_covariance` (q, q), the covariance for white residuals;
-      `active` (q,), False for a parameter at its bound.
+    - `full_residuals` (n,): (predicted - measured) / sd. `full_jacobian` (m, q): their derivatives
+      with respect to all q entries of `x`. `full_covariance` (q, q): covariance of `x` for white
+      residuals. `active` (q,): False for an entry at its bound or without effect.
     - `rms`: record -> output -> root mean square of the residuals [SI]. `noise_scale`: standard
       deviation of the weighted residuals, 1 if sigma is known.
     - `x`: all fitted values, with the fitted initial states of windows, which are not estimates.
@@ -127,7 +127,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     x: Float[np.ndarray, " q"]
     z: Float[np.ndarray, " q"]
 
-    # Errors and notices are computed on first use, which saves time if only the values are used.
+    # Standard errors and notices are computed on first use. This saves time if nobody uses them.
 
     @functools.cached_property
     def spread(self) -> CovarianceEstimate:
@@ -141,16 +141,16 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def at_noise(self) -> bool | None:
-        """True if the residuals of a free run are white noise as large as that of the record. Then
-        no other parameter values explain the record better. None if the noise cannot be estimated,
-        and for objectives other than `FreeRun` and `ClosedLoop`.
+        """True if the residuals of a free run are white noise as large as that of the record. If
+        so, no other parameter values explain the record better. None if the noise cannot be
+        estimated, and for objectives other than `FreeRun` and `ClosedLoop`.
         """
         return None if self.certificate is None else self.certificate.at_noise
 
     @functools.cached_property
     def bends(self) -> Any:
-        """Changes of the estimates (`Bends`) by smooth instead of linear interpolation of the
-        inputs; None if the changes are negligible.
+        """Changes of the estimates (`Bends`) if the inputs are interpolated smoothly instead of
+        linearly; None if the changes are negligible.
         """
         return self._by_bends()
 
@@ -179,7 +179,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         # J'J = R'R with J = QR, so Q is not computed. NumPy's types lack mode="r", hence `asarray`.
         triangle = np.asarray(np.linalg.qr(self.full_jacobian, mode="r"))
         columns = triangle[:, shown]
-        if not shown.all():  # remove the effect of the initial states of windows
+        if not shown.all():  # project out the initial states of windows
             hidden = triangle[:, ~shown]
             columns = columns - hidden @ np.linalg.lstsq(hidden, columns, rcond=None)[0]
         entries = Entries(
@@ -214,7 +214,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return self._collect_notices(self._direction_notices if self.of_sweep else self._looked_for)
 
     def _looked_for(self) -> tuple[Notice, ...]:
-        """Return notices, from further simulations, of records that differ or of a missing term."""
+        """Return notices of records that differ or of a missing term; this needs simulations."""
         return self._records_apart() or self._first_look()
 
     @functools.cached_property
@@ -261,7 +261,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
             if isinstance(record, Record)
             for notice in record.notices
         ]
-        # If friction differs by direction, the notices of autocorrelated residuals are redundant.
+        # If friction differs by direction, notices of autocorrelated residuals only repeat this.
         of_errors = () if of_directions else self.spread.notices
         if any(n.code == "records-differ" for n in out):  # separate fits give more detail
             of_errors = [n for n in of_errors if n.code != "records-differ"]
@@ -276,7 +276,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         self, unit: str, path: str, record: int | None, value: float
     ) -> tuple[str, float] | None:
         """Return the unit in which tables show a parameter, and the SI value of this unit. The data
-        (or the record with number `record`) determine the unit. Return None for the SI unit with a
+        (or only record number `record`) determine the unit. Return None for the SI unit with a
         suitable prefix.
         """
         if self.of_sweep:
@@ -291,7 +291,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return rms_units(self.records, self.model, label, self.rms[label])
 
     def rms_in_words(self, label: str) -> dict[str, str]:
-        """Return channel -> rms of the residuals of record `label`, as text with a unit."""
+        """Return a dict from channel to the rms of its residuals in record `label`, as text."""
         units, record = self.rms_units(label), {label: self.records[label]}
         return {
             name: amount(x, units[name], in_records(record, units[name], name, x))
@@ -336,7 +336,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def quantile(self) -> float:
-        """Half the width of an interval in standard errors, for white residuals."""
+        """Half the width of an interval [standard errors], for white residuals."""
         return float(quantile(self.level, max(self.dof, 1), self.problem.noise_known))
 
     @property
@@ -391,17 +391,17 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def shown_force(self) -> Unit:
-        """The unit of force in tables: the declared one, or one with a suitable prefix."""
+        """The unit of forces in tables: that of the sweep, or the SI unit with a prefix."""
         return shown_force(self.sweep.force_unit, float(np.median(np.abs(self.sweep.force))))
 
     @functools.cached_property
     def jacobian(self) -> Float[np.ndarray, "m p"]:
-        """Derivatives of the weighted residuals with respect to the estimates."""
+        """Derivatives of (predicted - measured) / sd with respect to the estimates."""
         return self.full_jacobian[:, self.shown]
 
     @functools.cached_property
     def shown(self) -> Bool[np.ndarray, " q"]:
-        """Mask of the estimates in `x`. The other entries are initial states of windows."""
+        """Mask of the entries of `x` that are estimates, not initial states of windows."""
         return np.asarray([not u.hidden for u in self.problem.unknowns for _ in u.names])
 
     @functools.cached_property
@@ -481,7 +481,7 @@ def make_fit_result(
     """Build the result of a fit from the end of its search. `notes`: notices of the search."""
     state, noise = end.state, end.noise
     x, slope = np.array(state.x), np.asarray(state.slope)
-    # Far beyond its bound, a coordinate can have a slope that is too small to divide by.
+    # For a value very close to its bound, `slope` can be too small to divide by.
     if problem.loss.rounds == 1 and not problem.priors and np.all(np.abs(slope) > 1e-150):
         r = np.asarray(state.residuals)
         jacobian = np.asarray(state.jacobian) / slope
@@ -489,7 +489,8 @@ def make_fit_result(
         r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
     counted = problem.weights() > 0
     data, rows = counted.size, int(counted.sum())
-    # Residuals of priors have the standard deviation 1. They are scaled to the noise of the data.
+    # Residuals of priors have the standard deviation 1. Multiply them by the noise scale of the
+    # data.
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])
     lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
     # J'J = R'R with J = QR, so Q is not computed. NumPy's types lack mode="r", hence `asarray`.

@@ -103,14 +103,14 @@ def null_directions(
 def is_at_bound(
     names: Sequence[str], active: Any, size: Any, left: Any, before: Any, least: float
 ) -> Any:
-    """Return which parameters are at their bounds, among those that are not `active`. `left`:
-    distance from the bound; `before`: this distance at the start; `size`: lengths of the Jacobian's
-    columns; `least`: smallest relevant effect.
+    """Return which parameters are at their bounds, among those that are not `active`. `left`,
+    `before`: distance of the final value and of the start value from the bound; `size`: lengths of
+    the Jacobian's columns; `least`: smallest relevant change of the weighted prediction.
 
-    A parameter counts as at its bound if it has an effect at its start value. This excludes
-    parameters that are not identifiable, such as fexp if F_Stribeck = 0. A parameter exactly at its
-    bound counts even without an effect. The exception: another parameter of the same part is at its
-    bound, which can explain the missing effect.
+    A parameter near its bound counts as at its bound if it has an effect at its start value. This
+    rule excludes parameters that are not identifiable, such as fexp if F_Stribeck = 0. A parameter
+    exactly at its bound counts even without an effect. It does not count if another parameter of
+    the same part is at its bound, which can explain the missing effect.
     """
     bounded = np.isfinite(left)
     near = ~active & bounded & (left < 0.5 * before)

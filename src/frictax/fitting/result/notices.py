@@ -34,7 +34,7 @@ from ..search.methods import AbstractMethod, LevenbergMarquardt
 from ..search.rounds import RUNS
 from .worth import noise_by_starts
 
-# Codes of the notices about a misfit that noise does not explain, white or autocorrelated.
+# Codes of the notices about a misfit that noise (white or autocorrelated) does not explain.
 _MISFITS = {"misfit-above-noise", "residuals-too-large", "explains-nothing", "no-better-than-line"}
 
 
@@ -80,9 +80,9 @@ def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notic
 def replace_by_rounds(
     notes: Sequence[Notice], explained: Sequence[Notice], others: Sequence[Notice]
 ) -> tuple[list[Notice], list[Notice]]:
-    """Return the notices `notes` of the search and `explained` of the misfit, without those that
-    repeat that the residuals exceed the noise. If rounds did not find a lower misfit and no other
-    notice reports a large misfit, `search-not-certified` replaces `search-above-noise`.
+    """Return `notes` (notices of the search) and `explained` (notices of the misfit), without those
+    that repeat that the residuals exceed the noise. If rounds did not find a lower misfit and no
+    other notice reports a large misfit, `search-not-certified` replaces `search-above-noise`.
     """
     given = next((n for n in notes if n.code == "search-above-noise"), None)
     codes = {n.code for n in (*notes, *explained, *others)}
@@ -122,7 +122,7 @@ def far_from_start(
     magnitude. `error`: standard errors, 0 if they are unknown.
     """
     # `far`: largest ratio of an estimate to its start, and of a start to its estimate, without a
-    # notice. `sure` [standard errors]: smallest estimate that is reported as too small.
+    # notice. `sure` [standard errors]: a too small estimate is reported only above this.
     far, sure = 100.0, 3.0
     out = []
     named = [(name, u) for u in problem.unknowns for name in u.names]
@@ -139,9 +139,9 @@ def far_from_start(
 def held_breakaways(
     notices: Sequence[Notice], still: Sequence[str], records: Mapping[str, Any]
 ) -> list[Notice]:
-    """If inputs are held, replace the notices `no-effect` of breakaway peaks by `acts-in-jumps`.
-    The prediction is then a step function of a peak, with a derivative of zero. `still`: parameters
-    with a derivative of zero.
+    """If inputs are held (constant between samples), replace the notices `no-effect` of breakaway
+    peaks by `acts-in-jumps`. With held inputs the prediction is a step function of a peak, so its
+    derivative is zero. `still`: parameters with a derivative of zero.
     """
     jumps = [n for n in still if n.partition("@")[0].endswith(".peak")]
     if not any(isinstance(r, Record) and r.hold for r in records.values()):
@@ -151,7 +151,7 @@ def held_breakaways(
 
 
 def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
-    """Return notices of drives without effect: signal 0, not fitted, and not an input."""
+    """Return notices of drives that do nothing: signal 0, not fitted, not a record's input."""
     machine = problem.setup.machine
     if not isinstance(machine, Mechanism):
         return []
@@ -201,7 +201,7 @@ def only_a_start(machine: Mechanism, records: Sequence[Record], late: bool) -> N
 def uncounted_samples(
     objective: AbstractObjective, prepared: Sequence[Any], labels: Sequence[str]
 ) -> list[Notice]:
-    """Return notices of records with many samples of weight 0 (after a gap in a window)."""
+    """Return notices of records with over 5 % of samples after a gap in a window (weight 0)."""
     if not isinstance(objective, Windows):
         return []
     out = []
@@ -218,7 +218,7 @@ def uncounted_samples(
 def far_starts(
     problem: Problem, records: Mapping[str, Any], states: tuple[str, ...]
 ) -> list[Notice]:
-    """Return notices of simulations whose initial state differs from the start of their record."""
+    """Return notices of simulations whose initial state differs from the record's first values."""
     objective, machine, out = problem.objective, problem.setup.machine, []
     if not isinstance(objective, FreeRun | ClosedLoop) or objective.measured_start:
         return []
@@ -264,8 +264,8 @@ def begins_well(
     notice: Notice, problem: Problem, records: Mapping[str, Any], residuals: Float[np.ndarray, " n"]
 ) -> bool:
     """Return True if the residuals of the first samples are noise although the `notice`
-    (`starts-at-another-speed`) reports another initial speed. Then the motion began within these
-    samples.
+    (`starts-at-another-speed`) reports another initial speed. In that case the motion began within
+    these samples.
     """
     label, channel = (str(notice.numbers[n]) for n in ("record", "channel"))
     i = list(records).index(label)
@@ -278,8 +278,8 @@ def begins_well(
 
 class Rubbing(NamedTuple):
     """A contact with a bristle. `motion`, `friction`: names of the variables of its motion and
-    friction force; `mobility`: relative acceleration for a force of 1, None for a prescribed
-    motion.
+    friction force. `mobility`: relative acceleration for a force of 1 N (or torque of 1 N.m); None
+    for a prescribed motion.
     """
 
     name: str
@@ -321,7 +321,7 @@ def presliding(
             if damping in free and mobility is not None:
                 oscillation = np.sqrt(float(part.bristle.sigma_0) * mobility)
                 frequency = float(oscillation) / (2 * np.pi)
-                # The damping of a sticking bristle is visible with at least 4 samples per period.
+                # Damping is visible with at least 4 samples per period of the sticking bristle.
                 if record.rate < 4 * frequency:
                     numbers = {"frequency": frequency, "rate": record.rate, "record": label}
                     out.append(Notice("bristle-swings-unseen", damping, numbers))
@@ -357,14 +357,14 @@ def _check_stiffness(
     unit, out = "rad" if contact.part.rotational else "m", []
     breakaway = float(max(contact.part.law(1).f0, contact.part.law(-1).f0))
     way, step = 2 * breakaway / float(contact.part.bristle.sigma_0), quantum(x)
-    if step and way < 20 * step:  # the resolution of the sensor is too coarse for the deflection
+    if step and way < 20 * step:  # the sensor does not resolve the deflection
         numbers = {"way": way, "unit": unit, "counts": way / step}
         numbers |= {"channel": channel, "record": label}
         out.append(Notice("presliding-coarse", path, numbers))
     if contact.friction in record.outputs:
         found = rises(x, record.outputs[contact.friction], (0.5, 0.9))
         half, far = np.median(found[:, :2], axis=0) if len(found) >= 4 else (0.0, np.inf)
-        # The deflection at 90 % of the force over that at 50 % is 1.8 for a spring, 3.3 for `Dahl`.
+        # Deflection at 90 % of the force / deflection at 50 %: 1.8 for a spring, 3.3 for `Dahl`.
         if far < 2.2 * half:
             numbers = {"half": half, "far": far, "unit": unit, "record": label}
             out.append(Notice("stiffness-in-series", path, numbers))
@@ -384,7 +384,7 @@ def _unbroken(
             (force,) = simulate_channels(problem, x, i, (name,))
             most = max(most, float(np.max(np.abs(force))))
     least = float(law.f0) - float(law.F_Stribeck)
-    # Breakaway is visible if the force exceeds sliding friction by at least half of `F_Stribeck`.
+    # Breakaway is visible if the force exceeds sliding friction by half of `F_Stribeck`.
     if not np.isfinite(most) or most >= least + 0.5 * (float(law.f0) - least):
         return []
     unit = "N.m" if contact.part.rotational else "N"

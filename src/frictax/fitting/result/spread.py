@@ -38,7 +38,7 @@ class CovarianceEstimate:
     def half_width(
         self, level: float, directions: Float[np.ndarray, "m q"]
     ) -> Float[np.ndarray, " m"]:
-        """Return half the width of the interval of directions @ (fitted numbers) for each row."""
+        """Return half the width of the interval of each entry of directions @ fitted numbers."""
         variance = np.einsum("ij,jk,ik->i", directions, self.covariance, directions)
         return quantile(level, self.dof(directions), False) * np.sqrt(np.maximum(variance, 0.0))
 
@@ -96,11 +96,10 @@ def inverse_gram(jacobian: Any, norms: Any, active: Any) -> np.ndarray:
 def robust_variance(
     loss: AbstractLoss, scaled: Float[np.ndarray, " n"], dof: int, noise_known: bool
 ) -> float:
-    """Return the factor on scale**2 * inv(J^T J) in the covariance of a robust fit: K**2 *
-    sum(score**2)/dof / mean(slope)**2.
-
-    K is Huber's correction, and `scaled` are the residuals in units of the noise scale. If the
-    noise is known, sum(score**2)/dof is replaced by the mean of score**2 for normal noise.
+    """Return K**2 * sum(score**2)/dof / mean(slope)**2, the factor on scale**2 * inv(J^T J) in the
+    covariance of a robust fit. Score and slope are the first and second derivative of the loss, K
+    is Huber's correction, and `scaled` are the residuals divided by the noise scale. If the noise
+    is known, sum(score**2)/dof is replaced by the mean of score**2 for normal noise.
 
     **Source:** P. J. Huber, E. M. Ronchetti, *Robust Statistics*, 2nd ed. (2009), equations 7.81 to
     7.83 (first form).

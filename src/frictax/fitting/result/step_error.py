@@ -20,19 +20,19 @@ from .estimates import Estimate
 from .fit_result import FitResult
 from .spread import inverse_gram
 
-_LARGE = 0.3  # [standard errors] smallest reported change by shorter time steps
-_FINER = 1 / 16  # factor on the tolerance that reduces the error of steps to an eighth
-SHORTER = 3  # largest number of further searches with shorter steps
+_LARGE = 0.3  # [standard errors] a change by shorter time steps is reported above this
+_FINER = 1 / 16  # factor on the tolerance that reduces the time step error to an eighth
+SHORTER = 3  # largest number of further searches with shorter time steps
 _SMALL = 2e-4  # [fraction of the value] largest change that is negligible for an exact record
-_CURVED = 0.5  # [standard errors] smallest reported change by smooth interpolation of inputs
+_CURVED = 0.5  # [standard errors] a change by smooth inputs is reported above this
 
 
 def step_error(found: FitResult) -> dict[str, float]:
-    """Return the change of each estimate [SI] if the error of all time steps decreases to an
-    eighth, by a linear model of the fit.
+    """Return the change of each estimate [SI], by a linear model of the fit, if the error of all
+    time steps decreases to an eighth.
 
-    This change is 7/8 of the effect of the time steps on the estimate. Steps with error control get
-    1/16 of their tolerance, at most 1e-7. Steps without error control get half their length. Each
+    This change is 7/8 of the effect of the time steps on the estimate. An engine with error control
+    gets 1/16 of its tolerance, at most 1e-7. Otherwise the time steps get half their length. Each
     record is simulated once more, without another fit. For `InverseDynamics`, which does not
     simulate, all changes are 0 except for rounding.
 
@@ -75,7 +75,7 @@ def _linear_change(
     found: FitResult, problem: Problem
 ) -> tuple[dict[str, float], Float[np.ndarray, " n"]]:
     """Return the changes of the estimates and of the residuals if the predictions of `problem`
-    replace those of the fit. The changes follow from a linear model of the fit.
+    replace those of the fit. A linear model of the fit predicts the changes.
     """
     left = []
     for i, prepared in enumerate(problem.prepared):
@@ -91,8 +91,8 @@ def _linear_change(
 
 
 def long_steps(found: FitResult) -> list[Notice]:
-    """Return a notice if shorter time steps change an estimate; computed once for each fit. Records
-    are simulated again only if the curvature of their outputs suggests a relevant error.
+    """Return a notice if shorter time steps change an estimate; the result is stored in the fit.
+    Records are simulated again only if the curvature of their outputs suggests a relevant error.
     """
     made, engine, notices = vars(found), found.problem.engine, list[Notice]()
     if "long_steps" in made:
@@ -130,8 +130,8 @@ def with_shorter_steps(engine: OnSamples, notice: Notice) -> OnSamples:
 
 
 def with_steps_needed(found: FitResult) -> Problem | None:
-    """Return the problem of a fit with shorter time steps. Return None if the steps are short
-    enough or do not have error control.
+    """Return the problem of the fit with shorter time steps. Return None if its time steps are
+    short enough, or if the engine does not control their error.
     """
     engine, too_long = found.problem.engine, long_steps(found)
     if not too_long or not isinstance(engine, OnSamples) or engine.tolerance is None:
@@ -146,7 +146,7 @@ def between_samples(found: FitResult) -> list[Notice]:
     bends = found.bends
     if bends is None or bends.most < 0.25:  # the inputs are almost linear between samples
         return []
-    # `spread` is the uncertainty of the interpolation, from linear (0) to smooth (1).
+    # `spread` is the rms position of the true inputs between linear (0) and smooth (1).
     far = _farthest(found, {n: bends.spread * x for n, x in bends.moved.items()}, _CURVED)
     if far is None:
         return []
@@ -171,12 +171,12 @@ class Bends:
 
     @property
     def most(self) -> float:
-        """Upper end of an interval of the absolute value of `share`."""
+        """Upper limit of the absolute value of `share`: two standard errors above it."""
         return abs(self.share) + 2.0 * self.error
 
     @property
     def spread(self) -> float:
-        """Root mean square of `share` by its likelihood, with a uniform prior from 0 to 1."""
+        """Root mean square of the true position, which is equally probable from 0 to 1 a priori."""
         far = np.linspace(0.0, 1.0, 201)
         off = ((far - self.share) / self.error) ** 2 if self.error < np.inf else 0.0 * far
         likely = np.exp(-0.5 * (off - np.min(off)))
@@ -217,8 +217,8 @@ def with_smooth_inputs(problem: Problem, records: Mapping[str, Any]) -> Problem:
 
 def by_bends(found: FitResult) -> Bends | None:
     """Return the effect of smooth instead of linear interpolation of inputs that are not held; None
-    if this effect is negligible. Records are simulated again only if the curvature of the inputs is
-    large enough.
+    if this effect is negligible. Records are simulated again only if the curvature of the inputs
+    suggests a relevant effect.
     """
     problem = found.problem
     if not problem.objective.in_units_of_outputs():
@@ -246,8 +246,8 @@ def by_bends(found: FitResult) -> Bends | None:
 def _farthest(
     found: FitResult, moved: dict[str, float], limit: float
 ) -> tuple[float, Estimate] | None:
-    """Return the largest of the changes `moved`, in standard errors, and its estimate. Return None
-    if no change exceeds `limit` [standard errors].
+    """Return the largest change in `moved` [standard errors] and the estimate that it belongs to.
+    Return None if no change exceeds `limit` [standard errors].
     """
     far = [
         (abs(moved[e.name]) / e.standard_error, e) for e in found.estimates if e.standard_error > 0

@@ -84,7 +84,7 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
     on the speeds. The probability follows from 999 random samples of this distribution.
 
     **Source:** R. B. Davies, Biometrika 64 (1977) for the problem; M. Dwass, Ann. Math. Stat. 28
-    (1957) for the test by draws.
+    (1957) for the test by random samples.
     """
     from scipy.optimize import lsq_linear
 
@@ -185,14 +185,14 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
 
     The residuals are from a fit without outliers, and are clipped. The least of the four p-values
     is compared with the least p-values of simulated noise (Westfall and Young), at a level of 5 %.
-    The simulated noise is 999 draws of white normal noise minus its fit by the Jacobian of the
-    sweep. Therefore the p-values are also valid for few rows.
+    The simulated noise is 999 samples of white normal noise, each minus its least-squares fit by
+    the columns of the Jacobian. Therefore the p-values are also valid for few rows.
 
     **Source:** B. Rosner, Technometrics 25 (1983); A. Wald, J. Wolfowitz, Ann. Math. Stat. 11
     (1940); J. Neyman, Skandinavisk Aktuarietidskrift 20 (1937); N. R. Draper, H. Smith, *Applied
     Regression Analysis*, 3rd ed. (1998), sections 2.1, 7.2 and 8.1; P. H. Westfall, S. S. Young,
     *Resampling-Based Multiple Testing* (1993); M. Dwass, Ann. Math. Stat. 28 (1957) for p-values by
-    draws.
+    random samples.
     """
     sweep, r = fit.sweep, fit.residuals
     columns = fit.jacobian[:, active] / _lengths(fit.jacobian[:, active])
@@ -231,7 +231,7 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
 def outliers(
     sweeps: Sequence[Sweep], r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
 ) -> Bool[np.ndarray, " n"]:
-    """Return a mask of the outliers among the rows. `r`: residuals; `columns`: their Jacobian.
+    """Return a mask of the outliers among the rows. `r`: residuals; `columns`: Jacobian of `r`.
     Three or more successive rows on one side of the law are a lack of fit, not outliers.
     """
     n, p = columns.shape
@@ -267,8 +267,8 @@ def outliers(
 def residuals_without(
     off: Bool[np.ndarray, " n"], r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
 ) -> Float[np.ndarray, " n"]:
-    """Return the residuals of all rows for a fit without the rows `off`, by a linear model of the
-    fit with residuals `r` and Jacobian `columns`.
+    """Return the residuals of all rows for a fit without the rows `off`. A linear model of the fit,
+    with residuals `r` and Jacobian `columns`, predicts them.
     """
     return r - columns @ np.linalg.lstsq(columns[~off], r[~off], rcond=None)[0]
 
@@ -287,8 +287,8 @@ def _chance(times: float, rows: int, dof: int) -> float:
 
 
 def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
-    """Return a notice of lack of fit over the speed. The first column of `r` contains the
-    residuals, the other columns simulated noise.
+    """Return a notice if the law does not fit over the speed. The first column of `r` contains the
+    residuals, the other columns contain simulated noise.
     """
     order = np.lexsort((np.abs(sweep.velocity), sweep.direction))
     speed, ahead = sweep.velocity[order], sweep.direction[order]

@@ -96,8 +96,8 @@ def _is_of_user(machine: Any, path: str) -> bool:
 
 
 def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | None:
-    """Return True if the friction at `path` of a user's own machine acts on an angle. Return None
-    if the records and the name of the state do not show this.
+    """Return True if the friction at `path` of a user's own machine acts on an angle, False if it
+    acts on a distance. Return None if the records and the state's name do not show this.
     """
     first, *more = path.split(".")
     states = machine.states() if callable(getattr(machine, "states", None)) else ()

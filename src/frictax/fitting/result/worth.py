@@ -33,13 +33,13 @@ _SURE = 4.0  # F statistic above which a gain is significant
 
 @dataclasses.dataclass(frozen=True)
 class Channel:
-    """The misfit of one channel and the baselines for it, as root mean squares. `spread`: about the
-    mean; `line`: about a straight line; `still`: for a machine at rest; `noise`: of the record.
-    `share`: gain (see `worth`); `sure`: True if the gain is significant; `beside`: baseline of the
-    gain in words; `judged`: True if the noise was estimated from the record. `by_starts`: see
-    `noise_by_starts`. `is_force`: True if the misfit is a residual of the balance of forces on a
-    body. Then `line` is infinite, and `spread` is the largest known force. `range`: range of the
-    channel in the whole record.
+    """The misfit of one channel and its baselines [`unit`]. `misfit`: root mean square (rms) of the
+    residuals; `spread`, `line`: rms of the deviation from the mean and from a straight line;
+    `still`: rms of the residuals of a machine at rest; `noise`: noise of the channel. `share`: gain
+    (see `worth`); `sure`: True if the gain is significant; `beside`: baseline of the gain in words;
+    `judged`: True if the noise was estimated from the record. `by_starts`: see `noise_by_starts`.
+    `is_force`: True for the balance of forces on a body; `line` is then infinite, and `spread` is
+    the largest known force. `range`: range of the channel in the whole record.
     """
 
     name: str
@@ -124,7 +124,7 @@ def worth(
 def channels(
     problem: Problem, records: Mapping[str, Any], found: np.ndarray, x: np.ndarray
 ) -> Iterator[Channel]:
-    """Yield the misfit, the noise and the spread of each output of each record."""
+    """Yield a `Channel` for each output of each record, or for each body (inverse dynamics)."""
     free = int(sum(not u.hidden for u in problem.unknowns for _ in u.names))
     each = zip(records, problem.by_record(found), strict=bool(records))
     for i, (label, (prepared, _, r)) in enumerate(each):
@@ -148,7 +148,7 @@ def _motion(
     r: np.ndarray,
     free: int,
 ) -> Iterator[Channel]:
-    """Yield the `Channel` of output `name` if it has 20 samples and an estimated noise."""
+    """Yield the `Channel` of output `name` if it has 20 samples with weight and a known noise."""
     weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
     noise = noise_of_output(record, name)
     left = np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
@@ -266,9 +266,9 @@ def _forces(
 
 @cached_jit
 def _mean_forces(problem: Problem, x: Array, i: int) -> tuple[Array, Array]:
-    """Return mean forces along each spline of record number i (3, K, c) [N]: the residual, the
-    inertia term and the term of the inputs. The second result (K, c) is the standard deviation of
-    the residual that position noise causes.
+    """Return mean forces along each spline of record number i (3, K, c) [N]: of the residual, of
+    the inertia term, and of the term of the inputs. The second result (K, c) is the standard
+    deviation of the residual that position noise causes.
     """
     prepared, setup = problem.prepared[i], problem.setup_at(x, i)
     assert isinstance(prepared, PreparedRecord)
@@ -300,8 +300,8 @@ def _without_line(
 
 
 def _f(share: float, left: np.ndarray, free: int) -> float:
-    """Return the F statistic of a gain `share` with `free` parameters. The autocorrelation of the
-    residuals `left` gives the effective number of samples.
+    """Return the F statistic of a gain `share` with `free` parameters. The effective number of
+    samples follows from the autocorrelation of the residuals `left`.
     """
     freedom = max(left.size / integrated_autocorrelation_time(left) - free, 1.0)
     return share / max(free, 1) / max(1.0 - share, 1e-300) * freedom

@@ -12,8 +12,8 @@ from ..problem.problem import Problem
 from ..problem.simulations import ClosedLoop, FreeRun
 
 # The limits `_LEVEL` and `_LOW` reject 2 of 320 fits that start at the true values. If the sum of
-# squares exceeds its minimum by 40 noise variances, `_LEVEL` accepts one fit in four, and both
-# limits accept few.
+# squares exceeds its minimum by 40 noise variances, `_LEVEL` accepts one fit in four; both limits
+# together accept almost none.
 _LEVEL = 0.1  # [noise] largest excess of the root mean square of the residuals over the noise
 # [noise] If `_OF_FEW` / sqrt(samples) exceeds `_LEVEL`, it replaces `_LEVEL`, because the noise
 # estimated from few samples is uncertain.
@@ -31,8 +31,8 @@ class Certificate:
       that white noise alone explains.
     - `low`: power of the residuals at low frequencies minus that of white noise, in standard
       deviations of the power of white noise.
-    - `matters`: True if the residuals of any output are not white noise and exceed a thousandth of
-      the standard deviation of that output.
+    - `matters`: True if the residuals of any output are not white noise, with a root mean square
+      above a thousandth of the standard deviation of that output.
     """
 
     subject: str
@@ -69,8 +69,8 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
             measured = (weight[:, c] * np.asarray(prepared.measured)[:, c])[counted]
             noise = prepared.tick_noise.get(name)
             # Largest misfit that rounding and time steps cause in a record without noise, divided
-            # by the standard deviation of the record. The misfit of ticks is smaller, because their
-            # positions are exact.
+            # by the standard deviation of the record. For ticks (one sample for each step of an
+            # encoder) it is smaller, because their positions are exact.
             exact = 1e-5 if noise is None else 1e-7
             noise = white_noise_of(measured) if noise is None else float(noise)
             spread = float(np.std(measured))
@@ -95,10 +95,10 @@ def _compare_with_noise(
     left: Float[np.ndarray, " n"], of_record: float, spread: float, exact: float
 ) -> tuple[float, float, float] | None:
     """Return three numbers for the residuals `left` of one output. They are the root mean square
-    divided by the noise, the excess of low frequencies, and the root mean square divided by
-    `spread`. Return None if the noise cannot be estimated. `of_record`, `spread`: noise and
-    standard deviation of the record; `exact`: largest misfit by rounding and time steps, divided by
-    `spread`.
+    divided by the noise, the excess power at low frequencies (see `Certificate.low`), and the root
+    mean square divided by `spread`. Return None if the noise cannot be estimated. `of_record`,
+    `spread`: noise and standard deviation of the record; `exact`: largest root mean square that
+    rounding and time steps cause, divided by `spread`.
     """
     n = left.size
     if n < 20:  # Noise cannot be estimated from fewer samples.

@@ -1,8 +1,8 @@
 """Searches that continue beyond a discontinuity of the cost.
 
-At a discontinuity, a small change of the parameters adds or removes an event, such as a stop or a
-breakaway. The cost jumps by a few times the variance of the noise, and steps along its gradient do
-not cross the discontinuity. The minimum may be beyond the discontinuity, or at it.
+At a discontinuity, a small change of the parameters adds or removes an event, such as the end of
+sliding or a breakaway. The cost jumps by a few times the variance of the noise, and steps along its
+gradient do not cross the discontinuity. The minimum may be beyond the discontinuity, or at it.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from .certificate import Certificate, certify
 from .levenberg_marquardt import Descent
 from .run import begun
 
-LENGTHS = (0.1, 1.0, 3.0)  # [standard errors] distances of the probes from the end of a search
+LENGTHS = (0.1, 1.0, 3.0)  # [standard errors] distances of probe points from the final point
 ROUNDS = 4  # largest number of rounds of probes
 # `_SHORT`: largest number of steps of a search that starts beyond a discontinuity. `_LONG`: largest
 # number of further steps if this search found a lower cost.
@@ -38,7 +38,7 @@ Advance = Callable[[Descent, int, Any], Descent]
 
 
 class Event(NamedTuple):
-    """A change of a contact's mode. `record`, `contact`: indices; `before`, `after`: modes."""
+    """A change of mode in record number `record`, of contact number `contact`, at `time` [s]."""
 
     record: int
     contact: int
@@ -55,7 +55,7 @@ Events = tuple[Event, ...]
 
 
 class Hopped(NamedTuple):
-    """The result of `over_edges`; `interrupted`: True if Ctrl-C stopped the search."""
+    """The result of searches beyond jumps of the cost; `interrupted`: True after Ctrl-C."""
 
     state: Descent
     steps: int
@@ -99,8 +99,8 @@ def over_edges(
     try:
         for _ in range(ROUNDS):
             z, variance = np.asarray(state.z), 2.0 * float(state.cost) / dof
-            # Steps of one standard error along the eigenvectors of the scaled Gram matrix are
-            # shortened to the span of each coordinate. The 12 least certain directions are probed.
+            # Steps of one standard error along the eigenvectors of the scaled Gram matrix change no
+            # coordinate by more than its span. The 12 least certain directions are probed.
             gram = np.asarray(state.products)[:-1, :-1]
             unit = np.sqrt(np.diag(gram))
             unit = np.where(unit > 0, unit, 1.0)
@@ -151,9 +151,9 @@ def over_edges(
 def _find_edge(
     problem: Problem, state: Descent, noise: float, dof: float, count: int, looked: int
 ) -> tuple[Notice, ...]:
-    """Return a notice of the first jump of the cost along the undamped step from `state`. If this
-    step does not meet a jump, search along the gradient, because damping turns steps towards the
-    gradient. Return () if neither direction meets a jump.
+    """Return a notice of the first jump of the cost along the undamped (Gauss-Newton) step from
+    `state`. If this line does not have a jump, search along the negative gradient, because damping
+    turns a step towards it. Return () if neither line has a jump.
     """
     nearest = 1e-8  # [standard errors] shortest distance at which a jump of the cost is sought
     spans = 10.0  # [`Descent.span`] longest distance at which a jump of the cost is sought
@@ -166,7 +166,7 @@ def _find_edge(
     variance = 2.0 * cost / dof
     left = np.sqrt(max(float(gradient / unit @ np.linalg.solve(scaled, gradient / unit)), 0.0))
     left /= np.sqrt(variance)
-    if left > LENGTHS[-1]:  # too far from the minimum of the linear model
+    if left > LENGTHS[-1]:  # `state` is too far from the minimum of the linear model
         return ()
     for way in (-np.linalg.solve(scaled, gradient / unit) / unit, -gradient / unit**2):
         size = float(np.sqrt(max(way @ gram @ way, 0.0)))
@@ -284,8 +284,8 @@ def _evaluate_probes(
 
 @cached_jit
 def _runs(problem: Problem, points: Float[Array, "k p"], noise: Any) -> tuple[Array, ...]:
-    """Return the cost at each of the `points`, then four arrays for each simulated record: times of
-    the events, modes before and after the events, and number of events.
+    """Return the cost at each of the `points`, then four arrays for each simulated record. They are
+    the times of the events, the modes before and after the events, and the number of events.
     """
 
     def one(z: Array) -> tuple[Array, ...]:

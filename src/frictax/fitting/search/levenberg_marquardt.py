@@ -21,20 +21,20 @@ Evaluate = Callable[[Float[Array, " p"]], tuple[Any, ...]]
 class Descent:
     """The state of a Levenberg-Marquardt search.
 
-    - `z`: the best point; `seen`: the best evaluated point. `z` and `seen` differ if the final step
-      was not evaluated.
+    - `z`: coordinates of the best point; `seen`: those of the best evaluated point. `z` and `seen`
+      differ if the final step was not evaluated.
     - `jacobian` at `seen`; `products` (p + 1, p + 1): the Gram matrix of the Jacobian's columns and
       of the residuals (last column).
     - `residuals` and `cost` (half the sum of squares) at `z`. After a step that was not evaluated,
-      both follow from the linear model at `seen`.
-    - `x`: the physical values at `z`; `slope`: derivatives of these values with respect to the
-      coordinates, at `seen`. `descend` does not use `x` and `slope`.
+      both are computed by the linear model at `seen`.
+    - `x`: the parameter values at `z`; `slope`: the derivative of each value with respect to its
+      coordinate, at `seen`. `descend` does not use `x` and `slope`.
     - `move`: the next trial step; `promised`: the reduction of the cost that the linear model
       predicts for this step.
-    - `span` (p,): the unit of step lengths in each coordinate; `radius`: the longest next step;
-      `line`: the fraction of the undamped step that is tried next, or 0 for a damped step;
-      `refused`: number of successive rejected steps.
-    - `idle`: number of successive steps with hardly any gain.
+    - `span` (p,): the unit of step lengths in each coordinate; `radius`: the longest next step in
+      this unit. `line`: the fraction of the undamped (Gauss-Newton) step that is tried next, or 0
+      for a damped step. `refused`: number of successive rejected steps.
+    - `idle`: number of successive steps that hardly reduce the cost.
     - `trials`: the last trial points; `kinds`: hashes of their event sequences; `kind`: hash of the
       event sequence at `seen`.
     - `distance`: distance to the minimum of the linear model in standard errors, extrapolated after
@@ -67,7 +67,7 @@ class Descent:
 
 
 def begin(z: Any, rows: int, span: Any = 1.0) -> Descent:
-    """Return the state before the first evaluation; the first `descend` evaluates `z`.
+    """Return the state before the first step, at `z`. `rows`: number of residuals.
 
     `span`: the longest first change of each coordinate. If the standard error of a coordinate
     exceeds its span, the standard error is the limit.
@@ -111,19 +111,19 @@ def descend(
     no parameter has an effect is rejected too, because no step leads away from such a point.
 
     - `evaluate`: function that returns the residuals and the Jacobian at a point.
-    - `floor`: cost of rounding errors; `dof`: degrees of freedom.
+    - `floor`: sum of squares that rounding errors cause; `dof`: degrees of freedom.
     - `ridge`: curvature added along each coordinate when distances in standard errors are computed.
       A value of 1 leaves out directions that the data hardly identify. `least`: smallest length by
       which a column of the Jacobian is divided.
-    - `patience`: largest number of successive steps without gain.
+    - `patience`: largest number of successive steps that hardly reduce the cost.
 
-    The residuals are not evaluated after a final step of at most 0.02 standard errors if the search
-    converges fast. Then the predicted next distance to the minimum is within the tolerance. They
-    are not evaluated either if a step changes the cost by less than a rounding error.
+    The residuals after the final step are not evaluated in two cases. Either the step is at most
+    0.02 standard errors long and converges so fast that the predicted distance to the minimum is
+    within the tolerance. Or the step changes the cost by less than a rounding error.
 
     Each step minimises the linear model within a radius. The radius is 1 at first, in coordinates
-    in which 1 is about the size of a value. Without the radius, the first step could move a force
-    far to an end of its domain, where the cost is flat. After every second rejected step, a
+    in which 1 is about the size of a start value. Without the radius, the first step could move a
+    force far to an end of its domain, where the cost is flat. After every second rejected step, a
     fraction of the undamped step is tried. At a jump of the cost, where an event appears, a damped
     step turns parallel to the jump and does not cross the jump.
 
@@ -158,7 +158,7 @@ def descend_together(
             going(s), lambda: _take_step(s, evaluated, tolerance, dof, floor, **how), lambda: s
         )
 
-    # Searches take steps in turn, because a vectorised step takes 3 times as long to compile.
+    # Steps are computed one after the other: a vectorised step takes 3 times as long to compile.
     return jax.lax.while_loop(
         lambda s: jnp.any(going(s)),
         lambda s: jax.lax.map(one, (s, evaluate(jnp.add(s.z, s.move)))),
@@ -176,16 +176,16 @@ def _take_step(
     patience: int = 12,
     least: Any = 0.0,
 ) -> Descent:
-    """Return the state after the trial step; `evaluated`: residuals and Jacobian at its end."""
+    """Return the state after the trial step. `evaluated`: residuals and Jacobian at its end."""
     # [standard errors] Longest final step that is accepted without evaluating its residuals.
     longest = 0.02
-    # Below this ratio of two successive distances to the minimum, steps converge like Newton's.
+    # Largest ratio of two successive distances to the minimum for which convergence counts as fast.
     fast = 0.05
     # [standard errors per root of the degrees of freedom] A shorter step changes the cost by less
     # than the rounding error of the cost.
     shortest = 1e-7
     # The residuals have a rounding error of 2e-16 of the measurement, and the root of `floor` is
-    # 1e-10 of the measurement. Twice the ratio of both is 4e-6; the safety factor is about 2.
+    # 1e-10 of the measurement. Twice their ratio is 4e-6; the safety factor is about 2.
     rounding_of_floor = 1e-5
     trials = s.trials.shape[0]
 
@@ -243,9 +243,9 @@ def _take_step(
     )
     whole = jnp.linalg.norm(ways @ newton)
     # Find the step within the radius that minimises the cost of the linear model. Newton's method
-    # for 1 / length finds the damping and converges monotonically from 0. Source: J. J. Moré, D. C.
-    # Sorensen, "Computing a trust region step", SIAM Journal on Scientific and Statistical
-    # Computing 4, 1983.
+    # for 1 / length finds the damping and converges monotonically from damping 0. Source: J. J.
+    # Moré, D. C. Sorensen, "Computing a trust region step", SIAM Journal on Scientific and
+    # Statistical Computing 4, 1983.
     metric = ways.T @ ways
 
     def shorten(carry) -> Any:
@@ -319,14 +319,14 @@ def _take_step(
 
 
 def _diagonal(a: Float[Array, "p p"]) -> Float[Array, " p"]:
-    """Return the diagonal of `a` without a gather, because XLA compiles a gather to a loop."""
+    """Return the diagonal of `a` without indexing, which XLA compiles to a loop."""
     return jnp.sum(jnp.where(jnp.eye(a.shape[0], dtype=bool), a, 0.0), axis=0)
 
 
 def _solve_stacked(a: Float[Array, "k p p"], b: Float[Array, "k p"]) -> Float[Array, "k p"]:
-    """Solve a x = b for each pair by Gauss-Jordan elimination, with positive definite `a`.
-    `jnp.linalg.solve` imports scipy.linalg; this import takes a tenth of the time of a small fit
-    from the shell.
+    """Solve a x = b for each matrix of `a` (positive definite) and each row of `b`, by Gauss-Jordan
+    elimination. `jnp.linalg.solve` imports scipy.linalg; this import takes a tenth of the time of a
+    small fit from the shell.
     """
     at = functools.partial(jax.lax.dynamic_index_in_dim, allow_negative_indices=False)
 

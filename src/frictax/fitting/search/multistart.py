@@ -23,7 +23,7 @@ from .run import Run, begun, restart_from_bounds, successive_halving
 
 class Extent(NamedTuple):
     """The extent of a search: number of starts, their spread and random seed, and largest number of
-    rounds. Rounds are further searches, which follow if the residuals exceed the noise.
+    rounds. Rounds are further searches for the case that the residuals exceed the noise.
     """
 
     starts: int = 1
@@ -57,9 +57,9 @@ def search(
     also: Sequence[np.ndarray] = (),
     first: Any = 0.0,
 ) -> Searched:
-    """Search from the problem's start (or from the coordinates `first`), from the values in `also`,
-    and from random points around the start. If the final residuals of a free run exceed the noise,
-    rounds follow (`by_rounds`).
+    """Search from the problem's start values (or the coordinates `first`), from the values in
+    `also`, and from random points around the start. If the final residuals of a free run exceed the
+    noise, search again in rounds (see `by_rounds`).
     """
     starts, spread, seed, most = extent
     x0 = np.asarray(problem.x0)
@@ -72,8 +72,8 @@ def search(
     points = [first + spread * draw for draw in draws]
     points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
     states = [begun(problem, z) for z in points]
-    # If the weights are only relative, the noise is not known at first. The first noise scale is
-    # then so large that a robust loss is quadratic.
+    # If the weights are only relative, the noise is not known at first. In that case the first
+    # noise scale is so large that a robust loss is quadratic.
     is_relative = problem.is_steady and not problem.noise_known
     noise = 1e100 if is_relative and problem.loss.rounds > 1 else 1.0
     state, costs = successive_halving(run, states, noise)
@@ -110,7 +110,7 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
     problem, method = run.problem, run.method
     if (problem.loss.rounds == 1 and not problem.priors) or problem.noise_known:
         return state, noise
-    # `most`: largest number of updates of the noise scale; `counted`: residuals with a weight.
+    # `most`: largest number of updates of the noise scale; `counted`: mask of weights > 0.
     most, counted = 100, problem.weights() > 0
     for k in range(most):
         if run.interrupted or not np.isfinite(state.cost):

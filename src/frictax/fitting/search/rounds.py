@@ -28,8 +28,8 @@ from .run import Run, begun
 _LANES = 64  # number of simulations in one call
 _GENERATIONS = 20  # number of generations in a round
 RUNS = _LANES * _GENERATIONS  # number of simulations in a round
-# Width of the first generation of points in each round, in logarithms of the distance from the
-# bound. Rounds are centred alternately at the start and at the best point found.
+# Standard deviation of the first random points of each round [logarithm of the distance from the
+# bound]. Rounds are centred alternately at the start and at the best point found.
 _WIDTHS = (0.15, 0.05, 0.5, 0.15, 1.0, 0.05, 0.3, 0.3)
 _FARTHEST = 4.0  # [logarithms] largest distance of a point from the start
 
@@ -42,9 +42,9 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
     at the first fit whose residuals are white noise.
 
     64 points are simulated in parallel. If one simulation divides a time step because the step
-    error is too large, all 64 simulations divide the step. A round then takes up to 20 times as
-    long. Therefore scores are computed without error control, unless this doubles the cost at the
-    end of the first search.
+    error is too large, all 64 simulations divide the step. With divided steps, a round takes up to
+    20 times as long. Therefore scores are computed without error control, unless this doubles the
+    cost at the end of the first search.
 
     **Source:** N. Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, 2016.
     """
@@ -86,7 +86,7 @@ def _ends_of_round(
     run: Run, plain: Problem, best: Descent, number: int, seed: int, noise: float
 ) -> Iterator[Descent]:
     """Yield the final states of the short fits of round `number` (from 0). The fits start from the
-    best points after every tenth generation. `plain`: the problem with which scores are computed.
+    best points after every tenth generation. `plain`: the problem for the scores.
     """
     # Largest number of steps: `short` for each fit, `long` if its cost is below twice the lowest.
     short, long = 12, 60
@@ -244,9 +244,9 @@ def _scores(
     """Return three scores of each point, from one simulation; a lower score is better.
 
     The first score measures how long the simulation stays near the record. It is minus the mean of
-    1 / (1 + m / 25) over the samples. Here m is the mean square of the residuals, in units of the
-    noise, up to a sample. The second score is the mean of log(1 + square / 25), the third is the
-    sum of squares.
+    1 / (1 + m / 25) over the samples. Here m is the mean square of residual/noise from the first
+    sample to this sample. The second score is the mean of log(1 + (residual/noise)**2 / 25). The
+    third score is the sum of the squared weighted residuals.
     """
     near = 5.0  # [noise] residuals up to this size count as near the record
     failed = 1e12  # squared residual that is assumed for a run that fails

@@ -29,7 +29,7 @@ from .methods import AbstractMethod, LevenbergMarquardt, Optax
 def by_newton(
     problem: Problem, state: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
-    """Search from `state` to step `until`, and return the arrays of the final `Descent`."""
+    """Search by Levenberg-Marquardt to step `until`; return the arrays of the final `Descent`."""
     end = descend(
         lambda z: problem.evaluate_with_kind(z, noise), state, until, tolerance, dof, floor
     )
@@ -40,7 +40,7 @@ def by_newton(
 def side_by_side(
     problem: Problem, states: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
-    """Run several searches like `by_newton`, step by step together; `states` has a leading axis."""
+    """Continue searches whose steps are evaluated together; `states` has a leading axis."""
     evaluate = jax.vmap(lambda z: problem.evaluate_with_kind(z, noise))
     ends = descend_together(evaluate, states, until, tolerance, dof, floor)
     return tuple(jax.tree.leaves(jax.vmap(lambda end: with_values(problem, end))(ends)))
@@ -122,7 +122,7 @@ turned_jit = interruptible_jit(in_turned_coordinates)
 
 
 def with_values(problem: Problem, end: Descent) -> Descent:
-    """Return the state with the values and slopes of the parameters at its coordinates."""
+    """Return the final state `end` with its parameter values `x` and their derivatives `slope`."""
     values = problem.physical(end.z), problem.values_and_slopes(end.seen)[1]
     return eqx.tree_at(lambda s: (s.x, s.slope), end, values)
 
@@ -132,9 +132,8 @@ LANES = 16  # number of searches whose steps run in one call
 
 
 def begun(problem: Problem, z: Any) -> Descent:
-    """Return the state of a search that begins at the coordinates `z`.
-
-    The first step is at most `problem.spans()` in each coordinate, about the size of the values.
+    """Return the state of a search that begins at the coordinates `z`. The first step is at most
+    `problem.spans()` in each coordinate, about the size of the values.
     """
     return begin(z, problem.rows(), problem.spans())
 
@@ -177,7 +176,7 @@ class Run:
 
     @property
     def has_lanes(self) -> bool:
-        """True if `together` is faster than separate searches and the Jacobians fit into memory."""
+        """True if `together()` is faster than separate searches and the Jacobians are small."""
         numbers = LANES * self.problem.rows() * self.problem.x0.size
         return (
             not self.in_one
@@ -220,15 +219,14 @@ class Run:
             chunk = int(np.clip((0.2 if self.say else 0.5) / max(each, 1e-6), 1, 1000))
 
     def to(self, state: Descent, until: int, noise: Any) -> Descent:
-        """Return the last state of `in_parts`."""
+        """Continue a search to its end or to step `until`, and return its last state."""
         for now in self.in_parts(state, until, noise):
             state = now
         return state
 
     def together(self, states: Sequence[Descent], until: int, noise: Any) -> list[Descent]:
-        """Continue at most `LANES` searches from `states` to step `until` in one call.
-
-        The simulations of all searches run in parallel: see `frictax.engine.on_samples.lanes`.
+        """Continue at most `LANES` searches from `states` to step `until` in one call. Their
+        simulations run in parallel (see `frictax.engine.on_samples.lanes`).
         """
         filled = [*states, *[states[-1]] * (LANES - len(states))]
         many = jax.tree.map(lambda *leaves: np.stack(leaves), *filled)
@@ -383,7 +381,7 @@ def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
     return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
-BACK = (0.0, 2.0)  # [coordinates] distances past the start at which strayed values restart
+BACK = (0.0, 2.0)  # [coordinates] restarted values begin at these distances from the start
 
 
 def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
@@ -398,8 +396,8 @@ def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndar
 
 def reset_strayed(problem: Problem, end: Any, back: float) -> Float[np.ndarray, "*k p"] | None:
     """Return the final coordinates of searches with strayed values (see `find_strayed`) reset to
-    +-`back`, or None if no value strayed. The start of a value has the coordinate 0; the value is
-    reset to the side of the start that is opposite to its final coordinate.
+    +-`back`, or None if no value strayed. A start value has the coordinate 0; the new coordinate
+    has the opposite sign of the final coordinate.
     """
     z = np.asarray(end.z)
     away = find_strayed(problem, np.asarray(end.x)) & np.isfinite(np.asarray(end.cost))[..., None]

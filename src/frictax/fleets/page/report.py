@@ -44,7 +44,7 @@ from ..statistics.verdicts import FAIL, UNDECIDED, Verdicts, verdicts
 from ..table import Fleet
 
 _MOST_ROWS = 30  # largest number of rows of a table
-_DRAWN_MACHINES = 6  # largest number of machines in a figure of the drift
+_DRAWN_MACHINES = 6  # largest number of machines whose lines a figure of the drift shows
 
 
 class FleetReportOptions(PageOptions, total=False):
@@ -70,8 +70,8 @@ def write_fleet_report(
     """Write a report on a fleet of fits as one self-contained HTML file.
 
     The report contains the population and its outliers (`population`), the notices of the fits, and
-    the records without estimates. It also contains the drift if a machine has records of at least
-    three dates (`drift`), and the verdicts if there are limits (`verdicts`).
+    the records without estimates. If a machine has records of at least three dates, the report also
+    contains the drift (`drift`). If there are limits, it contains the verdicts (`verdicts`).
 
     **Arguments:**
 
@@ -165,7 +165,7 @@ def _population_sections(
     links: Mapping[str, Markup],
     plots: dict[str, Any],
 ) -> list[Section]:
-    """Return the sections of the population and of its outliers."""
+    """Return the two report sections on the population and on its outliers."""
     shown = []
     for i, name in enumerate(population.names):
         limits = None
@@ -299,7 +299,7 @@ def _verdict_section(
 
 
 def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> list[Section]:
-    """Return sections on the records without estimates (by reason) and the notices (by code)."""
+    """Return the sections on the records without estimates and on the notices of the fits."""
     sections = []
     if fleet.left_out:
         known = np.zeros((len(table), 1), bool)
@@ -327,7 +327,7 @@ def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> l
 
 
 def _links(table: DataFrame, column: str) -> dict[str, Markup]:
-    """Return record -> HTML link to its report. `column`: column of report files or addresses."""
+    """Return record name -> HTML link to its report; `column`: the column of report addresses."""
     if column not in table.columns:
         return {}
     out = {}
@@ -349,7 +349,7 @@ def histogram(
     name: str,
     limits: tuple[float, float] | None = None,
 ) -> tuple[dict[str, Any], str]:
-    """Return a histogram of the estimates of `name` with the population's density; a caption."""
+    """Return a histogram of parameter `name` with the population density, and its caption."""
     k = fleet.names.index(name)
     known = np.isfinite(fleet.values[:, k])
     x, error = fleet.values[known, k], fleet.errors[known, k]
@@ -362,7 +362,7 @@ def histogram(
     heights, edges = np.histogram(x, bins=count, range=(low, high) if high > low else None)
     grid = np.linspace(edges[0], edges[-1], 160)
     per_bin = x.size * (edges[1] - edges[0])
-    # The density of the estimates is that of the population, convolved with that of the errors.
+    # Density of the estimates: the population density convolved with that of the estimation errors.
     fine = np.linspace(grid[0], grid[-1], 2 * grid.size)
     weight = population.density(name, fine)
     total = weight.sum()
@@ -423,15 +423,15 @@ def histogram(
 
 def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[str, Any] | None:
     """Return a parallel-coordinates plot, or None for fewer than two parameters or records. Each
-    line is a record. Over each parameter, it shows the deviation from the mean of the population,
-    in standard deviations of the population. Outliers are orange.
+    line shows one record: for each parameter, the deviation of the estimate from the population
+    mean, in standard deviations of the population. Outliers are orange.
     """
     whole = np.isfinite(fleet.values).all(axis=1)
     if len(population.names) < 2 or whole.sum() < 2:
         return None
     flagged = _outlier_mask(population, fleet)
     others = np.flatnonzero(whole & ~flagged)
-    most = 500  # largest number of lines of outliers, and of lines of other records
+    most = 500  # largest number of drawn outliers, and largest number of other drawn records
     some = others[np.linspace(0, others.size - 1, min(others.size, most)).astype(int)]
     odd = np.flatnonzero(whole & flagged)[:most]
     variance = np.diag(population.between) + (
@@ -527,8 +527,8 @@ def drift_lines(
 def _draw_machine(
     found: Drift, fleet: FleetEstimates, k: int, row: Any, colour: str, size: float, log: bool
 ) -> list[dict[str, Any]]:
-    """Return the curves of one machine: records (corrected for temperature), fitted line, and the
-    confidence band of the line.
+    """Return the curves of one machine: its estimates (corrected for temperature), the fitted line,
+    and the confidence band of this line.
     """
     from scipy.special import stdtrit
 
@@ -587,7 +587,7 @@ def _day(seconds: float) -> str:
 def _outlier_mask(
     population: Population, fleet: FleetEstimates, name: str | None = None
 ) -> np.ndarray:
-    """Return a mask of the outliers; with `name`, only if their largest deviation is in `name`."""
+    """Return a mask of the outliers; with `name`, of those whose largest deviation is in `name`."""
     rows = population.outliers
     if name is not None:
         rows = rows[rows["farthest"] == name]

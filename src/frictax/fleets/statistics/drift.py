@@ -32,23 +32,23 @@ FEWEST_DATES = 3  # smallest number of dates for which a line has a standard err
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Drift(Summarised):
-    """Change per year (365.25 days) of each machine of a fleet: slopes of fitted lines. `print`
-    shows a table.
+    """Change of the parameters of each machine per year (365.25 days): slopes of lines that are
+    fitted to its estimates over time. `print` shows a table.
 
-    - `slopes`: a row for each machine and parameter. `slope` with `standard_error` and interval
-      `lower` to `upper` [SI/yr; 1/yr for a parameter in `log`]; `chance`: p value of the hypothesis
-      that the slope is 0; `drifts`: True if the drift is significant at the false discovery rate
-      `rate`. `value`: value of the line at `middle`, the mean date of the records; `first`, `last`:
-      first and last date; `count`: number of records. `temperature_coefficient` of the machine
-      [SI/K], NaN if the common coefficient is used.
+    - `slopes`: a row for each machine and parameter. `slope`: change per year, with
+      `standard_error` and interval `lower` to `upper` [SI/yr; 1/yr for a parameter in `log`];
+      `chance`: p value of the hypothesis that the slope is 0; `drifts`: True if the drift is
+      significant at the false discovery rate `rate`. `value`: value of the line at `middle`, the
+      mean date of the records; `first`, `last`: first and last date; `count`: number of records.
+      `temperature_coefficient`: separate coefficient [SI/K], NaN if the common one is used.
     - `fleet`: a row for each parameter. `slope`: mean slope of the machines, with `standard_error`
       and interval `lower` to `upper`; `slope_spread`: standard deviation of the slopes between
       machines; `temperature_coefficient` [SI/K]: common to all machines, with standard error
       `temperature_error`. Estimates can scatter more than their standard errors predict. `scatter`
-      is the standard deviation of the white part of this additional scatter, and `slow_scatter` of
-      the autocorrelated part with the correlation time `memory` [days].
+      is the standard deviation of the white part of this additional scatter. `slow_scatter` is that
+      of the autocorrelated part, whose correlation time is `memory` [days].
     - `rate`: expected fraction of false alarms among the lines that are reported as drifting;
-      `left_out`: reason -> number of records without estimates; `notices`.
+      `left_out`: reason -> number of records without estimates; `notices`: warnings on the fit.
 
     **Example:** at `drift`.
     """
@@ -76,18 +76,18 @@ class Drift(Summarised):
         return self.slopes
 
     def told(self, name: str, size: float, *, power: float = 0.8) -> DataFrame:
-        """Return for each machine the date at which a drift of this size will be detected.
+        """Return for each machine the date at which its records can show a drift of `size`.
 
         Assumptions: Further records have the median time interval and the typical standard error of
         the existing records. The temperatures of further records are not correlated with the date.
-        No other machine drifts, so the p value must be below `rate` / (number of lines). There is
-        one line for each machine and parameter.
+        No other machine drifts, so the p value must be below `rate` / (number of lines), with one
+        line for each machine and parameter.
 
         **Arguments:** `name`: the parameter; `size`: the drift [SI/yr; 1/yr for a parameter in
-        `log`]; `power`: probability of detection at the date.
+        `log`]; `power`: probability that the drift is detected at this date.
 
         **Returns:** a row for each machine: `date`, `years` since its first record, and `records`,
-        the necessary number of records; NaT and NaN if 20000 records are not enough.
+        the number of its records that are necessary; NaT and NaN if 20000 records are not enough.
 
         **Example:** at `drift`.
         """
@@ -104,7 +104,7 @@ class Drift(Summarised):
         fit = self.fits[name]
         need = -ndtri(self.rate / (2 * len(self.slopes))) + ndtri(power)
 
-        most = 20_000  # largest number of records of a machine in this search
+        most = 20_000  # largest number of records for each machine that this search tries
 
         def enough(n: int, step: float, error: float) -> bool:
             """Return True if n records of a machine, taken every `step` years, each with standard
@@ -117,7 +117,7 @@ class Drift(Summarised):
 
         @functools.cache
         def count(step: float, error: float) -> int:
-            """Search the smallest sufficient number of records by doubling and bisection."""
+            """Return the smallest sufficient number of records, found by doubling and bisection."""
             high = FEWEST_DATES
             while not enough(high, step, error):
                 high *= 2
@@ -140,7 +140,7 @@ class Drift(Summarised):
         return pd.DataFrame(rows, columns=["machine", "date", "years", "records"])
 
     def unit(self, name: str) -> tuple[str, float]:
-        """Return the printed unit for changes of this parameter, and the size of this unit."""
+        """Return the printed unit of changes of parameter `name`, and its SI value (0.01 for %)."""
         if name in self.log:
             return "%", 0.01
         return self.units[name], 1.0
@@ -177,7 +177,7 @@ class Drift(Summarised):
         return head, rows
 
     def amount(self, name: str, value: float) -> str:
-        """Return a change as text: in % for a parameter in `log`, otherwise in its unit."""
+        """Return a change of parameter `name` as text: in % if in `log`, otherwise in its unit."""
         unit, one = self.unit(name)
         return f"{figures(value / one, 3)} %" if one != 1.0 else amount(value, unit)
 
@@ -223,13 +223,14 @@ def drift(
     """Find machines that change over time. For each machine and each parameter x, fit a line over
     the date t and the temperature T: x = a + b*(t - t0) + c*(T - T0).
 
-    The lines are fitted by weighted least squares. The weights contain the standard errors of the
-    estimates and an additional scatter between records. The variance of this scatter is common to
-    the fleet and is estimated by restricted maximum likelihood. Residuals can be autocorrelated,
-    for example because of an unmeasured temperature or the state of the lubricant. Then the scatter
-    has a correlation that decreases exponentially with time, and slopes have larger standard
-    errors. A record is excluded if it is more than four standard deviations from the line of the
-    other records of its machine. Intervals use Student's t.
+    The lines are fitted by weighted least squares. The weights follow from the standard errors of
+    the estimates and from an additional scatter between records. The variance of this scatter is
+    common to the fleet and is estimated by restricted maximum likelihood. Residuals can be
+    autocorrelated, for example because of an unmeasured temperature or the state of the lubricant.
+    In this case the correlation of the scatter of two records decreases exponentially with their
+    distance in time, and slopes have larger standard errors. A record is excluded if it is more
+    than four standard deviations from the line of the other records of its machine. Intervals use
+    Student's t.
 
     Temperature and load change friction more than wear does (Bittencourt and Axelsson, report
     LiTH-ISY-R-3058, Linköping, 2013). Therefore a notice warns if the column `temperature` is
@@ -244,7 +245,7 @@ def drift(
     - `own_temperature`: True to fit a separate temperature coefficient c for each machine whose
       records identify c. A separate c requires six records, and temperatures that deviate by 1 K
       from a line over the date. Otherwise c is common to the fleet.
-    - `log`: parameters whose change is fitted relative to the distance from the lower bound.
+    - `log`: parameters whose change is relative to their distance from the lower bound.
     - `rate`: expected fraction of false alarms among the reported drifts; `level`: confidence level
       of the intervals.
 
@@ -367,8 +368,8 @@ def drift(
 def _lines_of_parameter(
     fleet: FleetEstimates, k: int, usable: np.ndarray, zero: float, relative: bool, own: bool
 ) -> tuple[Lines, dict[str, Any]] | None:
-    """Return the records of parameter k as `Lines`, and a dict of columns with an entry for each
-    machine. Return None if no machine has enough dates.
+    """Return the estimates of parameter k as `Lines`, and columns on the machines (name, first,
+    last and mean date [years], number of records). Return None if no machine has enough dates.
     """
     rows = np.flatnonzero(usable & np.isfinite(fleet.values[:, k]))
     rows = rows[np.lexsort((fleet.dates[rows], fleet.machine[rows]))]
@@ -390,15 +391,15 @@ def _lines_of_parameter(
         typical = np.array([np.median(part) for part in np.split(above, start[1:])])
         at = np.repeat(np.maximum(typical, 1e-300), count)
         # Expand the logarithm about the median of the machine. With an expansion about each
-        # estimate, values that are low by chance would get larger relative errors.
+        # estimate, values that are low by chance would get relative errors that are too large.
         x, error = np.log(at) + (above - at) / at - 0.5 * ((above - at) / at) ** 2, error / at
     t = years - np.repeat(middle, count)
     T = None if np.isnan(zero) else fleet.temperature[rows] - zero
     own_coefficient = np.zeros(start.size, bool)
     if own and T is not None:
         # A machine with six records gets its own temperature coefficient if the temperatures
-        # deviate enough from a line over the date. The rms deviation must be at least 1 K, and
-        # more than 30 % of the rms deviation from the mean temperature.
+        # deviate enough from a line over the date. The rms deviation from this line must be at
+        # least 1 K, and more than 30 % of the rms deviation from the mean temperature.
         off = T - np.repeat(np.add.reduceat(T, start) / count, count)
         slope = np.add.reduceat(t * T, start) / np.add.reduceat(t * t, start)
         rest = off - np.repeat(slope, count) * t
@@ -418,7 +419,7 @@ def _lines_of_parameter(
 def _slopes_and_mean(
     name: str, lines: Lines, about: dict[str, Any], fit: LinesFit, level: float
 ) -> tuple[DataFrame, dict[str, Any]]:
-    """Return for one parameter the rows of `Drift.slopes` and the row of `Drift.fleet`."""
+    """Return the rows of one parameter in `Drift.slopes`, and its row in `Drift.fleet`."""
     import pandas as pd
     from scipy.special import stdtr, stdtrit
 
@@ -429,8 +430,8 @@ def _slopes_and_mean(
     gaps = np.split(lines.t, lines.start[1:])
     typical, scatter = [], fit.white + fit.slow
     for errors in np.split(lines.error, lines.start[1:]):
-        # The typical error is the common error of all records that gives the same total weight.
-        # Outliers have a very large error and are not included.
+        # The typical standard error is the one that, if all records had it, would give the same
+        # total weight. Outliers have a very large standard error and are not included.
         counted = errors[errors < 1e3 * np.median(errors)]
         square = 1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter
         typical.append(float(np.sqrt(max(square, 0.0))))

@@ -1,4 +1,4 @@
-"""Read a fleet's table into arrays (estimates, errors, machines, dates); count excluded records."""
+"""Read a fleet's table into arrays: estimates, standard errors, machines and dates of records."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from frictax.text import suggestion
 
 from ..table import Fleet
 
-PRINTED_ROWS = 8  # number of rows of a printed table of records or machines
+PRINTED_ROWS = 8  # largest number of records or machines that a printed text lists
 _ERROR = ".standard_error"  # suffix of the columns with standard errors
 
 
@@ -51,7 +51,7 @@ class FleetEstimates:
 
 
 def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple[str, ...]:
-    """Return the names of the fitted parameters of a table, or the checked `names` if given."""
+    """Return the names of the fitted parameters in a table, or `names` if all of them are in it."""
     known = [c.removesuffix(_ERROR) for c in map(str, table.columns) if c.endswith(_ERROR)]
     about = _about(table).get("names") or known
     known = [name for name in about if name in known and name in table.columns]
@@ -70,7 +70,7 @@ def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple
 
 
 def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -> FleetEstimates:
-    """Read the estimates of the parameters `names` (None for all) from a table of a fleet."""
+    """Return the estimates of the parameters `names` (None for all) from the table of a fleet."""
     import pandas as pd
     from scipy.special import stdtrit
 
@@ -84,14 +84,13 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
         raise ValueError(f"No record of the table has numbers with errors ({reasons}).")
     level = float(about.get("level", 0.95))
     values, errors = (np.where(known, x, np.nan)[row] for x in (values, errors))
-    # The degrees of freedom are those for which Student's t gives the widths of the table's
-    # intervals. The longer half of each interval counts, because the shorter half may end at a
-    # bound.
+    # Find the degrees of freedom for which Student's t gives the width of an interval in the table.
+    # The longer half of the interval counts, because the shorter half may end at a bound.
     low, high = (_columns(table, asked, end)[row] for end in (".lower", ".upper"))
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.fmax(high - values, values - low) / errors
     dofs = np.geomspace(1.0, 1e6, 400)
-    widths = stdtrit(dofs, 0.5 + level / 2)  # The widths decrease with the degrees of freedom.
+    widths = stdtrit(dofs, 0.5 + level / 2)  # [standard errors] half widths, which decrease
     freedom = np.interp(-ratio, -widths, dofs)
     freedom = np.where(np.isfinite(ratio) & (ratio > widths[-1]), freedom, np.inf)
     record = record_names(table)[row]
@@ -131,15 +130,15 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
 
 
 def record_names(table: DataFrame) -> np.ndarray:
-    """Return the name of the record for each row; without names, the number of the row."""
+    """Return the record name of each row; the row number if the table has no column `record`."""
     if "record" in table.columns:
         return table["record"].astype(str).to_numpy(dtype=object)
     return np.array([str(i) for i in range(len(table))], dtype=object)
 
 
 def exclusion_reasons(table: DataFrame, known: np.ndarray) -> np.ndarray:
-    """Return for each row of the table the reason why it is excluded, or "". `known` (n, p): True
-    for estimates that have a standard error.
+    """Return the reason why each row of the table is excluded, or "". `known` (n, p): True for an
+    estimate that has a standard error.
     """
     why = np.full(len(table), "", dtype=object)
     why[~known.any(axis=1)] = "no estimate has a standard error"
@@ -173,7 +172,7 @@ def _columns(table: DataFrame, names: Iterable[str], end: str) -> np.ndarray:
 
 
 def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> np.ndarray:
-    """Return positive definite correlation matrices (n, p, p); missing correlations are 0."""
+    """Return positive definite correlation matrices (n, p, p); 0 for what the table lacks."""
     p = len(names)
     out = np.broadcast_to(np.eye(p), (row.size, p, p)).copy()
     for i in range(p):
@@ -205,15 +204,15 @@ def table_of_fleet(fleet: DataFrame | Fleet) -> DataFrame:
 
 
 def table_rows(frame: Any, most: int | None = None) -> Iterator[Any]:
-    """Return an iterator over the rows (at most `most`) as named tuples."""
+    """Return an iterator over the rows of `frame`, at most `most`, as named tuples."""
     return (frame if most is None else frame.head(most)).itertuples()
 
 
 def flagged_rows(frame: Any, column: str) -> Any:
-    """Return the rows in which `column` is True, sorted by rising p value."""
+    """Return the rows of `frame` in which `column` is True, sorted by rising p value."""
     return frame[frame[column]].sort_values("chance", kind="stable")
 
 
 def parameter_rows(frame: Any, name: str) -> Any:
-    """Return the rows of the parameter `name`."""
+    """Return the rows of `frame` that belong to the parameter `name`."""
     return frame[frame["number"] == name]

@@ -36,17 +36,15 @@ _ONE_SIDED = 1.645  # one-sided 95 % quantile; a variance below this many standa
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Population(Summarised):
-    """Mean and spreads of a fleet, and the distance of each record from the mean. `print` shows a
-    table.
+    """Mean, covariances and outliers of the parameters of a fleet. `print` shows a table.
 
-    Arrays are on the unconstrained scale u. A parameter x with a bound in `lower` has u = log(x -
-    lower). A parameter with the entry None in `lower` has u = x.
+    Arrays are on the unconstrained scale u, on which the population is normal. A parameter x with a
+    bound in `lower` has u = log(x - lower). If its entry in `lower` is None, u = x.
 
     - `mean` (p,): mean of the population; `mean_covariance` (p, p): covariance of the error of the
       mean. `between` (p, p): covariance between machines; `within` (p, p): covariance between
       records of one machine, None if no machine has two records.
-    - `between_error`, `within_error` (p, p): standard errors of the entries of `between` and
-      `within`.
+    - `between_error`, `within_error` (p, p): standard errors of the entries of these matrices.
 
     These tables and arrays describe the records:
 
@@ -54,12 +52,12 @@ class Population(Summarised):
       towards the mean) with the interval ``NAME.lower`` to ``NAME.upper`` [SI]. `distance`:
       Mahalanobis distance from the mean; `chance`: p value of this distance; `outlier`: True if
       `chance` is below `false_alarms`. `farthest`: the parameter with the largest deviation; `z`:
-      this deviation in standard deviations. `within_chance`: p value of the record among the
-      records of the same machine. P values are NaN if the test is not possible.
+      this deviation in standard deviations. `within_chance`: p value of the distance of the record
+      from the other records of its machine. P values are NaN if the test is not possible.
     - `covariance` (n, p, p): covariance of the empirical Bayes estimates.
     - `machines`: a row for each machine: number of records `count`, estimates ``NAME`` with
       intervals, `chance` and `outlier`.
-    - `left_out`: reason -> number of records without estimates; `notices`.
+    - `left_out`: reason -> number of records without estimates; `notices`: warnings on the fit.
 
     **Example:** at `population`.
     """
@@ -104,7 +102,7 @@ class Population(Summarised):
         `median`: median of the population, with `standard_error` and interval `lower` to `upper`
         [SI]. `spread`: standard deviation between machines, with interval `spread_lower` to
         `spread_upper`. `repeat_spread`: standard deviation between records of one machine. Spreads
-        are in SI units; if `scale` is "log", relative to the distance from the lower bound.
+        are in SI units. If `scale` is "log", they are relative to the lower bound's distance.
         """
         import pandas as pd
 
@@ -144,8 +142,7 @@ class Population(Summarised):
         return x if bound is None else np.asarray(bound + np.exp(x))
 
     def density(self, name: str, values: Any) -> np.ndarray:
-        """Return the probability density of the true parameter value in the population at `values`
-        [1/SI unit].
+        """Return the probability density [1/SI] of parameter `name` of the population at `values`.
         """
         k = self._index(name)
         x = np.asarray(values, dtype=float)
@@ -177,9 +174,9 @@ class Population(Summarised):
     def spread_of(
         self, spread: np.ndarray, errors: np.ndarray, k: int
     ) -> tuple[float, float, float]:
-        """Return the standard deviation of parameter k and its chi-squared interval.
+        """Return the standard deviation of parameter k, and both ends of its chi-squared interval.
 
-        `spread`: covariance matrix; `errors`: standard errors of its entries.
+        `spread`: a covariance matrix, such as `between`; `errors`: standard errors of its entries.
         """
         from scipy.special import chdtri, ndtri
 
@@ -212,8 +209,8 @@ class Population(Summarised):
         return head, rows
 
     def spread_in_words(self, name: str, spread: float) -> str:
-        """Return a standard deviation as text: in % on a logarithmic scale, otherwise in the unit
-        of the parameter.
+        """Return the standard deviation `spread` of a parameter as text: in % if the parameter has
+        a logarithmic scale, otherwise in its unit.
         """
         if self.lower[name] is None:
             return amount(spread, self.units[name])
@@ -281,15 +278,15 @@ def population(
     two stages. First, the fit of record i of machine j gives estimates with the error covariance
     C_ij. Second, on the unconstrained scale these estimates are u_ij ~ N(mu + a_j, Psi + C_ij) with
     a_j ~ N(0, Omega). The mean mu, Omega and Psi are estimated by restricted maximum likelihood.
-    Then the estimates of each record are shrunk towards the mean, depending on the ratio of their
-    errors to the spread (empirical Bayes; Davidian and Giltinan, Nonlinear Models for Repeated
-    Measurement Data, 1995, chapter 5). No fit or simulation is repeated.
+    The estimates of each record are then shrunk towards the mean. They move further if their errors
+    are large compared with the spread (empirical Bayes; Davidian and Giltinan, Nonlinear Models for
+    Repeated Measurement Data, 1995, chapter 5). No fit or simulation is repeated.
 
     Outliers do not increase the estimated spread, and one outlier does not hide another. A record
-    is excluded from mean and spread if its distance exceeds the 99 % quantile (99.9 % with fewer
-    than 100 machines). A consistency factor corrects the spread for excluded records that are not
-    outliers. The distance allows for the errors of the record. Therefore a record with large errors
-    is not an outlier for this reason alone.
+    is excluded from mean and spread if its distance from the mean exceeds the 99 % quantile (99.9 %
+    with fewer than 100 machines). A consistency factor corrects the spread for excluded records
+    that are not outliers. The distance is relative to spread and errors together. Therefore large
+    errors alone do not make a record an outlier.
 
     **Arguments:**
 
@@ -365,7 +362,7 @@ def population(
     p, several = len(fleet.names), found.within is not None
     machines = found.estimates.start.size
     threshold = outlier_threshold(machines)
-    # The information matrix is scaled by typical errors, so that its inversion is accurate.
+    # Scale the information matrix by typical standard errors, so that its inversion is accurate.
     size = np.sqrt(machines / np.diag(found.likelihood.G.sum(0)))
     E = symmetric_basis(p)
     scales = np.concatenate([np.einsum("aij,i,j->a", np.tril(E), size, size)] * (1 + several))
@@ -460,7 +457,7 @@ def _values(
 def _scales(
     fleet: FleetEstimates, log: Iterable[str] | str | bool | None
 ) -> tuple[dict[str, float | None], list[Notice]]:
-    """Return parameter -> lower bound (None if the scale is not logarithmic), and notices."""
+    """Return parameter -> lower bound (None if its scale is not logarithmic), and notices."""
     asked = None
     if log is not None and not isinstance(log, bool):
         asked = {log} if isinstance(log, str) else set(log)

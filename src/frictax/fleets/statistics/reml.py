@@ -1,14 +1,13 @@
-"""Restricted maximum likelihood (REML) of the population of machines. The data are estimates whose
-error covariances are known.
+"""Restricted maximum likelihood (REML) for machines, from estimates with known error covariances.
 
 The estimate from record i of machine j is y_ij = mu + a_j + b_ij + e_ij. The machine deviates by
 a_j ~ N(0, Omega), and the record by b_ij ~ N(0, Psi). The error is e_ij ~ N(0, C_ij) with known
 C_ij. The mean mu and the spreads (covariances) Omega and Psi maximise the restricted likelihood
 (Patterson and Thompson, Biometrika 58, 1971). The search varies Cholesky factors of the spreads, so
-the spreads stay positive semidefinite.
-The Hessian is the expected information (Fisher scoring). With one parameter and one record for each
-machine, the model is the random-effects model of meta-analysis (DerSimonian and Laird, Controlled
-Clinical Trials 7, 1986; Viechtbauer, Journal of Educational and Behavioral Statistics 30, 2005).
+the spreads stay positive semidefinite. Its Hessian is the expected information (Fisher scoring).
+With one parameter and one record for each machine, the model is the random-effects model of
+meta-analysis (DerSimonian and Laird, Controlled Clinical Trials 7, 1986; Viechtbauer, Journal of
+Educational and Behavioral Statistics 30, 2005).
 """
 
 import dataclasses
@@ -20,13 +19,13 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Estimates:
-    """Estimates y (n, p) with covariances C (n, p, p), sorted by machine.
+    """Estimates y (n, p) from n records and error covariances C (n, p, p), sorted by machine.
 
     - `start` (m,): index of the first record of each machine.
-    - `counted` (n,) and `counted_machines` (m,): weight of each record and machine: 1, or 0 for
-      outliers.
-    - `consistency`: two factors on squared deviations, of counted records and of counted machines.
-      They correct for excluded estimates that are not outliers.
+    - `counted` (n,), `counted_machines` (m,): weight of each record and of each machine; 0 for an
+      outlier, otherwise 1.
+    - `consistency`: factor on the squared deviations of records, and factor on those of machines.
+      The factors correct for excluded estimates that are not outliers.
     """
 
     y: np.ndarray
@@ -38,7 +37,7 @@ class Estimates:
 
     @functools.cached_property
     def machine(self) -> np.ndarray:
-        """Index of the machine of each record (n,)."""
+        """Index of the machine to which each record belongs (n,)."""
         return np.repeat(np.arange(self.start.size), np.diff([*self.start, len(self.y)]))
 
     def machine_sums(self, x: np.ndarray) -> np.ndarray:
@@ -48,12 +47,13 @@ class Estimates:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Likelihood:
-    """The restricted likelihood for given spreads, and the matrices that its derivatives use.
+    """The restricted likelihood for given Omega and Psi, and matrices for its derivatives.
 
-    - `A` (n, p, p): weight matrices of records; `G` (m, p, p): of machines; 0 for outliers.
+    - `A` (n, p, p): (Psi + C)^-1 of each record, empty without Psi; `G` (m, p, p): (Omega + V)^-1
+      of each machine. Both are 0 for outliers.
     - `ybar` (m, p): weighted mean of each machine's estimates; `V` (m, p, p): covariance of the
       error of this mean.
-    - `mean`, `P`: mu and the covariance of mu; `loglik`: the restricted log likelihood.
+    - `mean`, `P`: mu and the covariance of its error; `loglik`: the restricted log likelihood.
     """
 
     A: np.ndarray
@@ -71,8 +71,8 @@ def evaluate_likelihood(
     within: np.ndarray | None = None,
     mean: np.ndarray | None = None,
 ) -> Likelihood:
-    """Evaluate the restricted likelihood for given covariances `between` and `within` machines.
-    Without `within`, each machine has one record. The default `mean` maximises the likelihood.
+    """Evaluate the restricted likelihood for given covariances: `between` is Omega, `within` is
+    Psi. Without `within`, each machine has one record. The default `mean` maximises the likelihood.
     """
     if within is None:
         A, V, ybar, logs = np.zeros((0, *between.shape)), estimates.C, estimates.y, 0.0
@@ -124,9 +124,9 @@ def likelihood_gradient(estimates: Estimates, at: Likelihood, within: bool) -> l
 def expected_information(
     estimates: Estimates, at: Likelihood, within: bool, most: int | None = None
 ) -> np.ndarray:
-    """Return the expected information matrix of the entries of Omega, followed by those of Psi. The
-    entries are coefficients of `symmetric_basis`. `most`: approximate number of records to use; the
-    function then takes every k-th machine. None: all records.
+    """Return the expected information matrix for the lower triangle of Omega, followed by that of
+    Psi; see `symmetric_basis`. `most`: approximate number of records in the sum, taken from evenly
+    spaced machines and scaled to all machines; None for all records.
     """
     E, m, n = symmetric_basis(len(at.mean)), estimates.start.size, len(estimates.y)
     k, every = len(E), 1 if most is None else max(n // most, 1)
@@ -165,7 +165,7 @@ def _pairs(A: np.ndarray, B: np.ndarray, E: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def symmetric_basis(p: int) -> np.ndarray:
-    """Return a basis (k, p, p) of symmetric matrices: one for each entry of the lower triangle."""
+    """Return symmetric matrices (k, p, p): each is 1 at (i, j) and (j, i), otherwise 0; j <= i."""
     rows, columns = np.tril_indices(p)
     E = np.zeros((rows.size, p, p))
     E[np.arange(rows.size), rows, columns] = E[np.arange(rows.size), columns, rows] = 1.0
@@ -176,9 +176,9 @@ def maximize_likelihood(
     estimates: Estimates, between: np.ndarray, within: np.ndarray | None, steps: int = 200
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood, bool]:
     """Maximise the restricted likelihood over the spreads. The search starts at the covariances
-    `between` and `within`. The variables are the entries of the Cholesky factors, divided by about
-    one standard error. At a spread of 0 the gradient is 0, so no spread starts at 0. Return both
-    spreads, their likelihood, and True if the search converged.
+    `between` and `within`. Its variables are the entries of the Cholesky factors, divided by about
+    one standard error. At a spread of 0 the gradient is 0, so no spread starts at 0. Return Omega,
+    Psi (or None), their likelihood, and True if the search converged.
     """
     from scipy.optimize import minimize
 
@@ -223,7 +223,7 @@ def maximize_likelihood(
             dS = dL @ L.T
             dS = dS + dS.swapaxes(1, 2)
             J[b * k : (b + 1) * k, b * k : (b + 1) * k] = dS[:, rows, columns].T
-        # For a search step, the information matrix of 1000 records is accurate enough.
+        # For a step of the search, the information from about 1000 records is accurate enough.
         H = J.T @ expected_information(estimates, at, several, most=1000) @ J
         # The spread L L' is quadratic in L, which adds a second-order term to the Hessian.
         for b, S in enumerate(slopes):

@@ -1,22 +1,22 @@
-"""Robust fit of the population: mean, spreads and outliers, from estimates with outliers.
+"""Robust fit of a population: mean, spreads (covariances) and outliers, from estimates of records.
 
 Estimates are transformed to the unconstrained scale by the delta method. The transformation is
 linearised at the conditional mode of each record and iterated to convergence (Lindstrom and Bates,
 Biometrics 46, 1990). With a linearisation at the estimate itself, values that are low by chance
-would get too large relative errors, and too little weight.
+would get relative errors that are too large, and too little weight.
 
 The search starts from medians, median deviations and rank correlations, so one outlier does not
-hide another. Then estimates whose distance exceeds the 99 % quantile (99.9 % in a small fleet) are
-excluded from the likelihood. A consistency factor multiplies the squared deviations of the
-remaining estimates. Fit and exclusion are repeated until the set of excluded estimates is constant.
-The repetition is the reweighting of Rousseeuw and Van Zomeren (JASA 85, 1990) with the factor of
-Croux and Haesbroeck (Journal of Multivariate Analysis 71, 1999). The distances have the
-distributions of Cerioli (JASA 105, 2010), which differ for counted and for excluded estimates.
+hide another. Estimates whose distance from the mean exceeds the 99 % quantile (99.9 % in a small
+fleet) are then excluded from the likelihood. A consistency factor multiplies the squared deviations
+of the remaining estimates. Fit and exclusion are repeated until the set of excluded estimates does
+not change (reweighting of Rousseeuw and Van Zomeren, JASA 85, 1990, with the factor of Croux and
+Haesbroeck, Journal of Multivariate Analysis 71, 1999). The distances have the distributions of
+Cerioli (JASA 105, 2010), which are different for counted (not excluded) and for excluded estimates.
 
 Mahalanobis distances use the sum of the spread and the error covariance of each record. Squared
-distances follow a chi-squared distribution in a large fleet of long records. In a small fleet, or
-with errors of few degrees of freedom, they follow Hotelling's T2 with degrees of freedom by
-Satterthwaite. The distance of a counted estimate is the distance from the mean of all others.
+distances have a chi-squared distribution in a large fleet of long records. In a small fleet, or if
+the error covariances have few degrees of freedom, the distribution is Hotelling's T2 with degrees
+of freedom by Satterthwaite. A counted estimate is compared with the mean of all others.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ MAD_FACTOR = 1.4826
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RawEstimates:
-    """Estimates z (n, p) on the physical scale, sorted by machine; NaN if an estimate is missing.
+    """Estimates z (n, p) of p parameters from n records [SI], sorted by machine; NaN if missing.
 
     - `covariance` (n, p, p): error covariance of each record; `freedom` (n,): degrees of freedom of
       this covariance.
@@ -52,8 +52,8 @@ class RawEstimates:
         return np.isfinite(self.z)
 
     def unconstrained_start(self) -> np.ndarray:
-        """Return start values (n, p) on the unconstrained scale. Before the logarithm, an estimate
-        below half of its standard error is replaced by half of the standard error.
+        """Return the first values of u (n, p), the estimates on the unconstrained scale. Before the
+        logarithm, an estimate below half of its standard error is replaced by this half.
         """
         error = np.sqrt(np.einsum("nii->ni", self.covariance))
         with np.errstate(invalid="ignore"):
@@ -70,10 +70,10 @@ class RawEstimates:
         """Transform the estimates to the unconstrained scale by the delta method, linearised at
         `u`.
 
-        **Arguments:** `u` (n, p): point of the linearisation; `T`: covariance of `u`; `scale` (p,):
-        approximate spread on the unconstrained scale; `before`: estimates from which the outlier
-        marks are copied. Half the variance in T is added to a logarithm, which corrects the mean to
-        second order in the errors.
+        **Arguments:** `u` (n, p): point of the linearisation; `T`: error covariance of `u`; `scale`
+        (p,): approximate standard deviation between records on this scale; `before`: estimates from
+        which the outlier marks are copied. Half the variance in `T` is added to a logarithm, which
+        corrects the mean to second order in the errors.
         """
         slope = np.where(self.log, np.exp(np.where(self.log, u, 0.0)), 1.0)
         moved = np.where(self.known, self.z / slope - 1.0, 0.0)
@@ -81,7 +81,7 @@ class RawEstimates:
         y = np.where(self.log, u + np.clip(moved, -3.0, 3.0), self.z)
         C = np.nan_to_num(self.covariance) / slope[:, :, None] / slope[:, None, :]
         C = np.where(self.known[:, :, None] & self.known[:, None, :], C, 0.0)
-        # The standard error of a parameter that a record does not identify is a million spreads.
+        # A parameter that a record does not identify gets a standard error of 1e6 times `scale`.
         unknown = np.where(self.known, 0.0, (1e6 * scale) ** 2)
         C += unknown[:, :, None] * np.eye(scale.size)
         y = np.where(self.known, y, u)
@@ -93,16 +93,16 @@ class RawEstimates:
     def with_even_weights(
         self, estimates: Estimates, u: np.ndarray, scale: np.ndarray
     ) -> Estimates:
-        """Remove the dependence of the error covariances on the values of parameters in `log`. With
-        equal absolute errors, large values have small relative errors. Without a correction, large
-        values get large weights in the likelihood, and the mean is biased.
+        """Return `estimates` with error covariances that do not depend on the values of parameters
+        in `log`. With equal absolute errors, large values have small relative errors. Without this
+        correction they would get large weights in the likelihood, and the mean would be biased.
         """
         C, out = estimates.C, np.ones(u.shape)
         for k in np.flatnonzero(self.log):
             known = self.known[:, k]
             off = np.clip(u[:, k] - np.median(u[known, k]), -3 * scale[k], 3 * scale[k])
             x = off[known] - off[known].mean()
-            # From fewer than 100 records, the dependence of errors on values is too uncertain.
+            # With fewer than 100 records, the dependence of errors on values is too uncertain.
             if known.sum() >= 100 and x.any():
                 slope = 0.5 * float(x @ np.log(C[known, k, k])) / float(x @ x)
                 out[:, k] = np.where(known, np.exp(-np.clip(slope, -2.0, 2.0) * off), 1.0)
@@ -115,8 +115,8 @@ class OutlierTests:
 
     - `squared`, `chance` (n,): squared distance of each record from the population mean, and the p
       value of this distance.
-    - `machine` (m,): p value of each machine.
-    - `within` (n,): p value of each record, compared with the other records of its machine.
+    - `machine` (m,): p value of the distance of each machine's mean from the population mean.
+    - `within` (n,): p value of each record's distance from the other records of its machine.
     """
 
     squared: np.ndarray
@@ -130,9 +130,9 @@ class PopulationFit:
     """A fitted population on the unconstrained scale, with records sorted by machine.
 
     - `between`, `within` (p, p): covariances between machines and between records of one machine;
-      `likelihood`: likelihood of `estimates`; `converged`: True if the search converged.
-    - `u` (n, p), `T` (n, p, p): empirical Bayes estimates and covariances of records; `machine_u`
-      (m, p), `machine_T` (m, p, p): of machines.
+      `likelihood`: likelihood of `estimates`; `converged`: True if the last search converged.
+    - `u` (n, p), `T` (n, p, p): empirical Bayes estimates of the records and their covariances;
+      `machine_u` (m, p), `machine_T` (m, p, p): the same for the machines.
     - `tests`: distances and p values of records and machines.
     """
 
@@ -149,7 +149,7 @@ class PopulationFit:
 
 
 def fit_robust_population(raw: RawEstimates) -> PopulationFit:
-    """Fit a population to the estimates; find outliers and exclude them from the fit."""
+    """Fit a population to `raw` estimates; find outliers and exclude them from the fit."""
     u = raw.unconstrained_start()
     scale = np.maximum(_robust_deviation(u), 1e-9 * np.abs(np.median(u, axis=0)) + 1e-100)
     estimates = raw.linearize(u, scale)
@@ -193,14 +193,14 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
         sets = {"counted": counted, "counted_machines": machines, "consistency": (factor, factor)}
         estimates, before = dataclasses.replace(estimates, **sets), (between, within)
         weighted = dataclasses.replace(weighted, **sets)
-        # Four iterations of the search are enough, because the set of outliers may still change.
+        # Four iterations are enough here, because the set of outliers may still change.
         between, within, likelihood, converged = maximize_likelihood(weighted, *before, steps=4)
         u, T, *_ = empirical_bayes(estimates, between, within, likelihood.mean)
         estimates = raw.linearize(u, scale, T, estimates)
         weighted = raw.with_even_weights(estimates, u, scale)
         likelihood = evaluate_likelihood(estimates, between, within, likelihood.mean)
         if same and converged:
-            # The loop ends if the spreads change by less than these bounds.
+            # The loop ends if the covariances change by less than `most` in this turn.
             moved = False
             for old, new in zip(before, (between, within), strict=True):
                 if old is not None and new is not None:
@@ -219,7 +219,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
 def empirical_bayes(
     estimates: Estimates, between: np.ndarray, within: np.ndarray | None, mean: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the empirical Bayes means and covariances of the records, then of the machines."""
+    """Return the empirical Bayes estimates and covariances of records, then those of machines."""
     at = evaluate_likelihood(estimates, between, within, mean)
     share = between @ np.linalg.inv(between + at.V)
     machine_u = at.mean + multiply(share, at.ybar - at.mean)
@@ -239,8 +239,8 @@ def empirical_bayes(
 
 
 def _robust_deviation(u: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each column from the median absolute deviation. If that is
-    0, return the ordinary standard deviation.
+    """Return the standard deviation of each column, computed from the median absolute deviation. If
+    this deviation is 0, return the ordinary standard deviation.
     """
     by_median = MAD_FACTOR * np.median(np.abs(u - np.median(u, axis=0)), axis=0)
     return np.where(by_median > 0, by_median, np.std(u, axis=0))
@@ -254,8 +254,9 @@ def outlier_tests(
     known: np.ndarray,
     freedom: np.ndarray,
 ) -> OutlierTests:
-    """Test each record and each machine against the population. `known` (n,): number of estimates
-    of each record; `freedom` (n,): degrees of freedom of the error covariance of each record.
+    """Compute the distances of records and machines from the population mean, and p values. `known`
+    (n,): number of estimates of each record; `freedom` (n,): degrees of freedom of the error
+    covariance of each record.
     """
     count = float(estimates.counted_machines.sum())
     machine_squared = _squared_distances(between + at.V, at.ybar - at.mean)
@@ -264,14 +265,14 @@ def outlier_tests(
         chance = chances(machine_squared, known, share, count, estimates.counted_machines, freedom)
         return OutlierTests(machine_squared, chance, chance, np.full(len(estimates.y), np.nan))
     most = np.maximum.reduceat(known, estimates.start)
-    # The errors of the mean of several records are treated as known.
+    # The error covariance of the mean of several records is treated as known.
     exact = np.full(estimates.start.size, np.inf)
     share = _share(between, between + at.V, most)
     machine = chances(machine_squared, most, share, count, estimates.counted_machines, exact)
     spread = between + within
     squared = _squared_distances(spread + estimates.C, estimates.y - at.mean)
     share = _share(spread, spread + estimates.C, known)
-    # One record has little influence on the spreads, so record and spreads count as independent.
+    # One record has little influence on the covariances, so both count as independent.
     chance = chances(squared, known, share, count, np.zeros(len(estimates.y)), freedom)
     # Test each record against the other records of its machine. The mean of the other records does
     # not contain the record, and the record has little influence on the spread of all machines.
@@ -298,10 +299,10 @@ def chances(
 ) -> np.ndarray:
     """Return the p values of the squared distances (n,).
 
-    **Arguments:** `known` (n,): number of estimates in each distance; `share` (n,): spread divided
-    by the sum of spread and error variance; `count`: number of machines from which the spread was
-    estimated; `counted` (n,): 1 if these include the tested estimate; `freedom` (n,): degrees of
-    freedom of the error variance.
+    **Arguments:** `known` (n,): number of estimates in each distance; `share` (n,): variance
+    between machines divided by the sum of this variance and the error variance; `count`: number of
+    machines from which the variance was estimated; `counted` (n,): 1 if these machines include the
+    tested one; `freedom` (n,): degrees of freedom of the error variance.
     """
     from scipy.special import chdtrc, fdtrc
 
@@ -323,7 +324,7 @@ def chances(
 
 def outlier_threshold(machines: int) -> float:
     """Return the p value below which an estimate is excluded from mean and spread. It is smaller in
-    a small fleet. There the wrong exclusion of an estimate does more harm than a missed outlier.
+    a small fleet, where the wrong exclusion of an estimate does more harm than a missed outlier.
     """
     return 0.01 if machines >= 100 else 0.001
 
@@ -340,7 +341,7 @@ def consistency_factor(p: int, threshold: float) -> float:
 
 def variance_factor(p: int, threshold: float) -> float:
     """Return the factor by which the exclusion of outliers increases the error variances of the
-    spread's entries. The factor does not include the effect of the smaller number of estimates.
+    entries of a spread matrix. It does not include the effect of the smaller number of estimates.
     """
     from scipy.special import chdtr, chdtri
     from scipy.stats import chi2
@@ -352,7 +353,7 @@ def variance_factor(p: int, threshold: float) -> float:
 
 
 def _share(spread: np.ndarray, total: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the ratio of the variances `spread` and `total`, averaged over known parameters."""
+    """Return the mean ratio of the covariances `spread` and `total` over the known parameters."""
     each = np.einsum("nij,ji->n", np.linalg.inv(total), spread)
     return np.clip(each / np.maximum(known, 1), 0.0, 1.0)
 

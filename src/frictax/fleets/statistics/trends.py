@@ -1,12 +1,12 @@
-"""Fit straight lines over time to the records of many machines. The scatter variance is common.
+"""Fit straight lines over time to the estimates of many machines with a common scatter variance.
 
-The model is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij. Machine j has the intercept a_j
-and the slope b_j. The temperature coefficient c_j is common to all machines (c_j = c) or separate
-for machine j. The errors e_ij have known standard deviations. The scatter between records has a
-white part w ~ N(0, white) and an autocorrelated part r. The variance of r is `slow`, and its
-autocorrelation is exp(-|t - t'| / memory). `white`, `slow` and `memory` are common to the fleet and
-are estimated by restricted maximum likelihood. A model with white scatter only would report
-autocorrelated scatter as drift.
+The estimate of record i of machine j is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij, with
+time t_ij and temperature T_ij. Machine j has the intercept a_j and the slope b_j. The temperature
+coefficient c_j is common to all machines (c_j = c) or separate for machine j. The errors e_ij have
+known standard deviations. The scatter between records has a white part w ~ N(0, white) and an
+autocorrelated part r. The variance of r is `slow`, and its autocorrelation is exp(-|t
+- t'| / memory). `white`, `slow` and `memory` are common to the fleet and are estimated by
+  restricted maximum likelihood. A model without r would report autocorrelated scatter as drift.
 """
 
 import dataclasses
@@ -20,10 +20,10 @@ from .robust import MAD_FACTOR
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lines:
-    """Records of one parameter, sorted by machine and then by date.
+    """Estimates of one parameter, sorted by machine and then by date.
 
-    - `t` (n,): time since the mean date of the machine; `x`, `error` (n,): estimates and standard
-      errors; `T` (n,): temperatures minus a reference temperature, or None.
+    - `t` (n,): time since the mean date of the machine [years]; `x`, `error` (n,): estimates and
+      their standard errors; `T` (n,): temperatures minus a reference temperature [K], or None.
     - `start` (m,): index of the first record of each machine; `own` (m,): True for a machine with a
       separate temperature coefficient.
     """
@@ -44,9 +44,9 @@ class Lines:
 class LinesFit:
     """The fitted lines of one parameter for all machines.
 
-    - `a`, `b` (m,): values at t = 0 and slopes. `covariance` (m, q, q): covariance of the q
-      parameters of each machine for a given common temperature coefficient. `by_c` (m, q):
-      derivatives of these parameters with respect to the common coefficient, times -1.
+    - `a`, `b` (m,): value at t = 0 and slope of each line. `covariance` (m, q, q): covariance of
+      the q parameters of each machine for a given common temperature coefficient. `by_c` (m, q):
+      derivatives of these parameters with respect to this coefficient, times -1.
     - `own_c` (m,): separate temperature coefficient of each machine, NaN if the common coefficient
       is used. `c`, `c_error`: common coefficient and its standard error, NaN without temperatures.
     - `white`, `slow`: variances of the white and of the autocorrelated scatter between records;
@@ -69,14 +69,14 @@ class LinesFit:
 
 
 def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> LinesFit:
-    """Fit the lines by weighted least squares with the given variances and correlation time."""
+    """Fit the lines by weighted least squares, with the given properties of the scatter."""
     k = lines.machine
     inverse, logdet = _precision(lines, white, slow, memory)
     own = lines.own[k] if lines.T is not None else np.zeros(len(k), bool)
     T = np.zeros_like(lines.t) if lines.T is None else lines.T
     columns = [np.ones_like(lines.t), lines.t, *([np.where(own, T, 0.0)] if own.any() else [])]
     q = len(columns)  # number of parameters of one machine
-    # The last two columns are the temperature with the common coefficient, and the estimates.
+    # The last two columns are the temperatures that the common coefficient multiplies, and x.
     X = np.stack([*columns, np.where(own, 0.0, T), lines.x], axis=1)
     WX = inverse(X)
     gram = np.add.reduceat(X[:, :, None] * WX[:, None, :], lines.start, axis=0)
@@ -114,10 +114,10 @@ def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> Lines
 
 
 def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
-    """Fit the lines without outliers, and return the lines, their fit, and a mask of outliers (n,).
-    An outlier is more than four standard deviations from the prediction by the other records of its
-    machine. Its standard error is multiplied by 1e5. Medians determine the first set of outliers,
-    because outliers would increase a scatter that is estimated from all records.
+    """Fit the lines without outliers. Return `lines` with the standard errors of outliers
+    multiplied by 1e5, the fit, and a mask of outliers (n,). An outlier is more than four standard
+    deviations from the prediction by the other records of its machine. Medians determine the first
+    set of outliers, because outliers would increase a scatter that is estimated from all records.
     """
     rough = solve_lines(lines, float(np.median(lines.error**2)), 0.0, 1.0)
     z = _residuals(lines, rough) / lines.error
@@ -135,8 +135,8 @@ def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
 
 
 def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
-    """Return the distance of each record from its prediction by the other records of its machine,
-    in standard deviations. For an outlier, return the distance from the fitted line.
+    """Return the distance of each estimate from its prediction by the other records of its machine,
+    in standard deviations. For an outlier, it is the distance from the fitted line.
     """
     inverse, _ = _precision(kept, fitted.white, fitted.slow, fitted.memory)
     own = kept.own[kept.machine]
@@ -146,9 +146,9 @@ def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
     WX, C = inverse(X), fitted.covariance[kept.machine]
     rest = _residuals(kept, fitted)
     own_variance = kept.error**2 + fitted.white
-    diagonal = 1.0 / own_variance  # diagonal of the inverse covariance of the records
-    # The diagonal of the inverse follows from two eliminations. The first goes from the first
-    # record to the last, the second from the last record to the first.
+    diagonal = 1.0 / own_variance  # diagonal of the inverse covariance of the estimates
+    # The diagonal of the inverse follows from two eliminations. The first begins at
+    # the first record, the second at the last record.
     if fitted.slow != 0:
         band, _ = _band(kept, own_variance, fitted.slow, fitted.memory)
         squares = band[0, 1:] ** 2
@@ -169,8 +169,8 @@ def _residuals(lines: Lines, fitted: LinesFit) -> np.ndarray:
 
 
 def fit_lines(lines: Lines) -> LinesFit:
-    """Fit the lines with the variances that maximise the restricted likelihood. The fit includes
-    autocorrelated scatter only if the likelihood then increases significantly.
+    """Fit the lines with the scatter variances that maximise the restricted likelihood. The fit
+    includes autocorrelated scatter only if this increases the likelihood significantly.
     """
     from scipy.optimize import minimize, minimize_scalar
 
@@ -226,8 +226,8 @@ def fit_lines(lines: Lines) -> LinesFit:
 
 
 def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[Any, float]:
-    """Return a function that multiplies a matrix by the inverse covariance of the records, and the
-    log determinant of the covariance. The inverse covariance of the autocorrelated part is
+    """Return a function that multiplies a matrix by the inverse covariance of the estimates, and
+    the log determinant of this covariance. The inverse covariance of the autocorrelated part is
     tridiagonal, and one band matrix contains all machines. Therefore the computing time is
     proportional to the number of records (Rue and Held, Gaussian Markov Random Fields, 2005).
     """
@@ -255,8 +255,8 @@ def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[
 def _band(
     lines: Lines, variance: np.ndarray, slow: float, memory: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sum of the inverse covariances of the autocorrelated and of the white part, as a
-    band matrix. Return also the correlation (n - 1,) of each record with the next record.
+    """Return the inverse covariance of the autocorrelated scatter plus 1 / `variance` as a band
+    matrix, and the correlation (n - 1,) of this scatter between successive records.
     """
     gaps = np.diff(lines.t)
     joined = np.diff(lines.machine) == 0

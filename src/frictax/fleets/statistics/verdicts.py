@@ -30,14 +30,14 @@ PASS, FAIL, UNDECIDED = "pass", "fail", "cannot tell"
 class Verdicts(Summarised):
     """The verdict on each record of a fleet. `print` shows a table.
 
-    - `table`: a row for each record, in the order of the fleet: `verdict` ("pass", "fail" or
-      "cannot tell"), and the verdict on each parameter. `why`: the reason if the verdict is not
-      "pass", such as a parameter and its limit, or missing estimates.
+    - `table`: a row for each record, in the order of the fleet. `verdict`: "pass", "fail" or
+      "cannot tell"; ``NAME``: the verdict on this parameter; `why`: the reason if the verdict is
+      not "pass", such as a parameter and its limit, or missing estimates.
     - `numbers`: a row for each parameter: limits `lower` and `upper` [SI], and the counts of
-      "pass", "fail" and "cannot tell". `guard`: guard band: half the width of the interval, median
-      of the records [SI]. `guard_share`: sum of both guard bands divided by upper - lower.
-      `capability`: (upper - lower) divided by four standard errors (measurement capability index of
-      JCGM 106). `guard_share` and `capability` are NaN with only one limit.
+      "pass", "fail" and "cannot tell". `guard`: guard band [SI], the median over the records of
+      half the width of the interval. `guard_share`: sum of both guard bands divided by upper -
+      lower. `capability`: (upper - lower) divided by four median standard errors (measurement
+      capability index of JCGM 106). `guard_share` and `capability` are NaN with only one limit.
     - `level`: confidence level of the intervals.
 
     **Example:** at `verdicts`.
@@ -133,8 +133,8 @@ def verdicts(
     A parameter passes if its whole interval is within the limits, and fails if the whole interval
     is beyond one limit. Otherwise its verdict is "cannot tell". A record fails if one parameter
     fails, and passes if all parameters pass. Therefore half the width of the interval is a guard
-    band on both sides of a limit, as in ISO 14253-1. This width follows from Student's t and the
-    standard errors of each record.
+    band on both sides of a limit, as in ISO 14253-1. The width follows from Student's t and the
+    standard error of each estimate.
 
     **Arguments:**
 
@@ -225,7 +225,7 @@ def _reasons(
     ends: Mapping[str, tuple[float, float]],
     words: np.ndarray,
 ) -> list[str]:
-    """Return for each record the reason why it does not pass; "" if it passes."""
+    """Return the reason why each record does not pass; "" for a record that passes."""
     values = np.full(words.shape, np.nan)
     values[fleet.row] = fleet.values
     excluded, out = exclusion_reasons(table, np.isfinite(values)), []

@@ -1,8 +1,8 @@
 """Read the columns of text files, workbooks and JSON logs, or raise an error that names the wrong
 line. Workbooks and JSON logs are converted to CSV first.
 
-A file is read twice: first to count the cells of each line, then by pandas for its numbers. The
-cells of a column are read one by one only if the column is not plain numbers.
+A file is read twice: first to count the cells of each line, then by pandas for its numbers. If a
+cell of a column is not a plain number, the cells of this column are interpreted one by one.
 """
 
 import codecs
@@ -38,13 +38,12 @@ _MARKS = {
 _UNPRINTED = re.compile(rf"(?![\r\f\v]){CONTROL.pattern}")
 _UNPRINTED_BYTES = bytes([*range(9), *range(14, 32), 127])
 _AT_ONCE = 1 << 22  # [bytes] size of the blocks in which lines are counted
-# [rows] length of the beginning of a file that decides which columns pandas reads as numbers
-_HEAD = 50
-# Texts that pandas reads as a missing number. `read_cells` finds other spellings.
+_HEAD = 50  # number of first rows that decide which columns pandas reads as numbers
+# Texts that pandas is told to read as missing numbers. `read_cells` finds other spellings.
 _NO_NUMBER = sorted(
     {*ERRORS, *MISSING, *(m.upper() for m in MISSING), "NaN", "Null", "None", "Nan"}
 )
-# file type of a workbook by its first bytes
+# First bytes of a workbook -> its file type
 _WORKBOOKS = {b"PK\x03\x04": ".xlsx", b"\xd0\xcf\x11\xe0": ".xls"}
 _JSON = (".json", ".jsonl", ".ndjson")
 Decimal = Literal[".", ","]
@@ -55,8 +54,8 @@ class Columns:
     """The columns of a text file.
 
     - `header`: names, which may repeat; `n`: number of rows; `first`: line number of the first row.
-    - `skipped`: lines that are not rows, counted from 0 at the first row: blank lines, comments,
-      and broken lines; `broken`: line with a wrong number of cells -> its number of cells.
+    - `skipped`: numbers, counted from 0 at the first row, of lines that are not rows (blank,
+      comment or broken); `broken`: number of a broken line -> its number of cells.
     - `rows_are`: the word for a row in messages: "line", "row" or "entry".
     """
 
@@ -75,7 +74,7 @@ class Columns:
     _read: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Read the columns that have a number or an empty cell in one of the first rows."""
+        """Read the columns that have a number or a missing number in one of the first rows."""
         every = list(range(len(self.header)))
         head = self._frame(every, dtype=str, na_filter=False, nrows=_HEAD)
         worth = [
@@ -103,7 +102,7 @@ class Columns:
         return self._read.get(j)
 
     def texts(self, j: int) -> np.ndarray:
-        """Return the cells of column j as in the file."""
+        """Return the cells of column j (from 0) as texts, unchanged from the file."""
         frame = self._frame([j], dtype=str, na_filter=False)
         return frame.iloc[:, 0].to_numpy(dtype=object)
 
@@ -114,8 +113,8 @@ class Columns:
         return f"{self.rows_are} {line}"
 
     def _frame(self, columns: list[int], **options: Any) -> Any:
-        """Return the columns as a `DataFrame`. If all lines and columns are used, pandas opens the
-        file itself and can use all cores.
+        """Return the columns as a `DataFrame`. If all lines after the header and all columns are
+        used, pandas opens the file itself, which is faster.
         """
         import pandas as pd
 
@@ -154,10 +153,10 @@ def read_columns(
     drop: bool = False,
 ) -> Columns:
     """Read the columns of a text file with the options of `Record.from_csv`. Without a header,
-    columns are named by their numbers, from ``"1"``. With `drop`, lines with a wrong number of
-    cells are left out instead of raising an error.
+    columns are named by their numbers, from ``"1"``. `drop`: True to leave out lines with a wrong
+    number of cells; otherwise they raise an error.
 
-    **Raises:** `FileNotFoundError`, or `ValueError` with a remedy.
+    **Raises:** `FileNotFoundError` for a missing file; `ValueError` for a wrong option or content.
     """
     path = existing_file(path, ".csv")
     if not isinstance(delimiter, str) or len(delimiter) != 1:
@@ -214,7 +213,9 @@ def read_columns(
 
 @dataclasses.dataclass
 class _Scan:
-    """Number of rows `n`; blank and comment lines `skipped`; `broken`: wrong line -> its cells."""
+    """`n`: number of rows; `skipped`: numbers of blank and comment lines, from 0 at the first row;
+    `broken`: number of a line with a wrong number of cells -> its number of cells.
+    """
 
     n: int = 0
     skipped: list[int] = dataclasses.field(default_factory=list)
@@ -224,8 +225,8 @@ class _Scan:
 def _scan_lines(
     path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int
 ) -> _Scan:
-    """Count the cells of each line from the byte `start` on. For speed, a block without quotation
-    marks and comments is checked as a whole: its separators must be those of rows.
+    """Compare the number of cells of each line, from the byte `start` on, with `width`. For speed,
+    a block without quotation marks and comments is checked as a whole. `first`: its line number.
     """
     out, at, line = _Scan(), start, 0
     plain = delimiter != " " and delimiter.isascii() and width > 1
@@ -262,8 +263,8 @@ def _scan_lines(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextFile:
-    """The text of a file in UTF-8. `rows_are`: word for a line in messages; `offset`: number added
-    to line numbers in messages; `is_file`: True if the file contains exactly the bytes `raw`.
+    """The text `raw` of a file in UTF-8. `rows_are`: word for a line in messages; `offset`: number
+    added to line numbers in messages; `is_file`: True if the file contains exactly these bytes.
     """
 
     raw: bytes
@@ -302,19 +303,19 @@ def text_file(path: Path) -> TextFile:
     _check_signs(path, head)
     if b"\r" in head and head.count(b"\r") != head.count(b"\r\n"):
         raw = raw.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    # A first line such as "sep=;" is meant for spreadsheets. It becomes a comment.
+    # A first line such as "sep=;" is meant for spreadsheet programs. It is made a comment.
     if raw[:5].lower() in (b"sep=,", b"sep=;", b"sep=\t", b"sep=|"):
         raw = b"#" + raw
     return TextFile(raw, is_file=raw is read and path.is_file())
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file, as `text_file` reads it."""
+    """Return the text of a file as one `str`. See `text_file` for the encodings."""
     return text_file(path).raw.decode("utf-8")
 
 
 def _check_signs(path: Path, raw: bytes, first: int = 1) -> None:
-    """Raise an error for control characters; `first`: line number of the beginning of `raw`."""
+    """Raise an error for control characters in `raw`. `first`: line number of its first line."""
     if raw.isascii() and len(raw.translate(None, _UNPRINTED_BYTES)) == len(raw):
         return
     text = raw.decode("utf-8", "ignore")
@@ -327,8 +328,8 @@ def _check_signs(path: Path, raw: bytes, first: int = 1) -> None:
 
 
 def _lines_kept(raw: bytes, skip: int) -> Iterator[tuple[int, int, str]]:
-    """Yield number, position and text of the lines after line `skip`, without blank lines and
-    comments.
+    """Yield the number, the position [bytes] and the text of each line after line `skip`. Blank
+    lines and comments are left out.
     """
     at = 0
     for number in range(1, 1 << 62):
@@ -349,8 +350,8 @@ def is_comment(line: str) -> bool:
 
 
 def existing_file(path: str | Path, suffix: str) -> Path:
-    """Return `path` if it is a file. Otherwise raise an error with the file of the nearest name.
-    For a folder, the error lists its files that end in `suffix`.
+    """Return `path` as a `Path` if it is a file. Otherwise raise an error that names the file with
+    the most similar name. For a folder, the error lists its files that end in `suffix`.
     """
     if not isinstance(path, str | Path) or not str(path).strip():
         raise ValueError(
@@ -373,7 +374,7 @@ def existing_file(path: str | Path, suffix: str) -> Path:
 
 
 def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> ValueError:
-    """Return the error for a missing column of `source`, with the nearest name and all names."""
+    """Return the error for a missing column: it names the most similar column and all columns."""
     hint = suggestion(name, header, 0.5)
     return ValueError(
         f"{source} has no column {name!r} for {role}.{hint} It has: {', '.join(header)}."
@@ -442,8 +443,8 @@ def twice(names: Sequence[str]) -> list[str]:
 
 
 def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
-    """Return the CSV text of a workbook or of a JSON log, the name of its rows in messages, and the
-    number of its first line; None for other files.
+    """Return the CSV text of a workbook or of a JSON log, the word for its rows in messages, and
+    the number of its first row in messages. Return None for other files.
 
     **Raises:** `ValueError` if the file does not contain a readable table, or if the package that
     reads workbooks is missing.
@@ -468,8 +469,8 @@ def document_as_csv(path: Path, raw: bytes) -> tuple[bytes, str, int] | None:
 
 
 def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
-    """Return the rows of the first sheet that has at least two rows."""
-    # `largest`: [bytes] largest size of an unpacked workbook
+    """Return the rows of the first sheet of a workbook that has at least two rows."""
+    # `largest`: largest size [bytes] of a workbook after unpacking
     save, largest = "Save its sheet as CSV (UTF-8)", 400_000_000
     try:
         import openpyxl  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
@@ -541,8 +542,8 @@ def _log(path: Path, raw: bytes) -> list[list[Any]]:
 
 
 def _table_in(content: Any) -> list[Any] | None:
-    """Return the longest table in JSON as a list of objects. A list of objects or lists is a table
-    of rows. In an object, the longest lists of numbers or texts are the columns of a table.
+    """Return the longest table in the content of a JSON file, as a list of rows (dicts). A list of
+    objects or lists is a table of rows. In an object, the longest lists are columns of a table.
     """
     if isinstance(content, list):
         if content and all(isinstance(e, dict) for e in content):
@@ -566,7 +567,7 @@ def _table_in(content: Any) -> list[Any] | None:
 
 
 def _flat(entry: Any, above: str = "") -> Iterable[tuple[str, Any]]:
-    """Yield the numbers and texts of an entry, with names joined by points."""
+    """Yield name and value of each number or text in an entry; points join nested names."""
     for name, value in entry.items():
         key = f"{above}{name}"
         if isinstance(value, dict):

@@ -21,7 +21,7 @@ _COUNTS = (*(2.0**k for k in range(4, 49)), *map(float, _ROUND.split()))
 
 @dataclasses.dataclass(frozen=True)
 class Wrap:
-    """The range of a column that wraps, in the column's unit, and the samples after the jumps."""
+    """The range of a column that wraps, in its unit, and indices of the samples after its jumps."""
 
     range: float
     samples: Int[np.ndarray, " k"]
@@ -30,14 +30,15 @@ class Wrap:
 def find_wrap(
     values: Float[np.ndarray, " n"], turn: float | None = None, rising: bool = False
 ) -> Wrap | None:
-    """Return the range at which a column wraps; None if the column does not wrap.
+    """Return the range at which a column wraps (a `Wrap`); None if the column does not wrap.
 
-    A jump is a step of more than half of the extent of the numbers. At least 80 % of the jumps must
-    equal the range within 2 %, after the motion of the neighbouring samples is subtracted. The
-    range is a turn (360, 2 pi, 1) or a number of counts (a power of two or a round number).
+    A jump is a change from sample to sample by more than half of (largest - smallest value). At
+    least 80 % of the jumps must equal the range within 2 %, after the motion of the neighbouring
+    samples is subtracted. The range is a turn (360, 2 pi, 1) or a number of counts (a power of two
+    or a round number).
 
     `turn`: another possible range, such as the encoder counts of one turn; `rising`: True for a
-    clock, which jumps at each decrease. NaN are ignored.
+    clock, for which each decrease is a jump. NaN are ignored.
 
     >>> import numpy as np
     >>> angle = np.linspace(0.0, 2000.0, 201)
@@ -53,7 +54,7 @@ def find_wrap(
     if x.size < 8:
         return None
     step, extent = np.diff(x), float(np.ptp(x))
-    # At most a quarter of all steps may be jumps.
+    # At most a quarter of the changes from sample to sample may be jumps.
     jumps = np.flatnonzero(step < 0 if rising else np.abs(step) > 0.5 * extent)
     if not 0 < jumps.size <= 0.25 * step.size:
         return None
@@ -90,7 +91,7 @@ def find_wrap(
 
 
 def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarray:
-    """Return the mean of the `beside` steps before and after each jump, without other jumps."""
+    """Return the mean change per sample near each jump: of `beside` changes before and after it."""
     calm = np.delete(np.arange(step.size), jumps)
     if not calm.size:
         return np.zeros(jumps.size)
@@ -102,8 +103,8 @@ def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarr
 def unwrap_column(
     values: Float[np.ndarray, " n"], range_: float, rising: bool = False
 ) -> Float[np.ndarray, " n"]:
-    """Add multiples of the range to a column so that each step is as small as possible. For a clock
-    (`rising`), no step becomes negative. NaN do not change.
+    """Add multiples of `range_` to the values so that each change from sample to sample is as small
+    as possible. For a clock (`rising`), no change becomes negative. NaN stay NaN.
 
     >>> unwrap_column(np.array([350.0, 355.0, 0.0, 5.0, 355.0]), 360.0)
     array([350., 355., 360., 365., 355.])
@@ -120,8 +121,9 @@ def unwrap_column(
 
 
 def find_seams(values: Float[np.ndarray, " n"], range_: float) -> Int[np.ndarray, " k"]:
-    """Return the samples to which an unwrapped column still jumps, because samples were lost or the
-    counter was reset. A jump exceeds a quarter of the range and three times the adjacent steps.
+    """Return the indices of samples to which an unwrapped column still jumps, because samples were
+    lost or the counter was reset. A jump exceeds a quarter of the range and three times the
+    neighbouring changes.
     """
     there = np.flatnonzero(np.isfinite(values))
     step = np.diff(np.asarray(values, dtype=float)[there])

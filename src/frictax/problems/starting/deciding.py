@@ -48,7 +48,7 @@ def draft_of(file: Path, options: Options) -> Draft:
     if machine is not None:
         draft = with_machine(draft, machine)
     if "torque_constant" in options.constants:
-        # With a torque constant, the drive is a current. Then a guessed force is a current.
+        # The user gives a torque constant, so the drive is a current, even if guessed as a force.
         force = draft.columns.get("force")
         if force is not None and role_of(draft.shape, force.number - 1) is None:
             why = f"Only its numbers indicate that {force.label} is the current."

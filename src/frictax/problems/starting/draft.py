@@ -227,8 +227,8 @@ class Draft:
         )
 
     def _of_other_kind(self, column: Chosen) -> Missing | None:
-        """Return a `Missing` if a column has a unit of translation but the machine turns, or a unit
-        of rotation but the machine moves along a line.
+        """Return a `Missing` if the unit of a column does not fit the machine: translation for a
+        machine that turns, or rotation for a machine that moves along a line.
         """
         if column.role in ("time", "current", "pressing"):
             return None
@@ -350,7 +350,7 @@ class Draft:
         return out
 
     def unused_option(self, roles: list[str]) -> str | None:
-        """Return why an option is not used, or None. `roles`: column roles that options name."""
+        """Return why an option is not used, as a sentence or None. `roles`: roles in options."""
         used = {column.role for column in self.used_columns}
         for role in roles:
             if role not in used:
@@ -363,7 +363,7 @@ class Draft:
         return self._unused_constant(unused[0]) if unused else None
 
     def _why_no_column(self, role: str) -> str:
-        """Return why this machine does not use a column with this `role`."""
+        """Return a clause that says why this machine does not use a column with this `role`."""
         a = with_article(self.machine)
         if self.machine == "sweep":
             return "a sweep is a table of speeds and forces"

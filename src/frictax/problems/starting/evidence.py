@@ -11,14 +11,14 @@ _TURNING = {"rad": 1.0, "deg": np.pi / 180.0, "rev": 2.0 * np.pi}
 _MOVING = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}  # [m] size of each unit of a distance
 # smallest and largest top speed of machines that turn (True) [rad/s] and that slide (False) [m/s]
 _TOP_SPEEDS = {True: (0.05, 3000.0), False: (1e-3, 20.0)}
-# Unit -> smallest range of a recorded motion in this unit.
+# Unit -> smallest range (largest minus smallest value) of a recorded motion in this unit.
 _LEAST_RANGES = {"rad": 0.02, "deg": 7.0, "rev": 0.1, "m": 1e-3, "mm": 2.0, "cm": 0.2, "in": 0.1}
 _LARGEST_RANGES = {"m": 20.0}  # [m] range of the longest axis or rail
 _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # [s] size of each unit of time
 _RATES = (4.0, 2e6)  # [Hz] lowest and highest sampling rate of data loggers
 _DURATIONS = (0.1, 1e4)  # [s] shortest and longest duration of a record
 
-_COASTING = 0.05  # largest increase of the speed of a coasting machine, relative to its range
+_COASTING = 0.05  # largest rise of a coasting machine's speed, relative to the range of this speed
 
 
 def time_units(values: Samples) -> tuple[str, ...]:

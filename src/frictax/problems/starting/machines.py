@@ -19,10 +19,10 @@ class Sizes:
     """Properties of a record, estimated from its samples.
 
     - `rate` [Hz]: sampling rate; `duration` [s]: length of the record.
-    - `fast` [Hz]: frequency below which 90 % of the power of the drive lies, or of the speed
-      without a drive; `slow` [Hz]: frequency below which 5 % of the power of the speed lies.
-    - `inertia`, `dry`, `viscous`, `gravity`, `offset` (angle of rest): parameters of the equation
-      of motion, estimated from the smoothed motion.
+    - `fast` [Hz]: frequency below which 90 % of the power of the drive lies (without a drive, of
+      the speed); `slow` [Hz]: frequency below which 5 % of the power of the speed lies.
+    - `inertia`, `dry`, `viscous`, `gravity`, `offset` (angle of rest): parameters [SI] of the
+      equation of motion, estimated from the smoothed motion.
     """
 
     rate: float
@@ -42,7 +42,7 @@ class Sizes:
         """
         if self.rate * self.duration < 60_000:
             return 1
-        # At least 100 samples per period of the fastest motion, and at least 20000 in all, remain.
+        # At least 100 samples per period of `fast`, and at least 20000 samples in all, remain.
         enough = max(100.0 * self.fast, 20_000 / self.duration)
         return max(round(self.rate / enough), 1)
 
@@ -98,7 +98,7 @@ def sizes(draft: Draft) -> Sizes:
         numbers = gravity * (period / (2 * np.pi)) ** 2, dry, 0.0, gravity, 0.0
     elif u is None or draft.machine == "brake":
         numbers = 1.0, 1.0, 0.0, 0.0, 0.0
-    elif draft.machine == "servo":  # The force follows from the known controller.
+    elif draft.machine == "servo":  # The known controller determines the force.
         kp, kv = draft.constants.get("kp", 1.0), draft.constants.get("kv", 1.0)
         numbers = _estimate_by_least_squares(kv * (kp * (u - s) - v), s, v, a, None)
     else:
@@ -142,8 +142,8 @@ def _smooth_motion(
     t: np.ndarray, x: np.ndarray, u: np.ndarray, is_position: bool
 ) -> tuple[np.ndarray, ...]:
     """Return position, speed, acceleration and drive without the ends of the record, low-pass
-    filtered at five times the frequency of the motion. `is_position`: True if `x` was measured,
-    False if `x` is the integral of a measured speed.
+    filtered with a cutoff of five times the frequency of the motion. `is_position`: True if `x` was
+    measured, False if `x` is the integral of a measured speed.
     """
     rate = (t.size - 1) / float(t[-1] - t[0])
     power = _power(np.gradient(x, 1.0 / rate), 2 if is_position else 0)
@@ -176,8 +176,8 @@ def _estimate_by_least_squares(
 ) -> tuple[float, float, float, float, float]:
     """Estimate inertia, dry friction, viscous friction, gravity torque and angle of rest by least
     squares on the drive `u`. `hangs`: "down" for an arm that hangs at the angle 0, "anywhere" for
-    an unknown angle, None without gravity. The terms of inertia and gravity are at least 10 %, that
-    of dry friction at least 5 % of the rms drive.
+    an unknown angle, None without gravity. The rms forces of inertia and gravity are set to at
+    least 10 % of the rms drive. That of dry friction is set to at least 5 %.
     """
     gravity = {"down": [np.sin(s)], "anywhere": [np.sin(s), np.cos(s)]}.get(hangs or "", [])
     columns = [a, np.sign(v), v, *gravity]
@@ -187,7 +187,7 @@ def _estimate_by_least_squares(
     size = max(float(np.sqrt(np.mean(u**2))), 1e-30)
     inertia, dry, viscous = (
         max(float(x), y * size) / z
-        # smallest terms of inertia, dry and viscous friction, relative to the rms drive
+        # smallest rms forces of inertia, dry and viscous friction, divided by the rms drive
         for x, y, z in zip(found, (0.1, 0.05, 0.0), scale, strict=False)
     )
     if hangs != "anywhere":
@@ -454,7 +454,7 @@ J = {found.inertia!r} # kg.m2, known: without a drive, a record identifies only 
 kind = "Mass"
 m = {found.inertia!r} # kg, known: without a drive, a record identifies only friction/mass
 """
-    # start value: drag is about as large as viscous friction at the mean speed
+    # Start value: at the mean speed, the drag is about as large as the viscous friction.
     drag = max(found.viscous**2 / max(found.dry, 1e-300), 1e-12)
     output, slope = draft.output, ""
     assert output is not None

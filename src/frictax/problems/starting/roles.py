@@ -70,7 +70,7 @@ _TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
 # Ranges of counters that wrap because of their number of bits, not after a turn.
 _COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)
-# largest relative deviation of the ratio of position to integrated speed from that of two units
+# largest relative deviation of position / integrated speed from the ratio of a pair of units
 _SAME_SCALE = 0.02
 
 
@@ -193,7 +193,7 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
 def _roles_by_name(
     shape: Shape, stated: dict[int, str | None], changing: list[int]
 ) -> dict[str, int]:
-    """Return role -> first column whose name and unit fit. Names of references are tried last."""
+    """Return role -> index of the first column whose name and unit fit; try references last."""
     words = set(_WORDS["reference"].split())
     roles = dict[str, int]()
     for j in sorted(changing, key=lambda j: bool(set(_tokens(shape.names[j])) & words)):
@@ -243,8 +243,8 @@ def clocks_of(shape: Shape) -> list[int]:
     columns = range(shape.values.shape[1])
     said = {j: role_of(shape, j) for j in columns}
     clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
-    # If no column of times increases, take one with a unit of time. An error then names this
-    # column.
+    # If no column of times increases, take a column with a unit of time, so that an error names
+    # this column.
     if not clocks:
         clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
     # Otherwise take a column of times in which times repeat, or decrease in a few rows.
@@ -421,7 +421,7 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
         known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
         if known:
             return dataclasses.replace(chosen, unit=known[0])
-        # The range of a counter of bits does not show the counts in a turn.
+        # A range set by the number of bits does not show the counts in a turn.
         sure = wrap in _COUNTERS_OF_BITS
         per_turn = None if sure else wrap
         return dataclasses.replace(chosen, unit="counts", sure=sure, per_turn=per_turn)
@@ -507,7 +507,7 @@ def _likely_units(
 
 
 def times_in_seconds(shape: Shape, time: Chosen | None, rate: float | None) -> Any:
-    """Return the times of all rows [s], from column `time` or from `rate`; None without both."""
+    """Return the times of all rows [s], from column `time` or from `rate`; None without them."""
     if time is None:
         return None if rate is None else np.arange(len(shape.values)) / rate
     return TIME[time.unit].si * shape.values[:, time.number - 1]
@@ -567,7 +567,7 @@ def is_linear(columns: dict[str, Chosen]) -> bool:
 
 
 def _clock_of(clocks: list[int], j: int) -> int:
-    """Return the column of times nearest before column j, or the first column of times."""
+    """Return the last column of times before column j; without one, the first column of times."""
     before = [c for c in clocks if c < j]
     return before[-1] if before else clocks[0]
 
@@ -578,8 +578,8 @@ def _finite(values: np.ndarray) -> np.ndarray:
 
 
 def _rises(values: np.ndarray, mostly: bool = False) -> bool:
-    """Return True if the numbers increase. With `mostly`, some numbers may repeat, and at most 1 %
-    of the numbers may decrease.
+    """Return True if the numbers increase. If `mostly`, some numbers may repeat, and at most 1 % of
+    the numbers may decrease.
     """
     steps = np.diff(_finite(values))
     if mostly and steps.size > 2:

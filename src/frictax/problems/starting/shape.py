@@ -158,8 +158,8 @@ def _times_from_first(
 
 
 def _nanosecond_columns(names: tuple[str, ...]) -> dict[int, int]:
-    """Return column of whole seconds -> column of nanoseconds, according to the last word of each
-    name. The text before this word is the same for both columns.
+    """Return a dict from each column of whole seconds to its column of nanoseconds, found by the
+    last word of the names. The text before this word is the same for both columns.
     """
     plain = [name.strip().lower() for name in names]
     signs = [next((sign for sign in "._/ " if sign in name), " ") for name in plain]

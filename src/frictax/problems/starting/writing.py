@@ -35,7 +35,7 @@ def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) 
 
 
 def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
-    """Return file name -> text of the problem's files, with paths relative to `folder`."""
+    """Return a dict from the name of each file to its text, with paths relative to `folder`."""
     if draft.machine == "sweep":
         velocity, force = draft.columns["velocity"], draft.columns["force"]
         names = {
@@ -231,7 +231,7 @@ def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> l
 
 
 def write_folder(folder: str | Path, texts: dict[str, str], *, overwrite: bool) -> list[Path]:
-    """Write all `texts` (file name -> text) into a folder, or none at an error; return paths."""
+    """Write all `texts` (name -> text) to a folder, or none if an error occurs; return paths."""
     folder = Path(folder)
     check_folder(folder, texts, overwrite=overwrite)
     with made_folder(folder):

@@ -1,3 +1,3 @@
-"""Fits and posteriors in files: numbers are exact, and reading a file does not run code."""
+"""Save and load fits and posteriors: numbers are exact, and loading does not run code of a file."""
 
 from .fit_file import load_fit as load_fit, load_posterior as load_posterior

@@ -1,4 +1,4 @@
-"""A fit in one file: a zip archive of `fit.json` and arrays (`.npy`), with a checksum at its end.
+"""Save a fit in one file: a zip archive of `fit.json` and arrays (`.npy`) with a checksum.
 
 The archive's comment contains the format and the SHA-256 of all bytes before the checksum. A
 damaged file is therefore detected before its content is read.
@@ -32,7 +32,7 @@ FORMAT = 6
 _HEAD = "fit.json"
 _END = re.compile(rb"frictax, format (\d+), sha256 ([0-9a-f]{64})\Z")
 _READ_BY = {"FitResult": "load_fit", "Posterior": "load_posterior"}
-_LARGEST = 3e8  # [bytes] default for `largest`; reading then takes at most 1 GB of memory
+_LARGEST = 3e8  # [bytes] default of `largest`, with which reading takes at most 1 GB of memory
 
 
 def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -61,10 +61,10 @@ def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGE
     """Read a fit that `found.save(path)` wrote. The result has all methods of a fit.
 
     Estimates, standard errors, intervals and notices are read from the file. The installed version
-    of frictax computes `predicted`, `profile`, `missing` and further results of `uncertainty`.
+    of frictax computes all further results, such as `predicted` and `profile`.
 
     Reading does not run code of the file. The function finds your own classes and functions by name
-    in `known`. It computes the residuals with this code, and compares them with those in the file.
+    in `known`. It computes residuals with this code, and compares them with those in the file.
 
     **Arguments:**
 
@@ -155,7 +155,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
         raise ValueError(f"{path} holds a {is_a}: read it by `fx.{_READ_BY[is_a]}`.")
     thing, off = None, 0.0
     try:
-        # `own`: code in `known` that the file needs; `lacking`: needed code that is not in `known`.
+        # `own`: code in `known` that the file needs; `lacking`: code that `known` lacks.
         left, own, lacking = own_code_of(known), [], []
         for need in head["own"]:
             kind_and_name = need["class"], need["name"]
@@ -180,7 +180,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
             f"{path} needs code that is not part of frictax: {names}. Pass it:"
             f" {_READ_BY[kind.__name__]}({str(path)!r}, known={hand})."
         )
-    # `off`: rms of (stored residuals - residuals of the user's code), divided by the noise.
+    # `off`: rms of (stored residuals - residuals of the user's code) / noise.
     if not off <= 0.02:
         names = " or ".join(map(name_of, own))
         raise ValueError(
@@ -193,7 +193,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
 def _read_sealed(
     path: Path, largest: int | float
 ) -> tuple[dict[str, Any], Mapping[str, np.ndarray], int]:
-    """Check the checksum of the whole file, and return `fit.json`, the arrays and the format."""
+    """Check size and checksum of a file; return `fit.json`, name -> array, and format number."""
     _check_size(path, path.stat().st_size, largest)
     body, again = path.read_bytes(), "Take the file again from where it came."
     end = _END.search(body[-120:])
@@ -217,7 +217,7 @@ def _read_sealed(
                 for one in members
                 if one.filename != _HEAD
             }
-            # The largest known `fit.json` has 1 MB, so 16 MB are enough.
+            # The largest `fit.json` that is known has 1 MB, so a limit of 16 MB is enough.
             head = json.loads(_content(archive, archive.getinfo(_HEAD), most=16_000_000))
         own = [
             {"name": str(n["name"]), "module": n["module"], "class": n["class"]}
@@ -246,8 +246,8 @@ def _check_size(path: Path, size: int | float, largest: int | float) -> None:
 def _content(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int | float = np.inf
 ) -> bytes:
-    """Return a member of the archive, after checking its length."""
-    methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # methods that can unpack a part of a file
+    """Return the content of a member of the archive; raise `ValueError` if its length is wrong."""
+    methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # methods that can unpack only a part
     if member.compress_type not in methods or member.file_size > most:
         raise ValueError(f"its {member.filename} is packed in another way, or too long")
     with archive.open(member) as file:
@@ -258,18 +258,18 @@ def _content(
 
 
 def _restore(unpacked: Unpacked, packed: Any) -> tuple[Any, float]:
-    """Restore the object of a file. Also return the rms difference between the residuals computed
-    with the user's code and those in the file, relative to the noise; 0 without such code.
+    """Restore the object of a file. Also return the rms difference between the residuals that the
+    user's code gives and those in the file, divided by the noise; 0 without code of the user.
     """
     thing = unpacked.unpack(packed)
     found = thing if isinstance(thing, FitResult) else thing.found
     check(found.start)
-    _ = found.warnings, thing.warnings  # raises for an unknown code of a notice
+    _ = found.warnings, thing.warnings  # raises an exception for an unknown code of a notice
     if not unpacked.is_older:  # An older file may lack a field that printing needs.
         for label, x in found.records.items():
             if not isinstance(x, Record | Sweep):
                 raise ValueError(f"Its record {label!r} is a {type(x).__name__}")
-        # If the fit is inconsistent, raise the error here and not in a later print or export.
+        # An inconsistent fit raises an exception here, and not in a later print or export.
         _ = str(found), found.to_json(), found.correlation, found.residuals, str(thing)
     if not unpacked.own:
         return thing, 0.0
@@ -282,5 +282,5 @@ def _restore(unpacked: Unpacked, packed: Any) -> tuple[Any, float]:
         float(np.sqrt(np.mean(np.square(x))))
         for x in (np.concatenate(left) - found.full_residuals, np.concatenate(size))
     )
-    # The second term of the divisor allows for rounding if a fit is exact.
+    # The second term of the divisor prevents a division by 0 if a fit is exact.
     return thing, off / (found.noise_scale + 1e-4 * whole)

@@ -1,4 +1,4 @@
-"""Conversion of objects of a fit to JSON and arrays, and back without running code.
+"""Convert the objects of a fit to JSON and arrays, and restore them without running code.
 
 The file contains the names of classes, not their code. Classes of frictax and diffrax are imported
 by name. The person who reads the file has to provide the user's classes and functions.
@@ -32,26 +32,26 @@ from frictax.measurements.units import Unit
 from frictax.parameters import Declaration, domains
 from frictax.text import CONTROL
 
-# Classes in fits that do not have a public name.
+# Name -> class of frictax that occurs in fits and does not have a public name
 _INSIDE: dict[str, Any] = {
     cls.__name__: cls
     for cls in (ForwardAlone, PreparedRecord, PreparedSweep, Problem, Unknown, Steady, Named, Setup)
     + (Unit, Declaration, domains.Real, domains.Positive, domains.AtLeast, domains.Between)
     + (domains.Increasing, domains.LogScale, Tie, WeakForm)
 }
-# Properties that a fit computes at the first access. The file contains their values.
+# Properties that a fit computes when they are first read. The file contains their values.
 _ANSWERS = ("estimates", "tied", "covariance", "identifiability", "notices")
 _NUMBERS = "biufc"  # kinds of numpy types: bool, int, unsigned, float, complex
 _NO_DEFAULT = dataclasses.MISSING
-# (class, field that older files lack) -> value, if it differs from the current default. Any other
-# missing field gets its default, or None.
+# (class, field that older files lack) -> value that gives the older behaviour, if it is not the
+# current default. Any other missing field gets its default, or None.
 BEFORE: dict[tuple[str, str], Any] = {
     ("OnSamples", "tolerance"): None,  # Older versions did not control the error of a step.
     ("InverseDynamics", "at_samples"): True,  # The weak form was added later.
     ("Optax", "rounds"): 10,  # Older versions made up to 10 rounds of `steps`.
 }
 _hints = functools.cache(typing.get_type_hints)
-# Annotated type of a scalar -> types that its value may have
+# Type that a field annotation states -> types that the value may have
 _FLAT = {
     bool: (bool, np.bool_),
     int: (int, np.integer),
@@ -61,7 +61,7 @@ _FLAT = {
 
 @functools.cache
 def _known(name: str) -> Any:
-    """Return the class of frictax or diffrax with this name, or None."""
+    """Return the class of frictax or diffrax called `name`, or None if none may be stored."""
     if name in _INSIDE:
         return _INSIDE[name]
     package, _, last = name.rpartition(".")
@@ -76,7 +76,7 @@ def _known(name: str) -> Any:
 
 
 def name_of(thing: Any) -> str:
-    """Return the name of a class or function of the user."""
+    """Return the name of a user's class or function; for an object, that of its class."""
     return str(getattr(thing, "__name__", type(thing).__name__))
 
 
@@ -85,10 +85,10 @@ def _join_path(path: str, name: Any) -> str:
 
 
 def conforms(value: Any, hint: Any) -> bool:
-    """Return whether a value, including everything inside, has the type that an annotation states.
+    """Return whether a value and its content have the type that the annotation `hint` states.
 
-    Arrays of one object must agree in the sizes that annotations name. Therefore call this function
-    for all fields of an object in one `jaxtyped("context")`.
+    All arrays of an object must have the same size n if their annotations contain "n". Therefore
+    call this function for all fields of an object in one `jaxtyped("context")`.
     """
     kind = typing.get_origin(hint)
     if hint in _FLAT:
@@ -104,7 +104,7 @@ def conforms(value: Any, hint: Any) -> bool:
 
 
 def _conforms_inside(value: Any, kind: Any, inside: tuple[Any, ...]) -> bool:
-    """Return whether a value is of the generic type `kind[inside]`."""
+    """Return whether a value has the generic type `kind[inside]`, such as tuple[int, ...]."""
     if kind is typing.Literal:
         return any(value == one and type(value) is type(one) for one in inside)
     if kind is tuple:
@@ -132,8 +132,8 @@ def _fields(cls: Any) -> tuple[str, ...]:
 
 @dataclasses.dataclass
 class Packed:
-    """A writer of objects. `arrays`: file name in the archive -> array; `own`: the user's classes
-    and functions in the order in which they occur.
+    """A converter of objects to JSON and arrays. `arrays`: file name in the archive -> array;
+    `own`: the user's classes and functions in the order in which they occur.
     """
 
     arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -141,7 +141,7 @@ class Packed:
     _members: dict[Any, str] = dataclasses.field(default_factory=dict)
 
     def pack(self, thing: Any, path: str) -> Any:
-        """Return `thing` in the types of JSON; `path`: its place in the fit, for error messages.
+        """Return `thing` in types of JSON; `path`: its place in the fit, for error messages.
 
         **Raises:** `ValueError` unless `thing` is a number, a text, a container, a dataclass or a
         function.
@@ -221,7 +221,7 @@ class Packed:
 
 
 def own_code_of(known: Any) -> list[Any]:
-    """Return the user's classes and functions in a list, a machine, a law or another object."""
+    """Return the user's classes and functions in `known`: a list, a machine or another object."""
     packed = Packed()
     packed.pack(known, "known")
     return packed.own
@@ -229,10 +229,10 @@ def own_code_of(known: Any) -> list[Any]:
 
 @dataclasses.dataclass
 class Unpacked:
-    """A reader that restores written objects.
+    """A converter of JSON and arrays back to objects. `arrays`: file name in the archive -> array.
 
     - `own`: the user's classes and functions, in the order of the file.
-    - `is_older`: whether the file has an older format, which may lack fields.
+    - `is_older`: True if the file has an older format, which may lack fields.
     - `largest` [bytes]: allowed size of all arrays; an array that is used twice counts twice.
     """
 
@@ -243,7 +243,7 @@ class Unpacked:
     _size: int = 0
 
     def unpack(self, packed: Any) -> Any:
-        """Restore an object. No constructor is called: the fields of an empty object are set."""
+        """Restore an object: set the fields of an empty object without calling a constructor."""
         if isinstance(packed, list):
             return tuple(map(self.unpack, packed))
         if isinstance(packed, str) and CONTROL.search(packed):

@@ -1,4 +1,4 @@
-"""Labels, a pen that draws, and cells. A cell is a symbol with its label on the axis of a row.
+"""Labels, a pen that draws, and cells: a cell is a symbol with its label in a row of bodies.
 
 Lengths are in points (1/72 inch).
 """
@@ -27,7 +27,7 @@ from ..style import CYCLE, INK
 
 NAME, VALUE, SMALL = 9.5, 8.5, 7.5  # [pt] sizes of letters
 DRIVE, LINING, BODY, SOFT = CYCLE[1], CYCLE[4], "#E4E7EB", "#555B63"
-ROD, SHAFT = 1.3, 2.2  # [pt] widths of lines between sliding bodies, and between turning bodies
+ROD, SHAFT = 1.3, 2.2  # [pt] widths of lines that join sliding bodies, and turning bodies
 JOINT = "_joint"  # label of the lines that join parts; they do not belong to a part
 HATCH = 5.0  # [pt] depth of the hatching of a ground
 AIR = 3.0  # [pt] distance between a symbol and its label
@@ -59,16 +59,16 @@ class Label:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return a text's width [pt], with a margin because a renderer may round letters up."""
+    """Return a text's width [pt], with a margin because a renderer may widen letters."""
     font = FontProperties(size=size)
     return 1.02 * text_to_path.get_text_width_height_descent(text, font, False)[0] + 1.0
 
 
 def label(name: str, part: Any, turns: bool, grounded: bool = False) -> Label:
-    """Return the name of a part and its main values.
+    """Return the label of a part: its name and its main values.
 
-    `turns`: whether the part acts on turning bodies; `grounded`: whether its support is drawn as a
-    ground.
+    `turns`: True if the part acts on turning bodies; `grounded`: True if its support is drawn as a
+    hatched ground, so the label must name the support.
     """
     items, lines = values(part, turns), list[str]()
     if grounded and getattr(part, "support", None) is not None:
@@ -82,10 +82,10 @@ def label(name: str, part: Any, turns: bool, grounded: bool = False) -> Label:
 
 
 def values(part: Any, turns: bool) -> list[str]:
-    """Return a part's laws, signals and numbers as text, without numbers equal to their default.
+    """Return a part's laws, signals and numbers as texts, without numbers equal to the default.
 
-    Numbers that are not fitted by default (initial values) are only shown if nothing else is shown.
-    A number that `jit` traces, and an array of a batch, are shown as name and unit only.
+    Numbers that a fit does not estimate by default (initial values) are only shown if nothing else
+    is shown. Numbers that `jit` traces and arrays of a batch are shown as name and unit.
 
     >>> import frictax as fx
     >>> values(fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=0.6), peak=1.2), turns=True)
@@ -118,7 +118,7 @@ def values(part: Any, turns: bool) -> list[str]:
 
 
 def quantity_text(name: str, value: Any, unit: str) -> str:
-    """Return a number with its name and unit.
+    """Return a number as text with its name and unit.
 
     >>> quantity_text("c", 500.0, "N/m")
     'c = 500 N/m'
@@ -132,15 +132,15 @@ def quantity_text(name: str, value: Any, unit: str) -> str:
 
 
 def _unit(part: Any, unit: str, turns: bool) -> str:
-    """Return the unit of a part's value. Some drives act on sliding or on turning bodies, and have
-    the unit of the body. The unit of a normal force remains N.
+    """Return the unit of a part's value. A drive that can act on sliding and on turning bodies gets
+    the unit for its body. The unit of a normal force remains N.
     """
     either = is_rotational(part) is None and not isinstance(part, AbstractContact)
     return rotational_unit(unit) if turns and either else unit
 
 
 def concrete_number(value: Any) -> float | None:
-    """Return a single concrete number; None for a traced number or an array."""
+    """Return `value` as a float; None for a number that JAX traces, or an array."""
     known = (
         isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
         and not is_traced(value)
@@ -151,7 +151,7 @@ def concrete_number(value: Any) -> float | None:
 
 @dataclasses.dataclass(frozen=True)
 class Pen:
-    """A pen that draws the part `name` around the point (x, y), or its mirror image."""
+    """A pen that draws the symbol of part `name` around the point (x, y), or its mirror image."""
 
     axes: Axes
     name: str
@@ -176,7 +176,7 @@ class Pen:
         self.axes.add_line(line)
 
     def joint(self, *points: Point, width: Length) -> None:
-        """Draw a line between parts, behind all symbols."""
+        """Draw a line that joins parts, behind all symbols."""
         x, y = zip(*map(self.at, points), strict=True)
         style: Any = {"solid_capstyle": "projecting", "zorder": 1}
         self.axes.add_line(Line2D(x, y, color=INK, lw=width, label=JOINT, **style))
@@ -206,7 +206,7 @@ class Pen:
         self.shape(stop, tuple(neck + across), tuple(neck - across), face=DRIVE, edge=None)
 
     def ground(self, start: Point, stop: Point) -> None:
-        """Draw the housing: a line, hatched on its right side as seen from `start` to `stop`."""
+        """Draw the housing: a line, hatched on the right of the way from `start` to `stop`."""
         a, b = np.array(start), np.array(stop)
         length = float(np.hypot(*(b - a)))
         inward = HATCH * np.array([b[1] - a[1], a[0] - b[0]]) / length
@@ -239,7 +239,7 @@ class Pen:
 
 @dataclasses.dataclass(frozen=True)
 class Symbol:
-    """A drawing around a point; `half`, `up`, `down`: its extent sideways, up and down [pt]."""
+    """A drawing around a point; `half`, `up`, `down`: extents to each side, up, down [pt]."""
 
     half: Length
     up: Length
@@ -248,7 +248,7 @@ class Symbol:
 
 
 class Band(enum.Enum):
-    """The three bands of a row: the symbols (core), and the space above and below the symbols."""
+    """Bands of a row: the symbols on its axis (core), and the space above and below them."""
 
     ABOVE = 1
     CORE = 0
@@ -266,11 +266,11 @@ class RowSize:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A drawing around a point on a row's axis.
+    """A drawing around a point on the axis of a row. All lengths are in pt.
 
-    - `reach`: extent to the left and right in each band; `up`, `down`: extent of the core from the
-      axis; `above`, `below`: heights above and below the core [pt].
-    - `edge`: distances from the point, to the left and right, at which joining lines end [pt].
+    - `reach`: band -> extent to the left and right of the point; `up`, `down`: extents of the core
+      from the axis; `above`, `below`: heights of the drawing above and below the core.
+    - `edge`: distances from the point, to the left and right, at which lines to other cells end.
     """
 
     reach: Mapping[Band, Reach]
@@ -283,7 +283,7 @@ class Cell:
 
 
 def on_axis(name: str, symbol: Symbol, text: Label, band: Band, mirrored: bool = False) -> Cell:
-    """Put a symbol on the axis, and its label above or below the symbol."""
+    """Return a cell with the symbol on the axis, and the label in the band above or below."""
 
     def draw(axes: Axes, x: Length, row: RowSize) -> None:
         symbol.draw(Pen(axes, name, x, row.y, mirrored))
@@ -297,7 +297,7 @@ def on_axis(name: str, symbol: Symbol, text: Label, band: Band, mirrored: bool =
 
 
 def off_axis(name: str, symbol: Symbol, text: Label, band: Band) -> Cell:
-    """Put a symbol above or below the core, and its label farther away from the axis."""
+    """Return a cell with symbol and label in a band, the label farther from the axis."""
     sign, size = (1, symbol.up) if band is Band.ABOVE else (-1, symbol.down)
 
     def draw(axes: Axes, x: Length, row: RowSize) -> None:
@@ -312,7 +312,7 @@ def off_axis(name: str, symbol: Symbol, text: Label, band: Band) -> Cell:
 
 
 def pack(cells: Sequence[Cell], gap: Mapping[Band, Length]) -> list[Length]:
-    """Return the positions of cells side by side, each as far left as its neighbours allow.
+    """Return positions [pt] of cells in a row, each as far left as the cells before allow.
 
     >>> def cell(band, half):
     ...     return Cell({band: (half, half)}, lambda axes, x, row: None)
@@ -334,7 +334,7 @@ GAP = {Band.ABOVE: 10.0, Band.CORE: 9.0, Band.BELOW: 10.0}  # [pt] distance betw
 
 
 def compose(cells: Sequence[Cell], places: Sequence[Length]) -> Cell:
-    """Join cells into one cell. `places`: distance of each cell from a common point."""
+    """Return one cell that contains `cells`, each at its distance in `places` from a point."""
 
     def draw(axes: Axes, x: Length, row: RowSize) -> None:
         for cell, dx in zip(cells, places, strict=True):
@@ -349,6 +349,6 @@ def compose(cells: Sequence[Cell], places: Sequence[Length]) -> Cell:
 
 
 def extents(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return the largest extents of cells in one row [pt]."""
+    """Return a dict with the largest `up`, `down`, `above` and `below` of the cells [pt]."""
     names = ("up", "down", "above", "below")
     return {name: max(getattr(cell, name) for cell in cells) for name in names}

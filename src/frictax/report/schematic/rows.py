@@ -1,4 +1,4 @@
-"""The connections of a machine, and the rows in which a schematic shows them.
+"""The network of a machine (bodies and joining parts), and its division into rows.
 
 Each row is a chain of bodies and joints. A body that appears again in a later row is drawn there as
 a reference, so that lines do not cross.
@@ -17,8 +17,8 @@ from frictax.mechanism.layout import BODIES
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A body, a heat capacitor, the surroundings (with the name of their thermal conductor), or a
-    `Fixed`. A `Fixed` is drawn once for each body that it supports; `holds` is the supported body.
+    """A body, a heat capacitor, a `Fixed`, or the surroundings of a thermal conductor (under its
+    name). A `Fixed` is one node for each body that it supports; `holds`: this body.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A part that joins nodes. `ends` contains these nodes in the order of the ends of the part."""
+    """A part that joins nodes. `ends`: these nodes, in the order of the ends of the part."""
 
     name: str
     ends: tuple[Node, ...]
@@ -46,7 +46,7 @@ class Network:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A chain: `joints[i]` joins `nodes[i]` with `nodes[i + 1]`. Parallel links form one joint.
+    """A chain of nodes: `joints[i]` (one or more parallel links) joins `nodes[i]`, `nodes[i + 1]`.
 
     `references`: the nodes that an earlier row shows already.
     """
@@ -82,7 +82,7 @@ def network(mechanism: Any) -> Network:
 
 
 def _ends(name: str, part: Any) -> list[str]:
-    """Return the flanges on which the part `name` acts; none for a body."""
+    """Return the flanges on which the part `name` acts; an empty list for a body."""
     if isinstance(part, ThermalConductor):
         return [part.a, name if part.b is None else part.b]
     if isinstance(part, AbstractCompliant):
@@ -98,11 +98,11 @@ def _ends(name: str, part: Any) -> list[str]:
 
 
 def rows_of_machines(net: Network) -> list[list[Row]]:
-    """Return the rows of each set of joined bodies, in the order of the machine's parts.
+    """Return a list of rows for each set of joined bodies, in the order of the machine's parts.
 
     The longest chain of the remaining joints is the next row, until all joints are shown. Of
-    equally long chains, take the chain in which most joints lead from their first to their second
-    end. If several remain, prefer one that begins at a wall or at a body that is already drawn.
+    equally long chains, the one with most joints from the first to the second end of their part is
+    taken. Of several such chains, one that begins at a wall or at a drawn body is taken.
     """
     joints: dict[Any, tuple[Link, ...]] = {}
     for link in net.links:
@@ -118,7 +118,7 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
             found: list[tuple[tuple[int, int, bool], Row]] = []
             for start in nodes:
                 chains: dict[Node, tuple[Any, ...]] = {}
-                # The chain to a node continues the chain to the node before it in the search.
+                # The chain to a node is the chain to the node before, with one more joint.
                 for node, step in _search(start, left, drawn).items():
                     chains[node] = (node,) if step is None else (*chains[step[0]], step[1], node)
                 # A gear with four ends could occur twice in a chain. Such chains are left out.
@@ -144,7 +144,7 @@ def _search(
 ) -> dict[Node, tuple[Node, tuple[Link, ...]] | None]:
     """Search depth first. Return a dict: node -> the node before it in the search, and their joint.
 
-    The search does not continue beyond the nodes in `ends`.
+    The search does not continue beyond a node in `ends`, except from `start`.
     """
     around: dict[Node, list[tuple[Link, ...]]] = {}
     for joint in joints:

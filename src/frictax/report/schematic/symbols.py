@@ -1,4 +1,4 @@
-"""The symbols of a schematic, and the cells of bodies. The cell of a body also shows the drives and
+"""The symbols of a schematic, and the cells of bodies. The cells of a body also show the drives and
 the friction that act only on this body. Friction is orange, drives are green.
 """
 
@@ -72,11 +72,11 @@ from .cells import (
 )
 from .rows import Node
 
-_PORT = 12.0  # [pt] distance between the ports of a gear with more than two ends
+_PORT = 12.0  # [pt] distance between the ports (connections) of a gear with more than two ends
 
 
 def link_symbol(part: Any, turns: bool) -> Symbol:
-    """Return the symbol of a part that joins two bodies, with its ends at the left and right."""
+    """Return the symbol of a part that joins a body at its left to a body at its right."""
     kind = type(part)
     if kind not in (IdealGear, LossyGear):
         return _LINKS.get(Clutch if kind is Brake and turns else kind) or class_box(part)
@@ -103,7 +103,7 @@ def link_symbol(part: Any, turns: bool) -> Symbol:
 def gear_symbol(part: Any, nodes: Sequence[Node], ends: Sequence[Node]) -> Symbol:
     """Return the symbol of a part that joins more than two `nodes`.
 
-    `ends`: the nodes at its left and right. Ports of other nodes are at the right, in a column.
+    `ends`: the nodes at its left and right. The ports of all other nodes are in a column below.
     """
     names = {
         str(getattr(part, field.name)): field.name
@@ -130,7 +130,7 @@ def gear_symbol(part: Any, nodes: Sequence[Node], ends: Sequence[Node]) -> Symbo
 
 
 def class_box(part: Any, ports: int = 0) -> Symbol:
-    """Return a box with the name of the part's class, high enough for `ports` ports below."""
+    """Return a box with the name of the part's class, extended down for `ports` ports."""
     text = type(part).__name__
     half, down = text_width(text, SMALL) / 2 + 6, 9 + ports * _PORT
 
@@ -170,7 +170,7 @@ def _gap(pen: Pen) -> None:
 
 
 def _backlash(pen: Pen) -> None:
-    """Draw a bar with play in a fork, before a spring and damper."""
+    """Draw a bar with play in a fork, in series with a spring and damper."""
     _spring_damper(pen.shifted_by(10, 0))
     pen.line((-32, 0), (-23, 0))
     pen.line((-23, -5), (-23, 5), width=2.2)
@@ -269,7 +269,7 @@ def shaft_contact(part: Any) -> Symbol:
 
 
 def pad_height(part: Any) -> Length:
-    """Return the distance [pt] that the contact `part` needs between a sliding body and floor."""
+    """Return the height [pt] that the symbol of a contact needs between body and floor."""
     return 10 if type(part) in _SHOES else 24 if type(part) is Brake else 26
 
 
@@ -300,9 +300,9 @@ _SHOES = (SupportFriction, MassWithStopAndFriction)
 
 
 def push(drive: Any, on_post: bool = False) -> Symbol:
-    """Return an arrow to the right. It starts at a box if the drive is not a `Force` or `Position`.
+    """Return an arrow to the right. It starts at a box unless the drive is a `Force` or `Position`.
 
-    `on_post`: whether the arrow pushes against a post on a block.
+    `on_post`: True for an arrow that pushes against a post on top of a block.
     """
     plain = type(drive) in (Force, Position)
     box = _BOXES.get(type(drive)) or class_box(drive)
@@ -328,7 +328,7 @@ def push(drive: Any, on_post: bool = False) -> Symbol:
 
 
 def turn(drive: Any) -> tuple[Symbol, Symbol | None]:
-    """Return an arrow around a shaft, and a box above (None for a `Torque` or a `Position`)."""
+    """Return an arrow around a shaft, and a box above it (None for a `Torque` or `Position`)."""
 
     def draw_arrow(pen: Pen) -> None:
         angle = np.linspace(0.2 * np.pi, 1.75 * np.pi, 60)
@@ -361,7 +361,7 @@ def _controller(pen: Pen) -> None:
 
 
 def _graph(curve: Callable[[np.ndarray], np.ndarray]) -> Symbol:
-    """Return a symbol with the graph of a force over position or speed, drawn from -9 to 9 pt."""
+    """Return a box with the graph of `curve`, a force over position or speed from -9 to 9 pt."""
     x = np.linspace(-9.0, 9.0, 41)
     points = list(zip(x.tolist(), curve(x).tolist(), strict=True))
 
@@ -392,9 +392,9 @@ Parts = Mapping[str, Any]  # name -> part
 def node_cells(
     name: str, part: Any, acting: Parts, *, turns: bool, joined: tuple[bool, bool]
 ) -> list[Cell]:
-    """Return the cells of a body or wall, and of the parts `acting` that act only on it.
+    """Return the cells of a body, heat capacitor or wall, and of the parts `acting` on it only.
 
-    `turns`: whether the row shows rotation; `joined`: whether parts join at the left and the right.
+    `turns`: True for rotation; `joined`: True if a part joins at the left, and at the right.
     """
     contacts = {key: one for key, one in acting.items() if isinstance(one, AbstractContact)}
     drives = {key: one for key, one in acting.items() if key not in contacts}
@@ -460,8 +460,8 @@ def reference_cell(name: str) -> Cell:
 def _sliding_cells(
     name: str, part: Any, drives: Parts, contacts: Parts, joined: bool
 ) -> list[Cell]:
-    """Return the cells of a sliding block. The first drive pushes from the left if no part is on
-    that side. Other drives push against posts on the block.
+    """Return the cells of a sliding block. The first drive pushes from the left unless a part joins
+    there. Each other drive pushes against a post on top of the block.
     """
     stopped = isinstance(part, MassWithStopAndFriction)
     rubbing: dict[str, tuple[Any, Label]] = {}
@@ -485,7 +485,7 @@ def _sliding_cells(
         if k == 0 and not joined:
             arrow = push(drive)
             cell = on_axis(key, arrow, text, Band.ABOVE)
-            near = 0.0 if stopped else 9.0  # the gap to the next cell
+            near = 0.0 if stopped else 9.0  # [pt] the gap, so that the arrow touches the block
             reach = {**cell.reach, Band.CORE: (arrow.half, arrow.half - near)}
             before.append(dataclasses.replace(cell, reach=reach, edge=(0.0, arrow.half)))
         else:
