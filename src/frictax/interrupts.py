@@ -56,8 +56,8 @@ class _Helper(threading.Thread):
 
 
 class Keys(contextlib.ContextDecorator):
-    """A context manager, or decorator of a function, in which no Ctrl-C is lost. Python drops an
-    exception that is raised during garbage collection, which is frequent with jax. Compiled code of
+    """A context manager, or decorator of a function, in which no Ctrl-C is lost. Otherwise Python
+    drops an exception raised in garbage collection, which is frequent with jax. Compiled code of
     jax that calls Python converts the exception to another error. This context stores the Ctrl-C.
     The next check for Ctrl-C, or the end of the context, raises it again.
     """

@@ -93,7 +93,7 @@ class Operation(Primitive):
         return rule
 
     def def_lowering(self, function: Callable[..., Any], platform: str | None = None) -> None:
-        """Compile the operation as `function`; `platform`: None for all without their own one."""
+        """Compile the operation as `function`, on `platform` or (None) on all other platforms."""
         _mlir.register_lowering(
             self, _mlir.lower_fun(function, multiple_results=True), platform=platform
         )

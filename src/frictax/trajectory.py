@@ -174,8 +174,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """Notices on friction laws at the times `ts`. There are notices if the motion leaves the
-        range of a table by more than a tenth of this range, and if a law of the user is below 0.
+        """Notices on friction laws at the times `ts`: the motion is beyond the range of a table by
+        more than a tenth of this range, or a law of the user is below 0.
 
         Empty for a batch of runs and under `jit`.
         """

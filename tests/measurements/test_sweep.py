@@ -245,3 +245,14 @@ def test_a_frame_without_a_sweep_is_refused_in_a_sentence(frame, options, says) 
         Sweep.from_pandas(pd.DataFrame(frame), **options)
     with pytest.raises(ValueError, match="needs a DataFrame, got a list"):
         Sweep.from_pandas([[1, 2]])  # pyright: ignore[reportArgumentType]
+
+
+def test_breakaway_is_true_or_false_in_each_row() -> None:
+    v, f = [0.0, 0.1, 0.2, 0.3], [2.0, 1.1, 1.2, 1.3]
+    frame = pd.DataFrame({"velocity [m/s]": v, "force [N]": f})
+    for flags in (["true", "false", "no", ""], [1, 0, np.nan, 0]):
+        sweep = Sweep.from_pandas(frame.assign(breakaway=flags))
+        assert sweep.breakaway.tolist() == [True, False, False, False]
+    for flags in ([1.0, 0.0, np.nan, 0.0], ["true", "false", "false", "false"]):
+        with pytest.raises(ValueError, match="must be True or False in each row, got"):
+            Sweep(v, f, breakaway=flags)

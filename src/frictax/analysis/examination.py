@@ -26,9 +26,9 @@ _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 class Examination:
     """The results that a report shows in addition to the fit.
 
-    - `study` of the residuals, `outlook` at the start values; None, with a notice, if they fail.
-    - `motions`: record -> the free run that is compared with the record.
-    - `missing`: the missing terms; None unless a notice reports residuals above the noise.
+    - `study` of the residuals; `outlook`: accuracy expected at the start values. If one of them
+      fails, None replaces it. `motions`: record -> free run to compare with the record.
+    - `missing`: table of missing terms; None unless a notice reports residuals above the noise.
     """
 
     study: ResidualStudy | None
@@ -39,7 +39,7 @@ class Examination:
 
 
 def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examination:
-    """Return the `Examination` of the fit `found`, computed in the threads of `pool`."""
+    """Return the further results (`Examination`) of `found`, computed in the threads of `pool`."""
     objective = found.problem.objective
     free = objective if isinstance(objective, FreeRun) else None
     records = [label for label, record in found.records.items() if isinstance(record, Record)]
@@ -57,8 +57,8 @@ def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examina
     expected = pool.submit(run_counted, outlook_of, found)
     lacking = pool.submit(run_counted, found.missing) if left else None
     motions = {label: result_of(job) for label, job in runs.items()}
-    # The residual study fails if the machine moves in too few samples. The outlook fails if the run
-    # from the start values fails. The fit is valid in both cases, so a notice replaces the result.
+    # The residual study fails if the machine moves in too few samples. The outlook fails if the
+    # simulation with the start values fails. In both cases the fit is valid, and a notice is given.
     studied, not_studied = _unless_refused(study, "residuals-not-studied")
     before, not_expected = _unless_refused(expected, "outlook-not-asked")
     said = *not_studied, *not_expected
@@ -66,7 +66,7 @@ def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examina
 
 
 def _unless_refused(job: Future[Any], code: str) -> tuple[Any, tuple[Notice, ...]]:
-    """Return the result of a job. If it raised `ValueError`, return None and a notice."""
+    """Return the result of a job and no notice, or None and a notice if it raised `ValueError`."""
     try:
         return result_of(job), ()
     except ValueError as why:

@@ -1,4 +1,4 @@
-"""Friction over speed as a function of the fitted parameters, for a law or one contact."""
+"""Friction over speed as a function of the fitted parameters, for a law or a contact."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -40,7 +40,7 @@ def band(
     contact: str | None = None,
     label: str | None = None,
 ) -> Band:
-    """Return the friction by `predict` with its pointwise confidence band, by the delta method.
+    """Return the friction as `predict`, and its confidence band at each velocity (delta method).
 
     **Source:** G. A. F. Seber, C. J. Wild, *Nonlinear Regression* (1989), section 5.1.
     """
@@ -56,7 +56,7 @@ def friction_band(
     spread: CovarianceEstimate,
     level: float,
 ) -> Band:
-    """Return the friction with its confidence band, for the covariance `spread`."""
+    """Return the friction with its confidence band, for the parameter covariance `spread`."""
     v = np.atleast_1d(np.asarray(velocity, dtype=float))
     at = friction_at(found.problem, contact, v, label, list(found.records))
     f, g = (
@@ -74,8 +74,8 @@ def friction_at(
     label: str | None,
     labels: Sequence[str],
 ) -> Callable[[Any], Any]:
-    """Return a function from all fitted parameters to the friction of `contact` at each velocity.
-    `label`: the record (one of `labels`) whose parameters are used.
+    """Return a function that computes, from all fitted parameters, the friction of `contact` at
+    each velocity. `label`: the record (one of `labels`) whose parameters are used.
 
     **Raises:** `KeyError` for an unknown contact or record; `ValueError` if parameters of the
     contact differ by record and no record is named.

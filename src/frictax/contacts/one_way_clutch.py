@@ -32,8 +32,7 @@ class OneWayClutch(AbstractClutch):
 
     **Source:** Modelica Standard Library 4.1.0.
 
-    A crank drives a wheel until t = 1 s. After that, the crank slows down, and the wheel turns
-    freely:
+    A crank drives a wheel until t = 1 s. When the crank slows down, the wheel turns freely:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> hub = fx.Mechanism(

@@ -447,7 +447,7 @@ def _friction(sheet: Sheet, name: str, part: Any) -> None:
         if not sheet.self_contained:
             modifiers.append("startForward(fixed=true), stuck(fixed=true)")
     elif own and sheet.jumps:
-        modifiers.append("v_small=0.001")  # [m/s or rad/s] a contact with a higher speed slides on
+        modifiers.append("v_small=0.001")  # [m/s or rad/s] contacts above it slide on after a jump
     if contact.redundant:
         said += (
             f"\n{here}: another friction can stop the same motion, so the force of each while"

@@ -138,7 +138,7 @@ class _Token:
 
 @dataclasses.dataclass(frozen=True)
 class _Modifier:
-    """A Modelica modifier ``name(inner) = value``; `value` is None if it is missing."""
+    """A Modelica modifier ``name(inner) = value``; `value` is None without one."""
 
     name: str
     inner: tuple["_Modifier", ...]

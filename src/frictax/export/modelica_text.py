@@ -124,7 +124,7 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.
 
 
 def needs_speed(machine: Any) -> bool:
-    """Return whether the machine has a law that the function `law_table` needs `v_max` for."""
+    """Return whether the function `law_table` needs the argument `v_max` for the machine."""
 
     def is_law(x: Any) -> bool:
         return isinstance(x, AbstractLaw) and not isinstance(x, TemperatureDependent)
@@ -137,7 +137,7 @@ def law_table(
     law: AbstractLaw, what: str, tolerance: float, v_max: float | None, unit: str
 ) -> tuple[np.ndarray, str]:
     """Return rows [speed, value] of a law for linear interpolation and extrapolation, and a comment
-    on the law that begins with `what`.
+    on the law, called `what`.
 
     `tolerance`: allowed error, relative to the value at rest; for laws of the user, to the largest.
 

@@ -278,8 +278,7 @@ def _rounds(options: FitOptions) -> int:
 def _fit_start(
     model: Any, records: Mapping[str, Any], options: FitOptions, work: Work
 ) -> tuple[Any, FitOptions]:
-    """Fit with `options.start`. Return the model and options, with start values, of the main fit.
-    """
+    """Fit with `options.start`. Return model and options for the next fit, with start values."""
     own, start = options.own, options.start
     with_start = own_parameters(model, own)
     shared = [path for path in named_paths(own) if path not in with_start]

@@ -35,8 +35,8 @@ _PLAN_FILE = "plan.json"
 class Task:
     """The machine of a fleet and the options of its fits: a problem file, or both as objects.
 
-    - `problem`: the problem file; `label`: the record whose table in it defines how data files are
-      read.
+    - `problem`: the problem file; `label`: the record in this file whose table defines how data
+      files are read.
     - `machine`, `settings`: the machine and the options of `fit`, used without a problem file.
     - `lengths`: numbers of samples to which records are extended (padded); empty for no padding.
     """

@@ -38,9 +38,9 @@ def run_chunks(
 
 def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator[tuple[Chunk, Any]]:
     """Fit the chunks in `jobs` processes, and yield each chunk and its rows when it is finished. If
-    a process ends early (out of memory, or killed), all unfinished chunks of the pool are repeated
-    in a pool of one process, so that the faulty chunk cannot disturb others. After the third
-    failure of a chunk, the rows of its records contain a `reason` instead of estimates.
+    a process ends early (out of memory, or killed), the chunks that were running are repeated in a
+    pool of one process. There a faulty chunk cannot disturb other chunks. After the third failure
+    of a chunk, the rows of its records contain a `reason` instead of estimates.
     """
     tries = {chunk.number: 0 for chunk in chunks}
     remaining = {chunk.number: chunk for chunk in chunks}

@@ -46,7 +46,7 @@ class Columns:
 
 
 def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
-    """Return the arguments of `RecordArguments`, except `name` and `citation`, as a dict."""
+    """Return a dict with all arguments of `RecordArguments` except `name` and `citation`."""
     clock, drives, measured = _named_columns(table, outputs, given)
     every = [*drives.values(), *measured.values()]
     own = any(column.time is not None for column in every)
@@ -75,7 +75,7 @@ def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
     tick = TIME.get(normalize_unit(declared.get("time", "")))
     base = Clock(t, 1.0 if tick is None else tick.si, "time")
     hold = given.hold
-    # Test the recorded samples, because interpolation to other times creates further levels.
+    # Test the recorded samples, because interpolation to other times creates further values.
     if hold is None:
         hold = are_held(c.values[np.isfinite(c.values)] for c in channels if c.kind == "inputs")
     drop = given.drop_missing
@@ -98,7 +98,7 @@ def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
 def _named_columns(
     table: Table, outputs: Any, given: Columns
 ) -> tuple[Column | None, dict[str, Column], dict[str, Column]]:
-    """Return the columns of time (None if a rate is given), inputs and outputs, after checks."""
+    """Return the checked columns: of the time (None if a rate is given), of inputs, of outputs."""
     if (given.time is None) == (given.rate is None):
         both = "both" if given.time is not None else "neither"
         raise ValueError(
@@ -146,8 +146,8 @@ def _named_columns(
 def _read_clock(
     table: Table, clock: Column | None, given: Columns, gaps: bool, found: list[str]
 ) -> tuple[Table, np.ndarray | None, str | None]:
-    """Return the table with the rows of `where` and `part`, its times, and their unit."""
-    few = 0.01  # largest fraction of rows in which a usable clock repeats a time or starts again
+    """Return the table with the rows of `where` and `part`, its times or None, and their unit."""
+    few = 0.01  # largest fraction of rows in which a valid clock repeats a time or starts again
     if given.where:
         table = table.where(given.where)
     if clock is None:
@@ -204,7 +204,7 @@ def _read_clock(
 
 
 def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any] | None:
-    """Return a column whose value differs from part to part, and its value in part 1."""
+    """Return a column that is different in each part, and its value in part 1; otherwise None."""
     for j, name in enumerate(table.header):
         cells = table.read(j)
         cells = cells if table.chosen is None else cells[table.chosen]
@@ -219,7 +219,7 @@ def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any
 def _read_channel(
     table: Table, kind: str, name: str, column: Column, gaps: bool, found: list[str]
 ) -> Channel:
-    """Return a channel, unwrapped if its `Column` asks for it. Add notes on jumps to `found`."""
+    """Return a channel, unwrapped if its `Column` has `unwrap`. Add notes on jumps to `found`."""
     role = f"{kind[:-1]} {name!r}"
     values = _numbers_of(table, column, role, table.column(column.name, role, gaps))
     position = split_channel(name)[1] in VELOCITY_OF
@@ -272,7 +272,7 @@ def _read_channel(
 
 
 def _numbers_of(table: Table, column: Column, role: str, read: np.ndarray) -> np.ndarray:
-    """Return the numbers of a column, multiplied by the sign and gain of its `Column`."""
+    """Return the cells `read` of a column as numbers, times the sign and gain of its `Column`."""
     told = table.name(column.name)
     label = f"Column {told!r} of {table.source} for {role}"
     if role.endswith("the time"):
@@ -286,7 +286,7 @@ def _times(
     table: Table, clock: Column, role: str, gaps: bool, found: list[str]
 ) -> tuple[np.ndarray, str | None]:
     """Return the times of a clock and their unit. Wraps are removed, and the nanoseconds of another
-    column are added. Times since 1970 become times since the first row, so that no digits are lost.
+    column are added. Times since 1970 become times since the first row, which keeps all digits.
     """
     name = table.name(clock.name)
     read = table.column(clock.name, role, gaps)
@@ -332,7 +332,7 @@ def _is_range(unwrap: Any) -> TypeGuard[float]:
 
 
 def _starts_of(t: np.ndarray) -> np.ndarray:
-    """Return the rows in which the clock starts again: the time is less than one row before."""
+    """Return the rows in which the clock starts again: their time is less than the previous one."""
     if np.all(np.diff(t) >= 0):
         return np.zeros(0, int)
     there = np.flatnonzero(np.isfinite(t))
@@ -340,7 +340,7 @@ def _starts_of(t: np.ndarray) -> np.ndarray:
 
 
 def _unit_of(column: Column, table: Table) -> str | None:
-    """Return the unit of a column after its gain: as declared, or from its cells or its name."""
+    """Return the unit of a column after its gain: as given, or from its cells or name, or None."""
     return column.to or column.unit or table.unit(column.name) or named_in(table.name(column.name))
 
 

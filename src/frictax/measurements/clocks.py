@@ -15,7 +15,7 @@ from .reading.tables import Table
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """A clock: recorded `times`, `size` of the unit of time [s], and `name` of the column."""
+    """A clock: recorded `times` (n,), their unit in seconds (`size`), and `name` of the column."""
 
     times: np.ndarray
     size: float
@@ -52,8 +52,8 @@ def resample_channels(
 ) -> Made:
     """Return the channels at the times of the clock `base`.
 
-    With `drop`, rows with missing numbers are left out. `own`: some channels have their own clock.
-    Then a row in which one clock and all its channels are empty is not a sample of this clock.
+    With `drop`, rows with missing numbers are left out. `own`: True if a channel has its own clock.
+    In this case, a row in which a clock and all of its channels are empty is not a sample of it.
     """
     shared = [c for c in channels if c.clock is None]
     if not (drop or own):
@@ -99,7 +99,7 @@ def resample_channels(
 def _rows(
     table: Table, clock: Clock, channels: list[Channel], drop: bool, own: bool
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the indices of rows with numbers in all columns of a clock; note the rows left out."""
+    """Return the indices of rows with numbers in all columns of a clock, and notes on the rest."""
     columns = {f"column {clock.name!r}": clock.times}
     columns |= {f"channel {c.name!r}": c.values for c in channels}
     columns |= {
@@ -142,9 +142,9 @@ def _rows(
 def _resample(
     table: Table, channel: Channel, t: Float[np.ndarray, " n"], hold: bool, drop: bool
 ) -> tuple[tuple[np.ndarray, Any], np.ndarray, list[str]]:
-    """Resample a channel with its own clock to the times `t` [s]: an input with the same impulse,
-    an output by linear interpolation. Return the values and standard deviation at `t`, the times
-    of the channel's clock [s], and notes.
+    """Resample a channel with its own clock to the times `t` [s]. The impulse (integral over time)
+    of an input stays the same; an output is interpolated linearly. Return the values and standard
+    deviation at `t`, the times of the channel's clock [s], and notes.
     """
     assert channel.clock is not None
     kept, notes = _rows(table, channel.clock, [channel], drop, True)
@@ -196,7 +196,7 @@ _EPOCHS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def epoch_unit(times: np.ndarray) -> str | None:
-    """Return the unit of times since 1970, found from their magnitude; None for other times.
+    """Return the unit of times since 1970, found from their size; None for times of another start.
 
     >>> [epoch_unit(np.array([x])) for x in (1.7e18, 1.7e15, 1.7e12, 1.7e9, 12.5)]
     ['ns', 'us', 'ms', 's', None]
@@ -212,8 +212,8 @@ def epoch_unit(times: np.ndarray) -> str | None:
 
 
 def mean_rate(times: np.ndarray) -> float:
-    """Return the mean number of samples per unit of time: the slope of a straight line through all
-    times, which may repeat. Round it to three digits if this changes it by less than 0.2 %.
+    """Return the mean number of samples per unit of `times`, which may repeat. It is the slope of a
+    straight line, rounded to three digits if this changes it by less than 0.2 %.
 
     >>> mean_rate(0.002 * (np.arange(400) // 2))
     1000.0
@@ -228,8 +228,8 @@ def mean_rate(times: np.ndarray) -> float:
 def held_means(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]
 ) -> Float[np.ndarray, " k"]:
-    """Return the mean of a held input over each interval between the kept samples (indices `kept`).
-    The impulse up to each kept time does not change.
+    """Return the mean of the held input `u` over each interval between kept samples (with indices
+    `kept`). The impulse, the integral of `u` over time up to a kept time, does not change.
 
     >>> held_means(
     ...     np.array([0.0, 1.0, 2.0, 3.0, 4.0]),
@@ -248,10 +248,10 @@ def nearest_line(
     """Return values at the kept times. Their linear interpolation is the best fit, in least squares
     over time, to the linear interpolation of all samples.
 
-    The integrals of the input u and of t*u do not change. An input that is straight between kept
-    times is reproduced exactly. The impulse up to each kept time does change. Values that keep this
-    impulse oscillate from sample to sample. With the hat functions h of the kept times, the values
-    solve the tridiagonal system ∫h_j u = Σ_k ∫h_j h_k u_k.
+    The integrals of the input u and of t*u over the record do not change. If u is linear between
+    kept times, the result is exact. The integral of u up to a kept time can change, because values
+    that keep it oscillate from sample to sample. The values u_k solve ∫h_j u = Σ_k ∫h_j h_k u_k.
+    Function h_k is 1 at kept time k, 0 at the other kept times, and linear between them.
 
     >>> nearest_line(np.arange(5.0), 2 * np.arange(5.0), np.array([0, 2, 4])).round(12)
     array([0., 4., 8.])

@@ -1,4 +1,4 @@
-"""Notices on suspicious data in a motion record, each with a remedy."""
+"""Notices on suspicious data in a record, each with a remedy."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,8 +10,8 @@ from frictax.notice import Notice
 
 from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit, related_channel, split_channel
 
-GAP = 5.0  # longest interval without a gap [median time steps; encoder steps for ticks]
-# Ratio of a position to the integral of its velocity -> mistake in the units that explains it.
+GAP = 5.0  # longest interval that is not a gap [median time steps; for `Ticks` encoder steps]
+# Ratio of a recorded output to the integral of its recorded rate -> mistake that explains it.
 _SLIPS = {
     1e3: "a factor of 1000: m and mm, or s and ms",
     100.0: "a factor of 100: m and cm",
@@ -22,7 +22,7 @@ _SLIPS = {
 
 
 def record_notices(record: Any) -> tuple[Notice, ...]:
-    """Return all notices of a `Record`: on times, inputs, outputs, and rates of outputs."""
+    """Return all notices of a `Record`: on its times, its inputs, its outputs and their rates."""
     t, units, declared = record.t, record.units, record.declared
     found = [*_time(record, not record.turning_ticks)]
     for name in record.turning_ticks:
@@ -98,7 +98,7 @@ def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
 def _saturation(
     kind: str, name: str, t: np.ndarray, x: np.ndarray, unit: Unit, then: str
 ) -> Iterator[Notice]:
-    """Yield a notice if the signal stays at its extreme value and reaches or leaves it abruptly."""
+    """Yield a notice if `x` stays at its extreme value, and reaches or leaves it at full speed."""
     for extreme, word in ((x.max(), "largest"), (x.min(), "smallest")):
         at = np.concatenate([[False], x == extreme, [False]])
         runs = np.flatnonzero(np.diff(at.astype(int))).reshape(-1, 2).tolist()
@@ -118,7 +118,7 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
             return False
         moved = np.abs(x[width:] - x[:-width])
         moved = moved[moved > 0]
-        # An input that is switched between levels moves in few samples only, and is not tested.
+        # An input that is switched between few values changes in few samples, and is not tested.
         if moved.size < 0.3 * x.size:
             return False
         typical = float(np.median(moved))
@@ -130,7 +130,7 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
 
 
 def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
-    """Return whether `x` leaves x[0] at its usual speed: `typical` change per `width` samples."""
+    """Return whether `x` leaves x[0] at its usual speed: `typical` change in `width` samples."""
     if x.size < 2 * width:
         return False
     near, far = abs(x[width - 1] - x[0]), abs(x[2 * width - 1] - x[width])
@@ -148,8 +148,8 @@ def quantum(x: np.ndarray) -> float:
 def _motion(
     name: str, t: np.ndarray, y: np.ndarray, unit: Unit, is_declared: bool, glitches: np.ndarray
 ) -> Iterator[Notice]:
-    """Yield notices on motions too large for an undeclared unit, on angles that wrap, and on single
-    samples that are far from both neighbours.
+    """Yield notices on motions that are too large for the default unit, and on angles that jump by
+    a turn. Also yield a notice on single samples that are far from both neighbours.
     """
     reach, moved = float(np.ptp(y)), float(np.sum(np.abs(np.diff(y))))
     fastest = float(np.max(np.abs(y)))
@@ -228,7 +228,7 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[Notice]
 
 
 def jumps_between_levels(u: np.ndarray) -> bool:
-    """Return whether `u` has at most 5 values and changes in fewer than 20 % of its samples."""
+    """Return whether `u` has at most 5 distinct values and changes in under 20 % of its samples."""
     changes = np.flatnonzero(np.diff(u))
     if not 0 < changes.size < 0.2 * u.size:
         return False
@@ -237,8 +237,8 @@ def jumps_between_levels(u: np.ndarray) -> bool:
 
 
 def are_held(inputs: Iterable[np.ndarray]) -> bool:
-    """Return whether a record without `hold` treats inputs as held: every input that changes jumps
-    between levels. Linear interpolation would begin each jump one sampling interval too early.
+    """Return whether a record treats inputs as held if `hold` is not given: each input that changes
+    jumps between few values. Interpolation would begin a jump one sampling interval too early.
 
     >>> relay = np.repeat([1.0, -1.0, 1.0], 10)
     >>> are_held([relay]), are_held([np.sin(np.arange(30))]), are_held([np.ones(30)])

@@ -24,8 +24,8 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
     Cubic polynomials are fitted in short windows, and the median size of their residuals is the
     estimate. This separates noise from motion, because a motion is smooth from sample to sample
     except at a few kinks. Wider windows are tried as long as the residuals grow no faster than
-    those of autocorrelated noise. If the width doubles, the residuals grow by a factor of 2**0.5
-    for a random walk, but of 2**4 for a motion that is not a cubic. The estimate is at least the
+    those of autocorrelated noise. If the width doubles, residuals of a random walk grow by a factor
+    of 2**0.5, but those of a motion that is not a cubic by 2**4. The estimate is at least the
     rounding error of the sensor, 1/12**0.5 of its resolution. It is too large if the motion is not
     a cubic over five samples, and too small if a filter has smoothed the noise. The search ends if
     the estimate reaches `enough`.
@@ -115,7 +115,7 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
 
 
 def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
-    """Return the standard deviation of residuals of cubics, the median of at most `most` windows."""
+    """Return the standard deviation of residuals of cubics, a median of at most `most` windows."""
     indices, beyond_cubic = _stretches(x.size, width, most)
     stretches = x[indices]
     # Subtract the first sample of each window, because a large offset causes rounding errors.
@@ -186,7 +186,7 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     determines when `x` is sampled, or if the motion changes its direction.
 
     The positions of ticks differ by equal steps in one direction, at uneven times. A few ticks may
-    be lost: an interval with two steps lasts twice as long. The samples of a clock are evenly spaced.
+    be lost: an interval with two steps lasts twice as long. A clock takes samples at even times.
 
     >>> n = np.arange(200)
     >>> times = 10.0 * np.log(1.0 + n / 100.0)  # a speed that decays
@@ -255,9 +255,7 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
 
 
 def lost_ticks(ticks: Mapping[str, Ticks]) -> Int[np.ndarray, " k"]:
-    """Return the indices of samples from which all outputs move by more than 5 encoder steps to the
-    next sample.
-    """
+    """Return the indices of samples with more than 5 encoder steps to the next, in all outputs."""
     return np.flatnonzero(np.min([one.counts for one in ticks.values()], axis=0) > GAP)
 
 

@@ -12,7 +12,7 @@ from frictax.text import brief
 class Column:
     """One column of a file: its name, its unit, and its conversion to the measured variable.
 
-    The value is ``sign * gain * recorded``, in the unit `to`, or in `unit` if `to` is not given.
+    The variable is ``sign * gain * recorded``, in the unit `to`, or in `unit` if `to` is not given.
 
     **Arguments:**
 
@@ -21,19 +21,19 @@ class Column:
     - `unit`: unit of the recorded numbers: mm, deg, rpm, kN, ms, ...; by default the unit in
       brackets at the end of the name ("Position [mm]"), or SI. With `gain` and `to` any unit is
       possible (V, counts).
-    - `gain` [`to` per `unit`]: for example 35.15 N/V of an amplifier and its motor, or 2*pi/4096
-      rad per count of an encoder.
+    - `gain` > 0 [`to` per `unit`]: for example 35.15 N/V of an amplifier and its motor, or
+      2*pi/4096 rad per count of an encoder.
     - `per_turn`: counts of an encoder per turn of 360 deg, instead of `gain` and `to`.
-    - `sign`: -1 reverses the sign of the values.
-    - `to`: the unit of the values after multiplication by the gain.
+    - `sign`: -1 reverses the sign of the recorded numbers, 1 does not.
+    - `to`: the unit of the variable after multiplication by the gain.
     - `sd`, in `unit`: standard deviation of the measurement, a number, or the name of a column with
       a value in each row. For outputs only.
     - `time`: the column of this channel's own clock: a name, a number or a `Column` with its unit.
-      An input is resampled to the times of the record, so that its impulse stays the same. An
-      output is interpolated. The record covers only the period that all clocks cover.
-    - `unwrap`: True for an encoder, an angle or a clock that starts again at the end of its range.
-      The range is found from the values. A number, such as 4096 or 360, gives the range in `unit`.
-      By default a position or a time that wraps is an error. False keeps the jumps.
+      An input is resampled to the times of the record, and its integral over time stays the same.
+      An output is interpolated. The record covers only the time that all clocks cover.
+    - `unwrap`: True removes the jumps of an encoder, an angle or a clock that starts again at the
+      end of its range. The range is found from the values. A number, such as 4096 or 360, gives the
+      range in `unit`. False keeps the jumps. By default a position or time with jumps is an error.
     - `nanoseconds`: for a time in whole seconds, the column with the nanoseconds to add.
 
     **Raises:** `ValueError` for arguments that are not valid or contradict each other.
@@ -144,7 +144,7 @@ class Column:
 
 
 def columns_of(what: str, given: Any) -> dict[str, Column]:
-    """Return a dict from channel to `Column`; names and numbers of columns become `Column`s."""
+    """Return a dict: channel -> `Column`. Names and numbers of columns are made `Column`s."""
     example = 'inputs={"drive": "F"}' if what == "inputs" else 'outputs={"mass.s": "q"}'
     if not isinstance(given, Mapping):
         raise ValueError(

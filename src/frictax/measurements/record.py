@@ -142,7 +142,7 @@ class Record(RecordVerbs):
         - ``drop_missing=True`` leaves out rows with a missing or unreadable number, lines with a
           wrong number of cells, and a few repeated times. `notes` gives their number.
         - ``where={"drive": 1}`` keeps the rows in which the column ``drive`` is 1.
-        - `part`: number of the part to read, from 1. A new part begins where the clock starts again.
+        - `part`: number, from 1, of the part to read, if the clock starts again within the file.
 
         Lines that begin with ``#`` are comments. The text may be in UTF-8, in UTF-16 with a byte
         order mark, or in a Windows code page. A workbook (.xlsx, with the extra `excel`) and a JSON
@@ -390,9 +390,7 @@ def _from_table(source: Table, outputs: Any, given: dict[str, Any], name: str) -
 
 
 def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.ndarray]) -> Record:
-    """Return the record of the samples with indices `kept`, at times `t` and with these `inputs`.
-    Raise an error if an output is constant in these samples.
-    """
+    """Return the record of the samples at indices `kept`. A constant output raises an error."""
     outputs = {name: y[kept] for name, y in record.outputs.items()}
     sd = {
         name: s[kept] if isinstance(s, np.ndarray) and s.ndim else s

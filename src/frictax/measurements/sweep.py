@@ -86,7 +86,7 @@ class Sweep(SweepVerbs):
     - `name`, `citation`: texts for the report; `notes`: which runs were left out, and why.
 
     **Raises:** `ValueError` for wrong shapes, non-finite values, sigma <= 0, a single speed, forces
-    against the sign convention, and rows with v = 0 that are not breakaway rows.
+    against the sign convention, and v = 0 in a row without breakaway.
 
     The fields of the object are in SI:
 
@@ -130,7 +130,11 @@ class Sweep(SweepVerbs):
         v = _numbers("velocity", velocity) * v_unit.si
         f = _numbers("force", force) * (f_unit.si * sign)
         s = None if sigma is None else _numbers("sigma", sigma) * f_unit.si
-        b = np.zeros(v.shape, bool) if breakaway is None else np.asarray(breakaway, dtype=bool)
+        b = np.zeros(v.shape, bool) if breakaway is None else np.asarray(breakaway)
+        if not np.isin(b, (False, True)).all():
+            wrong = b[~np.isin(b, (False, True))].tolist()[0]
+            raise ValueError(f"`Sweep.breakaway` must be True or False in each row, got {wrong!r}.")
+        b = b.astype(bool)
         for what, array in (("force", f), ("sigma", s), ("breakaway", b)):
             if array is not None and array.shape != v.shape:
                 raise ValueError(
@@ -255,7 +259,9 @@ class Sweep(SweepVerbs):
             for role, name in named.items()
         }
         rows_of: list[Any] = [
-            None if name is None else np.asarray(table.column(name, role))[rows]
+            None
+            if name is None
+            else (table.flags if role == "breakaway" else table.column)(name, role)[rows]
             for role, name in columns.items()
         ]
         of_v, of_f = columns["velocity"], columns["force"]
@@ -294,7 +300,7 @@ class Sweep(SweepVerbs):
         conditions is met.
 
         - Its speed or force drifts: a straight line fitted to it changes over the run by more than
-          2 % of the mean, and by more than 3 standard errors, which allow for autocorrelation.
+          2 % of the mean and more than 3 standard errors. These allow for autocorrelation.
         - The standard deviation of its speed exceeds half of the mean speed, as in stick-slip.
         - Its force counts as fewer than 10 independent samples.
 
@@ -413,9 +419,7 @@ _SLIDING = {u for kind in (units.VELOCITY, units.FORCE) for u in kind if not kin
 
 
 def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
-    """Return the unit in the name of a column, if it is one of `known`; otherwise None. The unit is
-    in brackets, or a word between spaces or "_".
-    """
+    """Return the unit (of `known`) in a column's name: in brackets, or after "_" or a space."""
     words = [units.named_in(column), *map(units.normalize_unit, re.split(r"[\s_]+", column))]
     return next((word for word in words if word in known), None)
 

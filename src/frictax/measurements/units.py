@@ -18,7 +18,7 @@ _GRAVITY = 9.80665  # [m/s2] standard gravity, exact
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """A declared unit: its name, its size in SI, the SI unit's name, and True for a rotation."""
+    """A unit: its name, its size in SI (`si`), the SI unit's name, and True for a rotation."""
 
     name: str
     si: float
@@ -117,8 +117,8 @@ def split_channel(name: str) -> tuple[str, str]:
 
 
 def related_channel(name: str, of: Mapping[str, str]) -> str | None:
-    """Return the name of the output for another variable of the same body or joint. `of`, such as
-    `VELOCITY_OF`, maps the variable of `name` to this variable. None if `of` does not contain it.
+    """Return the name of the output for another variable of the same body or joint. `of`: variable
+    -> other variable, such as `VELOCITY_OF`. None if `of` does not contain the variable of `name`.
 
     >>> [related_channel(name, VELOCITY_OF) for name in ("arm.phi", "phi1", "arm.f")]
     ['arm.w', 'w1', None]
@@ -130,14 +130,14 @@ def related_channel(name: str, of: Mapping[str, str]) -> str | None:
     return f"{body}{of[variable]}{rest}" if variable in of else None
 
 
-# VELOCITY_OF: position -> velocity; POSITION_OF: its inverse; RATE_OF: variable -> derivative.
+# Names of variables: position -> velocity, velocity -> position, variable -> its time derivative.
 VELOCITY_OF = {"s": "v", "phi": "w"}
 POSITION_OF = {v: s for s, v in VELOCITY_OF.items()}
 RATE_OF = {**VELOCITY_OF, "s_rel": "v_rel", "phi_rel": "w_rel", "v": "a", "w": "a"}
 RATE_OF |= dict.fromkeys(("v_rel", "w_rel"), "a_rel")
 # Units of sensors and amplifiers. A gain converts such values to a mechanical quantity.
 ELECTRIC = ("V", "mV", "A", "mA", "count", "counts", "tick", "ticks")
-# SI units of inputs: forces, prescribed motions, and "1" for a normalised normal force.
+# SI units of inputs: of forces, of prescribed motions, and "1" for a relative normal force.
 DRIVEN = ("N", "N.m", "m", "rad", "m/s", "rad/s", "m/s2", "rad/s2", "1")
 # Other spellings of a unit.
 _ALIASES = {
@@ -201,7 +201,7 @@ def quantity(unit: Unit) -> str:
 
 
 def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
-    """Return the unit called `name`, whose SI unit must be one of `si_names`.
+    """Return the unit called `name`. Raise `ValueError` unless its SI unit is one of `si_names`.
 
     **Arguments:** `what`: first words of the error message.
 
@@ -235,7 +235,7 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
 
 
 def named_in(header: str) -> str | None:
-    """Return the unit in brackets at the end of a column's name; None without a known unit there.
+    """Return the unit in brackets at the end of a column's name; None if it has no known unit.
 
     >>> named_in("Position [mm]"), named_in("angle (°)"), named_in("q")
     ('mm', 'deg', None)
@@ -279,8 +279,8 @@ def shown_force(unit: Unit, size: float) -> Unit:
 
 
 def display_unit(si_unit: str, force: Unit) -> tuple[str, float]:
-    """Return the unit in which a parameter is printed, and its size in SI. If `si_unit` begins with
-    the SI unit of `force`, `force` replaces this beginning. Otherwise return SI.
+    """Return the unit in which a parameter with the unit `si_unit` is printed, and its size in SI.
+    If `si_unit` begins with N or N.m, the unit `force` replaces it; otherwise return `si_unit`.
 
     >>> display_unit("N.m.s/rad", force_unit("mN.m"))
     ('mN.m.s/rad', 0.001)

@@ -1,4 +1,4 @@
-"""Transformation between physical values and the unconstrained space of a fit."""
+"""Transformation between physical values and unconstrained values, which a fit changes freely."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar

@@ -223,7 +223,7 @@ def draw_posterior(
 
 def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure:
     """Draw the friction laws of all compared structures over speed, and the prediction errors of
-    each structure for data that were left out of its fit.
+    each structure for data left out of its fit.
 
     Left: friction over speed, with backward motion at negative speeds; the chosen structure has a
     thick line. Right: rms errors of the trajectory and force that each structure predicts for

@@ -99,9 +99,9 @@ def write_report(
     comparison: Comparison | Sequence[Comparison] | StructureComparison | None = None,
     **options: Unpack[ReportOptions],
 ) -> Path:
-    """Write a self-contained HTML report. For a fitted sweep see `write_sweep_report`, which takes
-    a `simulation`. For a fitted machine see `write_machine_report`, which takes `uncertainty`,
-    `profiles` and `scores`.
+    """Write a self-contained HTML report. A fitted sweep may have a `simulation`, see
+    `write_sweep_report`. A fitted machine may have `uncertainty`, `profiles` and `scores`, see
+    `write_machine_report`.
     """
     check_names(write_report, options)
     given: Any = {**options}

@@ -227,11 +227,13 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
         for row in zip(*columns.values(), strict=True):
             writer.writerow([f"{x:.9g}" if np.isfinite(x) else "" for x in row])
         name = re.sub(r"[^\w.-]+", "_", label, flags=re.ASCII).strip("._") or "data"
+        if any(one["name"].startswith(f"{name}.") for one in out):  # of another record
+            name = f"{name}_{len(out)}"
         made = _file(f"{name}.csv", "text/csv", text.getvalue(), f"{label}: {says}, SI units")
-        room -= len(made["address"])
-        if room < 0:
+        if len(made["address"]) > room:
             absent.append(label)
         else:
+            room -= len(made["address"])
             out.append(made)
     if absent:
         out[0]["says"] += f". Too long for this page: {', '.join(absent)}"

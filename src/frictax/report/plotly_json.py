@@ -40,7 +40,7 @@ def as_json(figure: Mapping[str, Any]) -> str:
 
 
 def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return only the lowest and highest sample in each of `bins` parts; the plot looks equal."""
+    """Return only the lowest and highest sample in each of `bins` parts of a curve."""
     rows = slice(None) if x.size <= 2 * bins else extreme_rows([y], bins)
     return x[rows], y[rows]
 

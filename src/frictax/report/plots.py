@@ -33,8 +33,8 @@ def motion_plots(
     """Plot a record and the free run of the machine. Return pairs of caption and plot: for the
     whole record, and for all samples around the longest standstill. `what`: name of the machine.
 
-    The residual is below each measured output, in a band of 2 standard deviations to each side of 0
-    if the record states a standard deviation. `beside`: number of records on the page.
+    The residual is below each measured output. A band extends 2 standard deviations to each side of
+    0 if the record states a standard deviation. `beside`: number of records on the page.
     """
     # Draw the lowest and the highest sample in each of at most 500 bins. The bins of all records of
     # a page are at most 800, which keeps the page below 3 MB.
@@ -140,7 +140,7 @@ def _add_modes(
 
 
 def channels(record: Record) -> dict[str, np.ndarray]:
-    """Return measured outputs, and velocities computed from positions without measured speed."""
+    """Return measured outputs, and a velocity for each position without a measured velocity."""
     out: dict[str, np.ndarray] = {}
     for name, values in record.outputs.items():
         out[name] = values
@@ -154,8 +154,8 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
     """Plot the friction of each contact over speed with its confidence band, and the friction
     computed from the measured motion. Return None for a machine without friction.
 
-    The plot shows the friction forces of a machine. If it has none, the plot shows friction
-    torques; without these, the friction coefficients of brakes and clutches.
+    The plot shows the friction forces of a machine. Without friction forces it shows the friction
+    torques, and without these the friction coefficients of brakes and clutches.
     """
     si, contacts, top = _contacts(found, study)
     if not contacts:
@@ -232,7 +232,7 @@ def _measured_friction(
     study: Any, contacts: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return speed and friction computed from the measured motion: the force of the law minus the
-    residual force. Return None unless the machine has one contact and the study one body.
+    residual force. Return None unless there is one contact, with residual forces of one body.
     """
     if (
         study is None

@@ -30,7 +30,7 @@ from frictax.signals import Sampled
 class Channels:
     """The channels (inputs and outputs) of a record, as the simulation needs them.
 
-    - `inputs`: name -> True if the input is held between samples; `outputs`: names.
+    - `inputs`: name -> True if the input is held between samples; `outputs`: names of outputs.
     - `starts`: names of the states with a measured initial value; `as_read`: True to use this value
       as recorded, False to correct it by the inverse of the sensor.
     - `delayed`: the channels that may have a delay other than 0.
@@ -220,5 +220,5 @@ class SimulationCode:
 
 
 def _read_by_sensor(instrument: Any, since: Any, read: Any) -> Any:
-    """Return a value after an instrument, without its delay, at the time `since` [s]."""
+    """Return what an instrument without delay shows for a value, `since` [s] after the start."""
     return instrument(since[None], read[None], 0.0, delayed=False)[0]

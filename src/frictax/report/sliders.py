@@ -236,7 +236,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             sums[-1] |= {"cross": (moved.T @ left).tolist(), "gram": (moved.T @ moved).tolist()}
     data = {"steps": Sliders.steps, "sliders": steps, "moves": moves, "rms": sums}
     data |= {"x": np.asarray(found.x).tolist()} if code else {}
-    still = [e.name for e, r in zip(found.estimates, all_ranges, strict=True) if r is None]
+    still = [e.name for e, r in zip(estimates, all_ranges, strict=True) if r is None]
     lead = (
         "Each slider changes one parameter. Then this page simulates all records again, with the"
         " equations, the events and the steps of the fit. The screen shows a part of the samples;"

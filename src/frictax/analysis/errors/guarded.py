@@ -58,8 +58,8 @@ class Guarded(NoiseModel):
     - `Autoregression`, with rows in order of speed in each direction, and in table order;
     - `Autoregression` of the mean row of each speed, if the deviations of the mean rows from the
       fit exceed the scatter of the replicates (F test);
-    - standard errors by the squares of single residuals ("HC2"), for a parameter whose error by
-      this method is larger than in four of five draws of white noise.
+    - standard errors by the squares of single residuals ("HC2"), if the error of the parameter is
+      larger than in four of five draws of white noise.
 
     **Arguments:** `blocks`: the number of blocks of all records together.
 

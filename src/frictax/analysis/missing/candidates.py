@@ -321,7 +321,7 @@ def _fitted_paths(found: FitResult) -> set[str]:
 
 
 def _law_candidates(found: FitResult) -> Iterator[Candidate]:
-    """Yield the candidate terms of the friction laws."""
+    """Yield the candidate terms of each friction law of the machine."""
     machine, fitted = found.model, _fitted_paths(found)
     # The parameter values become bounds of the candidates, which are constants of a compiled
     # program. Each new fitted value would need a new program, so its bound is infinite.

@@ -224,12 +224,12 @@ class Trials:
         return best
 
     def settle(self) -> None:
-        """Fit the initial states of windows first. A refit then cannot gain by a better state."""
+        """Fit the initial states of windows first, so that a refit gains only by its candidate."""
         if self.has_windows:
             _, self.point, _ = self.refit_from(None, self.point)
 
     def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
-        """Search the refit optimum from the point `at`; if `which` is None, add no candidate."""
+        """Refit as `refit`, but from the point `at`. `which` = None: no candidate is added."""
         inside = [*self.accepted, *([] if which is None else [which])]
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)
@@ -267,7 +267,7 @@ class Trials:
         return cost, at, seen
 
     def within_bounds(self, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """Return `x` plus the Newton step, shortened to nine tenths of the distance to a bound."""
+        """Return `x + step`. Each component moves at most 0.9 of its distance to a bound."""
         unknowns = self.problem.unknowns
         low, high = (f(unknowns)[self.shared] for f in (bounds, upper_bounds))
         with np.errstate(invalid="ignore"):
@@ -380,7 +380,7 @@ class _Search(Trials):
         return Missing(tuple(terms), tuple(taken), start, left, self.unit, untestable, of, ratio)
 
     def test_candidates(self, tell: Work) -> _Round:
-        """Test all candidates, and refit the best ones."""
+        """Test all candidates, and refit the best candidates."""
         self.choose_periods()
         here = self.at_values(self.point)
         before = self.with_accepted(here)
@@ -426,7 +426,7 @@ class _Search(Trials):
         return _Round(cost, count, rows, order, alike, p_values, refits, leaves_white)
 
     def score_tests(self, seen: Sensitivities) -> tuple[list[TestResult], Projected, float]:
-        """Return the test of each candidate, the projected residuals and columns (`Projected`), and
+        """Return the test of each candidate, and the projected residuals and columns. Also return
         the number of independent residuals after a fit of the candidate that explains most.
         """
         tests = self.test.at(seen)
@@ -468,9 +468,7 @@ class _Search(Trials):
         return tuple(terms), tuple(weak)
 
     def schwarz(self, i: int, square: float) -> float:
-        """Return Schwarz's criterion with candidate i, divided by the number of independent
-        residuals. `square`: mean square of the residuals, up to a factor common to all candidates.
-        """
+        """Return (Schwarz's criterion of candidate i)/(number of independent residuals)."""
         n = self.independent
         return float(np.log(max(square, 1e-300)) + self.tried[i].numbers * np.log(n) / n)
 

@@ -96,7 +96,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     if is_white:
         counted = test.counted
         if has_windows or p_of_slow_changes(r[counted], fitted[counted]) > 1e-3:
-            return ()  # The test does not show that the parameters change during the record.
+            return ()  # The residuals do not show a missing term.
     # Time steps that are too long have their own notice. Their error is not a missing term.
     if long_steps(found):
         return ()
@@ -175,9 +175,7 @@ def _records(problem: Problem) -> list[PreparedRecord]:
 
 
 def _starts(found: FitResult, derivative_for: Derivative) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each residual the derivatives with respect to the initial states of its window,
-    and the index of this window (-1 without windows).
-    """
+    """Return each residual's derivatives by its window's initial states, and its window (or -1)."""
     problem, objective = found.problem, found.problem.objective
     shapes = [np.shape(p.weight) for p in problem.prepared]
     if not isinstance(objective, Windows):

@@ -33,8 +33,8 @@ from .candidates import (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sensitivities:
-    """Weighted residuals (n,), predicted minus measured, and derivatives with respect to fitted
-    parameters (`fitted`, (n, p)), coefficients of candidates (`tried`, (n, k)), and the s initial
+    """Weighted residuals (n,), predicted minus measured, and their derivatives with respect to:
+    fitted parameters (`fitted`, (n, p)); coefficients of candidates (`tried`, (n, k)); initial
     states of the residual's window (`starts`, (n, s)). `window` (n,): index of this window, or -1.
     """
 
@@ -236,8 +236,8 @@ def ripple_columns(
     body: str,
     periods: Float[Array, " m"],
 ) -> tuple[Array]:
-    """Return derivatives (m, n, 2) of the n residuals of record i with respect to the cosine and
-    sine coefficients of a ripple on `body`, for each of m `periods` [m or rad].
+    """Return the derivatives (m, n, 2) of the n residuals of record i for m ripple `periods` [m or
+    rad]. They are with respect to the cosine and sine coefficients of the ripple on `body`.
     """
     begin = jnp.zeros(_start_states(problem, i))
 

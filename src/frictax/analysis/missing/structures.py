@@ -122,9 +122,7 @@ def _as_fitted(found: FitResult) -> Structure:
 def _with_term(
     found: FitResult, one: Candidate, term: MissingTerm
 ) -> tuple[Mechanism, list[str]] | None:
-    """Return the machine with candidate `one`, and its free parameters. The coefficient is that of
-    `term`, or 0 if `one` is only like `term`. Return None if no part describes the candidate.
-    """
+    """Return the machine with candidate `one`, and its free parameters; None if this fails."""
     machine, value = found.model, term.value if term.name == one.name else 0.0
     free = list(_as_fitted(found).free or ())
     if one.kind == "held":
@@ -225,7 +223,7 @@ def _with_law(
 
 
 SERIES = "stiffness in series with "
-# Names of the parts: second half of a body, and spring between the halves.
+# Names of two new parts: the second half of a body, and the spring between the halves.
 _FAR, _JOINT = "beyond_{}", "series_{}"
 # Start values: period [samples] at which the two halves oscillate on their spring, and damping
 # [share of critical]. For a fast and hardly damped oscillation, the misfit has many minima.
@@ -319,8 +317,8 @@ def _end_of(found: FitResult) -> Any:
 
 
 def refit_by_free_runs(found: FitResult) -> FitResult | None:
-    """Refit a fit on windows by free runs, because windows begin at the measured motion, and the
-    motion of the second half of a split body is not measured. Return None unless a refit converges.
+    """Refit a fit on windows by free runs; return None unless a refit converges. Windows begin at
+    the measured motion, but the motion of the second half of a split body is not measured.
 
     The free runs begin at the initial state of the machine. For a single record, the measured
     initial state is tried too, and the better fit is returned.
@@ -378,8 +376,7 @@ def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
 
 def split_body(machine: Mechanism, body: str, c: float, damping: float = 0.3) -> Mechanism:
     """Return `machine` with `body` split into two halves, joined by a spring of stiffness `c` and a
-    damper with the share `damping` of the critical damping. Motor drives act on the first half, all
-    other parts on the second half.
+    damper (`damping`: share of critical). Motor drives act on the first half, others on the second.
     """
     inertia = "J" if bodies_of(machine)[body] else "m"
     old, far = machine[body], _FAR.format(body)

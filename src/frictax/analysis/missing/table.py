@@ -52,10 +52,9 @@ class Missing(Summarised, MissingVerbs):
 
     - `terms`: one term for each class of candidates that the record cannot distinguish, the best
       first; ``table["drag"]``: the first term with "drag" in its name or in a name of `alike`.
-    - `found`: the missing terms in the order of the search, each fitted together with the previous
-      terms. `misfit`: root mean square residual of the fit; `left`: the same with all terms of
-      `found` in the model. The misfits are in `unit`, the unit of the channel. With several
-      channels, `unit` is empty and the misfit is in standard deviations of the channels.
+    - `found`: the missing terms in the order of the search, each fitted with the previous terms.
+      `misfit`: root mean square residual of the fit; `left`: with all terms of `found` in the
+      model. Both are in `unit`, or with several channels in standard deviations of the channels.
     - `untold`: candidates that were not tested, because the fitted parameters explain their effect
       on the record, or their value is not possible (friction that accelerates); `of`: the fit.
     - `above`: the misfit divided by the noise, for the output with the largest ratio; nan if the
@@ -74,10 +73,9 @@ class Missing(Summarised, MissingVerbs):
       first two tests are so small that noise is impossible.
 
     All tests are corrected for the number of candidates (S. Holm, Scandinavian Journal of
-    Statistics 6, 1979). The best three candidates by Schwarz's criterion and the most significant
-    candidates are refitted. The best of the confirmed terms (`MissingTerm.is_significant`), or a
-    simpler term that is nearly as good, is added to the model. After that, the other candidates are
-    tested again, in at most three rounds.
+    Statistics 6, 1979). The best three by Schwarz's criterion and the most significant ones are
+    refitted. The best of the confirmed terms (`MissingTerm.is_significant`), or a simpler term that
+    is nearly as good, is added to the model. After this, the other candidates are tested again.
 
     If the residuals are not white with any term, free runs are fitted too, with a body split into
     two halves and a spring between them. For a fit on windows, this needs a compliance among the

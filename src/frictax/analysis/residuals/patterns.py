@@ -108,9 +108,7 @@ def finding_of(
     curves: Iterable[Curve],
     x_label: tuple[str, str],
 ) -> Finding:
-    """Return the finding `name` from the regression `found`. `effect`: size of the pattern and its
-    standard error, in the unit of the residual; `x_label`: name and unit of the x axis.
-    """
+    """Return the finding for a regression. `effect`: size of the pattern and its standard error."""
     size, error = (float(value) for value in effect)
     numbers = {**numbers, "independent samples": found.independent}
     return Finding(
@@ -484,9 +482,8 @@ def _scan(
     travel: float,
     count: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return frequencies [1/m or 1/rad] (k,), amplitudes (k,), powers divided by the power of the
-    background (k,), and indices of the largest amplitudes for a plot (m,). The powers of both
-    directions are added. `count`: number of independent frequencies.
+    """Return frequencies [1/m or 1/rad] (k,), amplitudes (k,), powers / background power (k,), and
+    indices of the largest amplitudes for a plot (m,). The powers of both directions are added.
     """
     cells = 1 << (4 * count - 1).bit_length()
     place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)

@@ -39,12 +39,12 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     determine forces, the study uses the objective's residuals, and `notices` contains the reason.
 
     A **strong** finding has a p value below 0.5 %, and explains more than 0.5 % of the residual's
-    mean square in addition to the other patterns. For this test the residual is regressed on the
-    columns of the pattern (such as a sine and a cosine), after the part of the other patterns is
-    subtracted. The covariance allows for autocorrelation [1], and the degrees of freedom follow
-    from the effective number of samples. The power of a ripple is also compared with the powers at
-    neighbouring periods, and its p value allows for the choice of the largest of many powers [2].
-    The test of whiteness is that of Ljung and Box [3].
+    mean square beyond the other patterns. For this test the residual is regressed on the columns of
+    the pattern (such as a sine and a cosine), without the part that other patterns explain. The
+    covariance allows for autocorrelation [1], and the degrees of freedom follow from the effective
+    number of samples. The power of a ripple is also compared with the powers at neighbouring
+    periods. Its p value allows for the choice of the largest of many powers [2]. The test of
+    whiteness is that of Ljung and Box [3].
 
     **Source:** [1] D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992); [2] J. D. Scargle,
     Astrophysical Journal 263 (1982); [3] Biometrika 65 (1978).

@@ -29,8 +29,8 @@ from .structures import Criteria, StructureOptions, compare_structures
 class ComparedLaw:
     """One law of a comparison.
 
-    - `name`; `found`: the fit of the law; `left_out`: root mean square error [N or N.m] of
-      predicted rows. Each row is predicted by a fit without this row and correlated neighbours.
+    - `name`; `found`: the fit of the law; `left_out`: root mean square error [N or N.m] of the
+      predicted forces. Each row is predicted by a fit without it and its correlated neighbours.
     - `aicc`, `bic`: criteria for white noise, or for autocorrelated errors if the rows show them.
     - `remark`: why the law cannot be chosen (not identifiable, or not converged); otherwise "".
 
@@ -259,9 +259,8 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
 
 
 def _left_out(found: FitResult, rho: float) -> float:
-    """Return the root mean square error [N or N.m] of the predictions of left-out rows, by a refit
-    for each row. The row and its correlated neighbours have weight 0 in its refit. The refits begin
-    at the estimates of the full fit, and use its compiled program. `rho`: autocorrelation.
+    """Return the root mean square error [N or N.m] of the predictions of left-out rows. In the
+    refit for a row, this row and its correlated neighbours (`rho`) have weight 0.
     """
     if found.dof < 2:
         return float("inf")

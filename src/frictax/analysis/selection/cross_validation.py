@@ -30,7 +30,7 @@ class Folds:
     a piece is a window of the objective, or half a second of a record.
 
     - `record`, `place`, `speed` (u,): for each piece the number of its record, the time of its
-      middle divided by the duration of the record (0 to 1), and its median speed in `unit`.
+      middle as a share of the record's duration, and its median speed in `unit`.
     - `piece_of_samples`: for each record an array with the number of the piece of each sample.
     """
 
@@ -110,9 +110,7 @@ def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " 
 def sliding_speed(
     ends: tuple[str, str | None], speeds: Mapping[str, np.ndarray]
 ) -> Float[np.ndarray, " n"] | None:
-    """Return the velocity of the first body of a contact relative to the second body or the
-    housing; None if a velocity is not measured.
-    """
+    """Return the velocity of a contact's first body relative to the second; None if unmeasured."""
     bodies = [end.split(".")[0] for end in ends if end is not None]
     if not all(body in speeds for body in bodies):
         return None
@@ -229,9 +227,7 @@ class Refits:
     def _errors(
         self, problem: Any, pieces: Any, number: np.ndarray, ends: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the root mean square residual in the left-out data of each fold, at the refitted
-        values `ends`, and the contribution of each piece to the mean square.
-        """
+        """Return root mean squares in each fold's left-out data, and each piece's contribution."""
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
             return each, total

@@ -96,13 +96,13 @@ def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, 
 
 
 OFFSET, EACH = "offset", "each direction"
-# The directions differ if the p value is below `_DIFFERENT`. They differ by more than an offset if
-# the p value of the model with an offset is below `_MORE`.
+# The directions differ if the p value of the F test is below `_DIFFERENT`. They differ by more than
+# an offset if the p value of the model with an offset is below `_MORE`.
 _DIFFERENT, _MORE = 0.002, 0.02
 # A test must be significant for each likely autocorrelation of `_CORRELATIONS`: its value of twice
-# the log restricted likelihood is at most `_NEARLY` below the largest value. With these limits, the test wrongly finds a
-# difference in 0 of 384 symmetric sweeps with white errors, and in 17 of 384 symmetric sweeps with
-# an autocorrelation of 0.8.
+# the log restricted likelihood is at most `_NEARLY` below the largest value. With these limits, the
+# test wrongly finds a difference in 0 of 384 symmetric sweeps with white errors, and in 17 of 384
+# symmetric sweeps with an autocorrelation of 0.8.
 _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
 

@@ -18,12 +18,11 @@ from .cross_validation import coordinates
 
 
 def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
-    """Search each model again from the best fit of a smaller model that it contains. Return all
-    fits; a fit is replaced if its model contains a smaller one.
+    """Return the fits, after a second search of each model that contains a smaller model.
 
-    A model contains a smaller model if its misfit at trial values is not larger. In trial values,
-    common parameters have the estimates of the smaller model. Other parameters are at a bound, 0 or
-    their start value, or equal those of the other direction.
+    A model contains a smaller model if its misfit at trial values is not larger. At trial values,
+    where the second search begins, common parameters have the estimates of the smaller model. Other
+    parameters are at a bound, 0 or their start value, or equal those of the other direction.
     """
     out: dict[str, FitResult] = {}
     for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):

@@ -81,9 +81,7 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
 
 
 def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> str:
-    """Return a sentence on the prediction in which `row` is worst relative to `best`. If `also` is
-    True, another sentence precedes, and the result may be "".
-    """
+    """Return a sentence on the prediction in which `row` is worst relative to `best`."""
     worst, says = 0.0, ""
     for by, held in row.held_out.items():
         for what in ("trajectory", "force"):
@@ -171,9 +169,9 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     """Return the reasons why a fit cannot describe the machine.
 
     - Friction that accelerates the motion: the law falls to 0 or below at a speed of the record.
-    - A law that rises too steeply, such as a table that fits errors at one speed. The slope of the
-      friction over speed exceeds 5 times that of a straight line fitted to the law, and also the
-      mean friction divided by the highest speed.
+    - A law that rises too steeply, such as a table that fits errors at one speed. Its slope over
+      speed exceeds two limits: 5 times the slope of a straight line fitted to the law, and the mean
+      friction divided by the highest speed.
     - Parameters that the records do not identify, or a search that did not converge.
 
     Only contacts with a measured motion are checked. A law may fall steeply (Stribeck friction).
@@ -215,8 +213,7 @@ def visited_laws(
     found: FitResult, cutoff: float
 ) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, tuple[str, str, str]]]:
     """Yield for each contact and direction: its name, the direction (1 or -1), speeds from 1 % to
-    100 % of the highest recorded speed, friction at these speeds, and the units of friction, slope
-    (friction over speed) and speed.
+    100 % of the highest recorded speed, friction, and the units of friction, slope and speed.
     """
     seen: dict[tuple[str, int], Any] = {}
     for label, record in found.records.items():

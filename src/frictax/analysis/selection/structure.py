@@ -154,7 +154,7 @@ class StructureComparison(Summarised, StructureComparisonVerbs):
     `best`: the structure chosen by `frictax.analysis.selection.selection_rule.choose_structure`.
     `reason`: why `best` is chosen, and not a structure with smaller residuals. `n_eff`: effective
     number of independent residuals. `unit`, `force_unit`: units of trajectory and force errors.
-    `cutoff` [Hz] of the filter for forces and speeds.
+    `cutoff` [Hz]: that of the filter for forces and speeds.
 
     **Example:** at `Structure`.
     """

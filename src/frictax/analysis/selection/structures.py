@@ -231,9 +231,7 @@ def _units_of(records: Mapping[str, Record]) -> tuple[str, str]:
 
 
 def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
-    """Return the root mean square residual of simulations of whole records, which begin at the
-    measured initial states; NaN if these are not known.
-    """
+    """Return the root mean square residual of whole records, simulated from measured states."""
     found = refits.found
     problem, objective = found.problem, found.problem.objective
     machine = problem.setup.machine

@@ -560,7 +560,7 @@ def partition_lanes(tree, many) -> tuple[Any, Any]:
 
 
 def _pad_steps(rows: int, a: Any, axis: int) -> Any:
-    """Append `rows` rows of zeros to `a` along `axis`. Return None if `a` is None."""
+    """Append `rows` rows of zeros to `a` along `axis`. Return None without `a`."""
     if a is None:
         return None
     return jnp.pad(a, [(0, rows if k == axis else 0) for k in range(a.ndim)])

@@ -34,9 +34,9 @@ def to_feedforward(
     this friction to its force in each cycle.
 
     The force has the sign of the commanded speed and the magnitude of the law at that speed. While
-    the axis is at rest, the force is at least the breakaway force. In each cycle of length dt, the
-    force changes by at most `rate`*dt. Therefore it does not jump when the commanded speed changes
-    its sign.
+    the axis is at rest, the force is at least the breakaway force. In each cycle dt the force
+    changes by at most `rate`*dt. Therefore it does not jump when the commanded speed changes its
+    sign.
 
     **Arguments:**
 
@@ -47,8 +47,8 @@ def to_feedforward(
     - `language`: "c" for C99, "st" for structured text of IEC 61131-3, "javascript", which computes
       in double precision.
     - `still`: the speed [m/s or rad/s] below which the axis counts as at rest.
-    - `rate`: the largest rate of change of the force [N/s or N.m/s]; by default breakaway force /
-      10 ms.
+    - `rate`: the largest rate of change of the force [N/s or N.m/s]; by default the breakaway force
+      divided by 10 ms.
 
     **Raises:** `ValueError` for another language, a contact with a normal force, or numbers that
     are not positive; `KeyError` for a contact that the fit does not have.

@@ -73,7 +73,7 @@ class Program:
 
     - `outlined`: names of jitted functions that stay functions. Calls with different literals or
       arrays make separate functions.
-    - `shared`: names of jitted functions whose literals become arguments, for one function only.
+    - `shared`: names of jitted functions whose literals become arguments; calls use one function.
     - `copied`: names of array arguments whose entries are copied to variables at the start.
     """
 
@@ -117,7 +117,7 @@ class Program:
 
     def outline(self, name: str, closed: Any, values: Sequence[np.ndarray]) -> Any:
         """Return the function for a jitted call, and the arguments of the call. The function
-        contains literals and entries of arrays; a shared function gets literals as arguments.
+        contains literals and array entries; a shared function gets literals as arguments.
         """
         bound = Entry if name in self.shared else Entry | Literal
         atoms, places = flat(values), itertools.count()
@@ -309,9 +309,10 @@ class Lowering(Builder):
         A part outside the array is moved inside unless `drops` is true.
 
         The part consists of windows, and each row of the array in `starts` is the start of one
-        window. `axes` lists the axes of the part along a window, the axes of the array across
-        windows, the axis for each entry of a row, and the axes of batches in the array and in
-        `starts`. If `axes` is None, there is one window, which begins at the indices in `starts`.
+        window. `axes` contains five lists: the axes of the part along a window; the axes of the
+        array across windows; the axis of the array for each entry of a row; the batch axes of the
+        array; those of `starts`. Without `axes`, there is one window, which begins at the
+        indices in `starts`.
         """
         if axes is None:
             axes = tuple(range(len(shape))), (), range(len(shape)), (), ()

@@ -360,7 +360,7 @@ def structured_text(code: MachineCode) -> str:
     by = {f.name: f for f in code.program.functions}
 
     def taken(name: str, o: Sequence[str], k: Sequence[str]) -> str:
-        """Return text that assigns results of function `name` to variables `o` (reals), `k`."""
+        """Return text that assigns function results to variables `o` (reals) and `k` (others)."""
         to = {"o": o, "k": k}
         results = by[name].places
         return ", ".join(f"{letter}{i} => {to[letter][i]}" for _, letter, i in results)
@@ -502,7 +502,7 @@ def _delays(code: MachineCode, array: str, width: str) -> list[str]:
 def _set_inputs(
     code: MachineCode, times: tuple[str, str], values: Sequence[tuple[str, str]]
 ) -> list[tuple[int, str]]:
-    """Return index in `p` and new text of each entry that inputs set before each step."""
+    """Return (index in `p`, text of the new value) for each entry of `p` that an input sets."""
     out: list[tuple[int, str]] = []
     for (how, time, value), now in zip(code.inputs.values(), values, strict=True):
         if how == "held":

@@ -54,9 +54,9 @@ def _trace(code: MachineCode, outputs: list[int]) -> Program:
     """Return the functions `fx_start`, `fx_event`, `fx_step`, `fx_now` and `fx_tangent`.
 
     Their argument `u` contains the inputs, followed by the time derivatives (slopes) of the inputs.
-    `fx_event` handles all events that occur at the same time. `fx_now` returns the state
-    derivatives, the outputs with the indices `outputs`, and the event functions. `fx_tangent`
-    returns the derivative of state derivatives and outputs in a direction of p, u, y.
+    `fx_event` handles all simultaneous events. `fx_now` returns the state derivatives, the outputs
+    with the indices `outputs`, and the event functions. For state derivatives and outputs,
+    `fx_tangent` returns the derivative in the direction (dp, du, dy) for a constant mode.
     """
 
     def system(p: Any, t: Any, u: Any) -> Any:

@@ -38,7 +38,7 @@ _ONE_SEARCH = Extent()
 class Searched(NamedTuple):
     """The result of a search. `state`: the best state, with the number of steps of all searches
     that led to it; `costs`: final cost from each start; `noise`: noise scale; `rounds`: number of
-    rounds.
+    rounds that were run; `interrupted`: True after Ctrl-C.
     """
 
     state: Descent

@@ -40,7 +40,7 @@ def by_newton(
 def side_by_side(
     problem: Problem, states: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
-    """Continue searches whose steps are evaluated together; `states` has a leading axis."""
+    """Continue many searches (leading axis of `states`), whose steps are evaluated together."""
     evaluate = jax.vmap(lambda z: problem.evaluate_with_kind(z, noise))
     ends = descend_together(evaluate, states, until, tolerance, dof, floor)
     return tuple(jax.tree.leaves(jax.vmap(lambda end: with_values(problem, end))(ends)))

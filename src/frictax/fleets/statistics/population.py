@@ -39,7 +39,7 @@ class Population(Summarised):
     """Mean, covariances and outliers of the parameters of a fleet. `print` shows a table.
 
     Arrays are on the unconstrained scale u, on which the population is normal. A parameter x with a
-    bound in `lower` has u = log(x - lower). If its entry in `lower` is None, u = x.
+    bound in `lower` has u = log(x - lower). Without a bound, u = x.
 
     - `mean` (p,): mean of the population; `mean_covariance` (p, p): covariance of the error of the
       mean. `between` (p, p): covariance between machines; `within` (p, p): covariance between
@@ -102,7 +102,7 @@ class Population(Summarised):
         `median`: median of the population, with `standard_error` and interval `lower` to `upper`
         [SI]. `spread`: standard deviation between machines, with interval `spread_lower` to
         `spread_upper`. `repeat_spread`: standard deviation between records of one machine. Spreads
-        are in SI units. If `scale` is "log", they are relative to the lower bound's distance.
+        are in SI units, or, if `scale` is "log", relative to the distance from the lower bound.
         """
         import pandas as pd
 
@@ -142,8 +142,7 @@ class Population(Summarised):
         return x if bound is None else np.asarray(bound + np.exp(x))
 
     def density(self, name: str, values: Any) -> np.ndarray:
-        """Return the probability density [1/SI] of parameter `name` of the population at `values`.
-        """
+        """Return the probability density [1/SI] of parameter `name` at `values`."""
         k = self._index(name)
         x = np.asarray(values, dtype=float)
         variance = self.between[k, k] + (0.0 if self.within is None else self.within[k, k])

@@ -9,9 +9,10 @@ The search starts from medians, median deviations and rank correlations, so one 
 hide another. Estimates whose distance from the mean exceeds the 99 % quantile (99.9 % in a small
 fleet) are then excluded from the likelihood. A consistency factor multiplies the squared deviations
 of the remaining estimates. Fit and exclusion are repeated until the set of excluded estimates does
-not change (reweighting of Rousseeuw and Van Zomeren, JASA 85, 1990, with the factor of Croux and
-Haesbroeck, Journal of Multivariate Analysis 71, 1999). The distances have the distributions of
-Cerioli (JASA 105, 2010), which are different for counted (not excluded) and for excluded estimates.
+not change. This is the reweighting of Rousseeuw and Van Zomeren (JASA 85, 1990) with the factor of
+Croux and Haesbroeck (Journal of Multivariate Analysis 71, 1999). The distances have the
+distributions of Cerioli (JASA 105, 2010), which are different for counted (not excluded) and for
+excluded estimates.
 
 Mahalanobis distances use the sum of the spread and the error covariance of each record. Squared
 distances have a chi-squared distribution in a large fleet of long records. In a small fleet, or if
@@ -67,8 +68,7 @@ class RawEstimates:
         T: np.ndarray | None = None,
         before: Estimates | None = None,
     ) -> Estimates:
-        """Transform the estimates to the unconstrained scale by the delta method, linearised at
-        `u`.
+        """Transform the estimates to the unconstrained scale: delta method, linearised at `u`.
 
         **Arguments:** `u` (n, p): point of the linearisation; `T`: error covariance of `u`; `scale`
         (p,): approximate standard deviation between records on this scale; `before`: estimates from
@@ -200,7 +200,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
         weighted = raw.with_even_weights(estimates, u, scale)
         likelihood = evaluate_likelihood(estimates, between, within, likelihood.mean)
         if same and converged:
-            # The loop ends if the covariances change by less than `most` in this turn.
+            # The loop ends if the covariances change by less than `most` in this iteration.
             moved = False
             for old, new in zip(before, (between, within), strict=True):
                 if old is not None and new is not None:

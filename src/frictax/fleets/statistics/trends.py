@@ -1,7 +1,7 @@
 """Fit straight lines over time to the estimates of many machines with a common scatter variance.
 
-The estimate of record i of machine j is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij, with
-time t_ij and temperature T_ij. Machine j has the intercept a_j and the slope b_j. The temperature
+The estimate of record i of machine j is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij. Here
+t is the time, T the temperature. Machine j has the intercept a_j and the slope b_j. The temperature
 coefficient c_j is common to all machines (c_j = c) or separate for machine j. The errors e_ij have
 known standard deviations. The scatter between records has a white part w ~ N(0, white) and an
 autocorrelated part r. The variance of r is `slow`, and its autocorrelation is exp(-|t
@@ -69,7 +69,7 @@ class LinesFit:
 
 
 def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> LinesFit:
-    """Fit the lines by weighted least squares, with the given properties of the scatter."""
+    """Fit the lines by weighted least squares for a scatter with the given properties."""
     k = lines.machine
     inverse, logdet = _precision(lines, white, slow, memory)
     own = lines.own[k] if lines.T is not None else np.zeros(len(k), bool)
@@ -255,8 +255,8 @@ def _precision(lines: Lines, white: float, slow: float, memory: float) -> tuple[
 def _band(
     lines: Lines, variance: np.ndarray, slow: float, memory: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the inverse covariance of the autocorrelated scatter plus 1 / `variance` as a band
-    matrix, and the correlation (n - 1,) of this scatter between successive records.
+    """Return a band matrix, the inverse covariance of the autocorrelated scatter plus 1 /
+    `variance`. Return also the correlation (n - 1,) of this scatter between successive records.
     """
     gaps = np.diff(lines.t)
     joined = np.diff(lines.machine) == 0

@@ -12,9 +12,9 @@ import numpy as np
 
 from .. import units
 
-# error values that spreadsheet programs write into cells
+# Error values that spreadsheet programs write into cells.
 ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
-# Texts that mean a missing number, in lower case, also dashes and "?" alone in a cell.
+# Texts that mean a missing number if they are alone in a cell, in lower case.
 MISSING = ("", "nan", "-nan", "na", "n/a", "null", "none", "<na>", "nil")
 MISSING += ("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "-", "--", "---", "----", "?", "*")
 _DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
@@ -38,10 +38,10 @@ class Cells:
 
     - `kind`: "numbers", "dates" (dates, times of day or durations: `values` are timedelta64 since
       the first cell), "codes" (0x1F) or "words" (`values` are NaN).
-    - `values`: NaN or NaT in cells without a value; `wrong`: True for a cell with an unexpected
-      text, for example "ERR timeout". Empty cells and marks such as "n/a" are not wrong.
+    - `values`: NaN or NaT (no date) in cells without a value; `wrong`: True for a cell with an
+      unexpected text, such as "ERR timeout". Empty cells and marks such as "n/a" are not wrong.
     - `unit`: the unit after each number, or None.
-    - `note`: end of the sentence "Column x of y ..." on how the column was read, or "".
+    - `note`: how the column was read, as the end of a sentence "Column x of y ...", or "".
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Cells:
 
     @property
     def few_wrong(self) -> bool:
-        """Return whether the wrong cells are so few that their rows can be left out."""
+        """True if the wrong cells are so few that their rows can be left out."""
         return bool(np.sum(self.wrong) <= _MOST_BROKEN * self.wrong.size)
 
 
@@ -73,7 +73,7 @@ def is_date(cell: str) -> bool:
 
 
 def read_number(text: str, decimal: str) -> float:
-    """Return the number in a cell; NaN if it is not a finite number."""
+    """Return the number in a cell with the decimal sign `decimal`; NaN if it is not finite."""
     if "_" in text or (decimal != "." and "." in text):  # float() would accept "1_000".
         return np.nan
     try:
@@ -149,8 +149,8 @@ def _thousands_pattern(sign: str, decimal: str) -> re.Pattern[str]:
 
 
 def _with_thousands(cells: list[str], decimal: str) -> np.ndarray | None:
-    """Return the numbers in cells that all have the same thousands separator. Return None for other
-    cells, and if the separator may be a decimal sign ("1,234").
+    """Return the numbers in cells that all have the same thousands separator. Return None if a cell
+    does not have it, or if it may be a decimal sign ("1,234").
     """
     for sign in _BETWEEN:
         if sign == decimal or sign not in cells[0]:
@@ -173,7 +173,7 @@ def number_with_unit(cell: str, decimal: str) -> tuple[float, str] | None:
 
 
 def _dates(cells: list[str]) -> np.ndarray:
-    """Return dates or durations relative to the first cell; NaT for cells that are neither."""
+    """Return the time since the first cell for cells with dates or durations; NaT for others."""
     import pandas as pd
 
     texts = pd.Series(cells, dtype=object)
@@ -185,13 +185,13 @@ def _dates(cells: list[str]) -> np.ndarray:
         # A duration with one colon is minutes and seconds.
         texts = texts.where(~short, "00:" + texts)
         times = pd.to_timedelta(texts, errors="coerce").to_numpy().astype("timedelta64[ns]")
-        # A fall by more than 12 hours means that midnight has passed.
+        # If the time of day falls by more than 12 hours, midnight has passed.
         back = np.diff(times) < -np.timedelta64(12, "h")
         times[1:] += np.cumsum(back) * np.timedelta64(24, "h")
         return times - times[0]
     stamps = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
     if stamps.isna().mean() > _MOST_BROKEN:
-        # Choose the format that reads most dates. Of several, choose that with the smallest steps.
+        # Choose the format that reads most dates; of several, that with the smallest time steps.
         best, stamps = (np.inf, np.inf), pd.Series(pd.NaT, index=texts.index)
         for form in _DATES:
             if pd.isna(pd.to_datetime(texts.iloc[0], format=form, errors="coerce")):

@@ -39,7 +39,7 @@ _UNPRINTED = re.compile(rf"(?![\r\f\v]){CONTROL.pattern}")
 _UNPRINTED_BYTES = bytes([*range(9), *range(14, 32), 127])
 _AT_ONCE = 1 << 22  # [bytes] size of the blocks in which lines are counted
 _HEAD = 50  # number of first rows that decide which columns pandas reads as numbers
-# Texts that pandas is told to read as missing numbers. `read_cells` finds other spellings.
+# Texts that `Columns` lets pandas read as missing numbers. `read_cells` finds other spellings.
 _NO_NUMBER = sorted(
     {*ERRORS, *MISSING, *(m.upper() for m in MISSING), "NaN", "Null", "None", "Nan"}
 )
@@ -213,9 +213,7 @@ def read_columns(
 
 @dataclasses.dataclass
 class _Scan:
-    """`n`: number of rows; `skipped`: numbers of blank and comment lines, from 0 at the first row;
-    `broken`: number of a line with a wrong number of cells -> its number of cells.
-    """
+    """`n`: row count; `skipped`: blank and comment lines; `broken`: wrong line -> cell count."""
 
     n: int = 0
     skipped: list[int] = dataclasses.field(default_factory=list)

@@ -18,11 +18,11 @@ from .columns import existing_file, missing_column, read_columns, twice
 class Table:
     """A source of columns: text file, workbook, JSON log, MAT-file, Parquet or `DataFrame`.
 
-    - `read` returns column j (from 0) as numbers, dates or texts; `texts` returns its cells (None
-      for a source without texts); `row` returns the name of a row, such as "line 7".
+    - `read(j)` returns column j (from 0) as numbers, dates or texts; `texts(j)` returns its cells
+      as texts (None for a source without texts); `row(i)` names row i, such as "line 7".
     - `decimal`: decimal sign of texts; `drop`: True if cells that are not numbers count as missing.
     - `notes`: doubts about the source; `chosen`: indices of the rows to read, None for all rows;
-      `broken`: number of lines that were left out.
+      `broken`: number of lines that were left out, because they have a wrong number of cells.
     """
 
     source: str
@@ -38,11 +38,11 @@ class Table:
     _known: dict[int, Cells] = dataclasses.field(default_factory=dict)
 
     def place(self, i: int) -> str:
-        """Return the place of row i and the name of the source: "line 7 of run.csv"."""
+        """Return the place of row i of the chosen rows, with the source: "line 7 of run.csv"."""
         return f"{self.row_of(i)} of {self.source}"
 
     def row_of(self, i: int) -> str:
-        """Return the place of row i: "line 7"."""
+        """Return the place of row i of the chosen rows: "line 7"."""
         return self.row(int(i if self.chosen is None else self.chosen[i]))
 
     def name(self, name: str | int) -> str:
@@ -59,7 +59,7 @@ class Table:
     def position(self, name: str | int, role: str) -> int:
         """Return the index of a column, from 0.
 
-        **Raises:** `ValueError` that names the nearest column and all columns.
+        **Raises:** `ValueError` that names the most similar column and all columns.
         """
         if isinstance(name, int):
             self.name(name)
@@ -92,8 +92,8 @@ class Table:
     ) -> np.ndarray:
         """Return a column: numbers, dates, or the objects of a `DataFrame` or a MAT-file.
 
-        `gaps`: True if a missing number in a text file becomes NaN and does not raise an error;
-        `empty`: value for empty cells, or None if an empty cell is a missing number.
+        `role`: what the column is for, in error messages; `gaps`: True if a missing number in a
+        text file becomes NaN instead of an error; `empty`: value for empty cells (None: missing).
         """
         j = self.position(name, role)
         values = self.read(j)
@@ -118,7 +118,7 @@ class Table:
         return self._known[j]
 
     def unit(self, name: str | int) -> str | None:
-        """Return the unit that follows the numbers in the cells of a column."""
+        """Return the unit behind the numbers in the cells of a column; None without such a unit."""
         if name in self.header or isinstance(name, int):
             known = self._known.get(name - 1 if isinstance(name, int) else self.header.index(name))
             return None if known is None else known.unit
@@ -134,7 +134,7 @@ class Table:
         return (*self.notes, *more)
 
     def where(self, conditions: Mapping[str, Any]) -> "Table":
-        """Return the table of the rows whose cells equal the given values: column -> value."""
+        """Return the table of the rows whose cells equal `conditions`: column -> wanted value."""
         keep = True
         for name, wanted in conditions.items():
             cells = self.read(self.position(name, "where"))
@@ -164,13 +164,13 @@ class Table:
         return self if keep is True else self.rows(np.flatnonzero(keep))
 
     def rows(self, chosen: np.ndarray) -> "Table":
-        """Return the table of the given rows."""
+        """Return the table of the rows with indices `chosen` (among the rows chosen before)."""
         if self.chosen is not None:
             chosen = self.chosen[chosen]
         return dataclasses.replace(self, chosen=chosen)
 
     def flags(self, name: str | int, role: str) -> np.ndarray:
-        """Return a column of flags: 1/0, true/false, yes/no; an empty cell is false."""
+        """Return a column of 1/0, true/false or yes/no as booleans. Empty cells are False."""
         words = dict.fromkeys(("1", "true", "yes"), True)
         words |= dict.fromkeys(("0", "false", "no", "", "nan"), False)
         cells = self.read(self.position(name, role))
@@ -189,7 +189,7 @@ class Table:
     def _meaning(
         self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None
     ) -> np.ndarray:
-        """Return column j, whose cells are texts, as numbers or dates if possible."""
+        """Return column j, whose cells are texts, as numbers or dates if this is possible."""
         cells = self.cells(j)
         assert cells is not None
         if self.texts is None:
@@ -207,7 +207,7 @@ class Table:
         self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None,
         wrong: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        """Raise an error if a cell is not a number."""
+        """Raise an error if a cell in the chosen rows is not a number, as far as it must be one."""
         bad = np.zeros(values.size, bool) if values.dtype.kind != "f" else ~np.isfinite(values)
         if gaps or empty is not None:
             bad = np.isinf(values) if wrong is None else wrong | np.isinf(values)
@@ -222,7 +222,7 @@ class Table:
     def _wrong_cell(
         self, i: int, texts: np.ndarray, name: str | int, many: int, gaps: bool
     ) -> ValueError:
-        """Return the error for a cell that is not a number."""
+        """Return the error for cell i, the first of `many` cells that are not numbers."""
         cell, text = texts[i], texts[i].strip()
         what, more = f"{self.source}, {self.row_of(i)}: column {name!r}", ""
         if many > 1:
@@ -355,7 +355,7 @@ def pandas_table(frame: Any, source: str) -> Table:
             else frame.index.to_frame().iloc[:, frame.index.names.index(index[j - len(columns)])]
         )
         if pd.api.types.is_datetime64_any_dtype(series.dtype):
-            # Take differences, which do not depend on the time zone.
+            # Subtract the first date. Differences of dates do not depend on the time zone.
             series = series - series.iloc[0]
         if pd.api.types.is_timedelta64_dtype(series.dtype):
             return series.to_numpy()

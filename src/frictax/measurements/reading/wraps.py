@@ -32,10 +32,9 @@ def find_wrap(
 ) -> Wrap | None:
     """Return the range at which a column wraps (a `Wrap`); None if the column does not wrap.
 
-    A jump is a change from sample to sample by more than half of (largest - smallest value). At
-    least 80 % of the jumps must equal the range within 2 %, after the motion of the neighbouring
-    samples is subtracted. The range is a turn (360, 2 pi, 1) or a number of counts (a power of two
-    or a round number).
+    A jump is a change between samples of more than half of (largest - smallest value). At least
+    80 % of the jumps, minus the motion of neighbouring samples, must equal the range within 2 %.
+    The range is a turn (360, 2 pi, 1) or a number of counts (a power of two or a round number).
 
     `turn`: another possible range, such as the encoder counts of one turn; `rising`: True for a
     clock, for which each decrease is a jump. NaN are ignored.
@@ -121,9 +120,8 @@ def unwrap_column(
 
 
 def find_seams(values: Float[np.ndarray, " n"], range_: float) -> Int[np.ndarray, " k"]:
-    """Return the indices of samples to which an unwrapped column still jumps, because samples were
-    lost or the counter was reset. A jump exceeds a quarter of the range and three times the
-    neighbouring changes.
+    """Return the indices of samples to which an unwrapped column still jumps: samples were lost, or
+    the counter was reset. A jump exceeds a quarter of the range and three times the changes nearby.
     """
     there = np.flatnonzero(np.isfinite(values))
     step = np.diff(np.asarray(values, dtype=float)[there])

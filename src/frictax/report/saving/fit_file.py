@@ -258,8 +258,8 @@ def _content(
 
 
 def _restore(unpacked: Unpacked, packed: Any) -> tuple[Any, float]:
-    """Restore the object of a file. Also return the rms difference between the residuals that the
-    user's code gives and those in the file, divided by the noise; 0 without code of the user.
+    """Restore the object of a file. Also return the rms difference between the residuals by the
+    user's code and those in the file, divided by the noise; 0 without such code.
     """
     thing = unpacked.unpack(packed)
     found = thing if isinstance(thing, FitResult) else thing.found
