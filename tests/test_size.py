@@ -28,7 +28,7 @@ LINES = {
     "fitting": 10_240,
     "fleets": 4_330,
     "laws": 750,
-    "measurements": 4_650,
+    "measurements": 4_640,
     "mechanism": 6_110,
     "observers": 770,
     "parameters": 980,

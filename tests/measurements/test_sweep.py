@@ -254,5 +254,5 @@ def test_breakaway_is_true_or_false_in_each_row() -> None:
         sweep = Sweep.from_pandas(frame.assign(breakaway=flags))
         assert sweep.breakaway.tolist() == [True, False, False, False]
     for flags in ([1.0, 0.0, np.nan, 0.0], ["true", "false", "false", "false"]):
-        with pytest.raises(ValueError, match="must be True or False in each row, got"):
+        with pytest.raises(ValueError, match="must be True or False in a row, got"):
             Sweep(v, f, breakaway=flags)

@@ -131,9 +131,8 @@ class Sweep(SweepVerbs):
         f = _numbers("force", force) * (f_unit.si * sign)
         s = None if sigma is None else _numbers("sigma", sigma) * f_unit.si
         b = np.zeros(v.shape, bool) if breakaway is None else np.asarray(breakaway)
-        if not np.isin(b, (False, True)).all():
-            wrong = b[~np.isin(b, (False, True))].tolist()[0]
-            raise ValueError(f"`Sweep.breakaway` must be True or False in each row, got {wrong!r}.")
+        if odd := b[~np.isin(b, (False, True))].tolist():
+            raise ValueError(f"`Sweep.breakaway` must be True or False in a row, got {odd[0]!r}.")
         b = b.astype(bool)
         for what, array in (("force", f), ("sigma", s), ("breakaway", b)):
             if array is not None and array.shape != v.shape:
