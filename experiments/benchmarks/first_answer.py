@@ -49,7 +49,7 @@ def final_position(peak):
     return fx.simulate(changed, ts=jnp.array([0.0, 8.0]))["mass"].s[-1]
 """
 
-# The same code around a product of two numbers shows the time of JAX and equinox alone.
+# In this script a product of two numbers replaces the simulation: the time without frictax.
 PRODUCT = """
 import jax
 import jax.numpy as jnp

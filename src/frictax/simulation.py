@@ -253,7 +253,7 @@ def _is(run: Trajectory, how: PyTree) -> bool:
 
 def _default(mechanism: Mechanism, ts: OverTime) -> Engine:
     """Return `OnSamples` if a `Sampled` signal has as many samples as `ts`, otherwise `Adaptive`.
-    Under `jit` too, the numbers of samples are known.
+    This also works under `jit`, because array shapes are known there.
     """
     values = (value for part in mechanism.parts for value in vars(part).values())
     signals = [value for value in values if isinstance(value, Sampled)]

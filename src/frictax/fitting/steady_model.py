@@ -127,9 +127,9 @@ def starting_bristle(
     search cannot correct a larger error. If the record has no reversal, `sigma_0` is the largest
     force divided by 5 um (ground steel), or by 1 mrad (geared joints).
 
-    A single element of `MaxwellSlip` has the stiffness `sigma_0`. Several elements share the force
-    equally and slip at distances on a geometric grid, from half to twice the distance of a single
-    element.
+    A single element of `MaxwellSlip` has the stiffness `sigma_0`. Several elements have equal
+    slip forces. Their deflections at slip form a geometric series, from half to twice that of a
+    single element.
 
     **Arguments:** `kind`: `Dahl`, `LuGre`, `ElastoPlastic` or `MaxwellSlip`; `motion` [m or rad]
     and `friction` [N or N.m] at each sample; `m` [kg or kg.m2]: the moving mass; `viscous` [N.s/m]:

@@ -97,7 +97,7 @@ def modes_after_event(
 
 
 def bring_to_rest(now: Snapshot, y: Array, rests: dict[int, Array]) -> Array:
-    """Return the state `y` after all contacts with a True flag in `rests` come to rest at once."""
+    """Bring the contacts with a True flag in `rests` to rest at one instant. Return the state."""
     n = len(now.q)
     return jnp.concatenate([y[:n], jnp.stack(inelastic_impact(now, rests)), y[2 * n :]])
 

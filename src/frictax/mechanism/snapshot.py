@@ -261,7 +261,7 @@ class Snapshot:
 
         A contact does not have a lever if its two bodies always move together, or at a dead centre.
         """
-        # Smallest lever^2/mass that counts as a lever. Values of real machines are far larger.
+        # Smallest acceleration by a unit force, lever^2/mass, of a contact that has a lever.
         least = jnp.finfo(self.t.dtype).tiny ** 0.5
         return self.delassus[c].get(c, self.zero) > least
 

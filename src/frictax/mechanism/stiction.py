@@ -32,7 +32,7 @@ class _Tolerances(NamedTuple):
     # An acceleration that contradicts the mode is accepted below eps**0.5 = 1.5e-8 of the sum of
     # the absolute values of its terms.
     motion: Any
-    # Each force limit is raised by up to 2**16 eps = 1.5e-11 of the largest scaled acceleration.
+    # Each force limit is raised by up to 2**16 eps = 1.5e-11 of the largest force of inertia.
     zero: Any
     # Rounding error of a sum: 512 eps = 1e-13 of the largest acceleration or force.
     rounding: Any

@@ -149,7 +149,7 @@ def _profile_near_bound(
     profile = made[name, by]
     if profile is None or not (np.isfinite(profile.lower) and np.isfinite(profile.upper)):
         return None
-    # Scale the root of the likelihood ratio so that it is the normal quantile at the interval ends.
+    # Scale the square root of the likelihood ratio to the normal quantile at the interval ends.
     usual = NormalDist().inv_cdf(profile.level if profile.one_sided else 0.5 + profile.level / 2)
     root = np.sqrt(np.maximum(profile.ratio, 0.0) / profile.threshold) * usual
     good = np.isfinite(root)

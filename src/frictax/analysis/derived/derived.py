@@ -329,7 +329,7 @@ def differentiate_quantity(
         )
     known, held = found.identifiability.knowledge, []
     names = [n for u in found.problem.unknowns for n in u.names]
-    # The parameters without standard errors decide whether a quantity is unknown or at a bound.
+    # A quantity that depends on an unknown parameter, or on one at a bound, is so, too.
     for row in gradient:
         on = [n for n, g, a in zip(names, row, found.active, strict=True) if g != 0 and not a]
         kinds = {known[n] for n in on if n in known}

@@ -251,7 +251,7 @@ def _half_widths_of_parts(
     if guard:
         free, usual = parts[guard].dof(directions), parts[0].dof(directions)
         rounded = np.minimum(np.nan_to_num([free, usual], nan=1.0), 1e6)
-        # In seven of ten cases the ratio of the two variances stays below this limit by chance.
+        # If both variances are equal, their estimated ratio is below this limit in 7 of 10 cases.
         most = fdtri(*np.maximum(rounded, 1.0), 0.7)
         mine, theirs = (
             np.einsum("mi,ij,mj->m", directions, part.covariance, directions)

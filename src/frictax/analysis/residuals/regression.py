@@ -139,7 +139,7 @@ class Regressed:
         """The fraction of the mean square that noise alone exceeds in about 1 % of the records with
         this number of independent samples. Noise can hide effects that explain less.
         """
-        # Chi-square of noise exceeds its degrees of freedom by 6 or more in about 1 % of records.
+        # Chi-square with 1 or 2 degrees of freedom exceeds them by 6 in 1 to 2 % of records.
         usual = (self.values.size + 6.0) / max(self.independent, 1.0)
         return float(np.clip(usual, self.share, 1.0))
 

@@ -47,7 +47,7 @@ class Series:
 
     @property
     def way(self) -> Float[np.ndarray, " n"]:
-        """The direction of motion, 1 or -1; 1 if the record does not contain the velocity."""
+        """The direction of motion: 1, -1, or 0 at rest; 1 if the velocity is not recorded."""
         return np.ones(self.t.size) if self.v is None else np.sign(self.v)
 
 

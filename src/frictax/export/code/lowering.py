@@ -304,7 +304,7 @@ class Lowering(Builder):
         return out
 
     def places(self, shape: Sequence[int], part: Any, starts: Any, axes: Any, drops: bool) -> Any:
-        """Iterate over the entries of a part of an array with this `shape`. Yield the place of the
+        """Iterate over the entries of a part of an array of shape `shape`. Yield the place of the
         entry in the part, its index in the array in C order, and whether the array has this index.
         A part outside the array is moved inside unless `drops` is true.
 

@@ -284,8 +284,8 @@ class Problem:
         self, z: Float[Array, " p"], noise: Any, fixed: Any = None
     ) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
         """Return the weighted residuals, transformed by the loss for the noise scale `noise`, and
-        their Jacobian with respect to the coordinates. `fixed`: a mask (p,) of fixed entries, and
-        an array (p,) of their values, which replace the values at `z`.
+        their Jacobian with respect to the coordinates. `fixed`: a mask (p,) of fixed parameters,
+        and an array (p,) of their values, which replace the values that follow from `z`.
         """
         return self.evaluate_with_kind(z, noise, fixed)[:2]
 

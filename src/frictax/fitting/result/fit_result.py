@@ -554,7 +554,7 @@ def _rms(problem: Problem, labels: list[str], r: np.ndarray) -> dict[str, dict[s
     for label, (prepared, w, mine) in zip(labels, problem.by_record(r), strict=bool(labels)):
         plain = np.divide(mine, w, out=np.zeros_like(mine), where=w > 0)
         for c, name in enumerate(prepared.names):
-            if name in getattr(prepared, "tick_noise", ()):  # Residuals of ticks are times [s].
+            if name in getattr(prepared, "tick_noise", ()):  # time error of an encoder tick [s]
                 plain[..., c] = mine[..., c]
         counts = [max(int(np.sum(w[..., c] > 0)), 1) for c in range(w.shape[-1])]
         out[label] = {

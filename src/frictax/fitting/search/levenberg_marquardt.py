@@ -243,7 +243,7 @@ def _take_step(
     )
     whole = jnp.linalg.norm(ways @ newton)
     # Find the step within the radius that minimises the cost of the linear model. Newton's method
-    # for 1 / length finds the damping and converges monotonically from damping 0. Source: J. J.
+    # solves 1/length(step) = 1/radius for the damping, monotonically from damping 0. Source: J. J.
     # Moré, D. C. Sorensen, "Computing a trust region step", SIAM Journal on Scientific and
     # Statistical Computing 4, 1983.
     metric = ways.T @ ways

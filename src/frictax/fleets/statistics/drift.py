@@ -368,8 +368,8 @@ def drift(
 def _lines_of_parameter(
     fleet: FleetEstimates, k: int, usable: np.ndarray, zero: float, relative: bool, own: bool
 ) -> tuple[Lines, dict[str, Any]] | None:
-    """Return the estimates of parameter k as `Lines`, and columns on the machines (name, first,
-    last and mean date [years], number of records). Return None if no machine has enough dates.
+    """Return the estimates of parameter k as `Lines`, and by machine the name, the first, last and
+    mean date [years] and the number of records. Return None if no machine has enough dates.
     """
     rows = np.flatnonzero(usable & np.isfinite(fleet.values[:, k]))
     rows = rows[np.lexsort((fleet.dates[rows], fleet.machine[rows]))]
