@@ -35,8 +35,8 @@ def to_feedforward(
 
     The force has the sign of the commanded speed and the magnitude of the law at that speed. While
     the axis is at rest, the force is at least the breakaway force. In each cycle dt the force
-    changes by at most `rate`*dt. Therefore it does not jump when the commanded speed changes its
-    sign.
+    changes by at most dt times `rate`. Therefore it does not jump when the commanded speed changes
+    its sign.
 
     **Arguments:**
 
