@@ -270,7 +270,7 @@ class ScoreTest:
             count, least = sum(map(len, was)), 1e-6 * float(np.std(np.concatenate(was))) + 1e-300
             one, other = (max(autoregression(left)[1], least) for left in (was, now))
             n, gain = n + count, gain + 2 * count * float(np.log(one / other))
-        dof = n - len(after.x)
+        dof = float(n - len(after.x))
         return f_test_p(float(np.expm1(max(gain, 0.0) / n)) * dof / k, k, dof)
 
     def combine(
