@@ -129,8 +129,11 @@ def test_a_record_declared_otherwise_is_another_record(
     records: list[fx.Record], tmp_path: Path
 ) -> None:
     first = records[0]
-    other = replace_fields(first, sd={"mass.v": 1.0})
-    assert MemorySource("a", first).fingerprint() != MemorySource("a", other).fingerprint()
+    sd = np.full((2, first.n), 1.0)
+    sd[1, first.n // 2] = 2.0
+    others = [replace_fields(first, sd={"mass.v": each}) for each in (1.0, *sd)]
+    prints = {MemorySource("a", one).fingerprint() for one in (first, *others)}
+    assert len(prints) == 4
     path = tmp_path / "long.parquet"
     path.write_bytes(b"one")
     before = TableSource("a", path, 0, 3, "record").fingerprint()

@@ -41,9 +41,10 @@ class MemorySource:
 
         digest = hashlib.blake2b(digest_size=16)
         record = self.record
-        for x in (record.t, *record.inputs.values(), *record.outputs.values()):
+        arrays = record.t, *record.inputs.values(), *record.outputs.values(), *record.sd.values()
+        for x in arrays:
             digest.update(np.ascontiguousarray(x).tobytes())
-        declared = repr((record.units, record.sd, record.hold))
+        declared = repr((record.units, list(record.sd), record.hold))
         return (*record.inputs, *record.outputs, declared, digest.hexdigest())
 
 

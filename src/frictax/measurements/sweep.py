@@ -244,12 +244,12 @@ class Sweep(SweepVerbs):
                 " `Sweep(velocity, force)`."
             )
         table = pandas_table(frame, "the DataFrame")
-        rows = np.ones(len(frame), bool)
-        for column, value in ({} if where is None else where).items():
+        rows, where = np.ones(len(frame), bool), dict(where or {})
+        for column, value in where.items():
             rows &= table.column(column, "where") == value
         if not rows.any():
             raise ValueError(
-                f"`Sweep.from_pandas`: where={dict(where or {})!r} must leave rows, got none of"
+                f"`Sweep.from_pandas`: where={where!r} must leave rows, got none of"
                 f" {len(frame)}. Look at the values of that column."
             )
         named = {"velocity": velocity, "force": force, "sigma": sigma, "breakaway": breakaway}
