@@ -1,5 +1,5 @@
-"""Methods whose code is in another package, and packages whose names are imported at first use. The
-code of `found.report()`, for example, is in `report`, which imports the class of `found`.
+"""Methods whose code is in another package, and packages whose names are imported at first use. For
+example, the method `found.report()` is in the package `report`, which imports `found`'s class.
 """
 
 import contextlib
@@ -15,17 +15,17 @@ from typing import Any
 
 from frictax.interrupts import defer_interrupt
 
-# Modules that do not need jax. Any other module is imported after jax. jax searches the metadata of
-# all installed packages for plugins, which takes six times as long inside a long chain of imports.
+# Modules that do not need jax. For all other modules, jax is imported first, because its search for
+# plugins in all installed packages takes six times as long inside a long chain of imports.
 _WITHOUT_JAX = tuple(f"frictax.{room}" for room in ("measurements", "notice", "progress", "xla"))
 
 
 class Verb:
     """A method whose code is a function of another package, with the object as first argument.
 
-    The class contains only the name of the function and imports it when the method is used.
-    Therefore packages do not import each other in a circle, and slow modules are loaded only when
-    needed.
+    The object stores only the name of the function, and imports the function when the method is
+    used. Because of this late import, packages do not import each other in a circle, and slow
+    modules are loaded only if needed.
 
     **Argument:** `target`, module and function, such as
     ``"frictax.report.record_figure:draw_record"``. The method has the docstring and signature of
@@ -58,9 +58,9 @@ class _Package(types.ModuleType):
 
 
 def names_by_room(package: dict[str, Any], homes: dict[str, str]) -> str:
-    """Return as text the first paragraph of each subpackage's docstring and its public names.
+    """Return as text the docstring's first paragraph and the public names of each subpackage.
 
-    **Arguments:** `package`: its `globals()`; `homes`: dict from name to its module.
+    **Arguments:** `package`: the `globals()` of the package; `homes`: dict from name to module.
     """
     import ast
 
@@ -101,8 +101,8 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {here!r} has no attribute {name!r}")
         home, collects = homes()[name], gc.isenabled()
-        # Imports create almost no garbage. Without this line, garbage collection would search the
-        # objects of jax repeatedly, which takes as long as some of the imports.
+        # Imports create almost no garbage. Disable garbage collection, because its repeated search
+        # of the objects of jax takes as long as some of the imports.
         gc.disable()
         try:
             with defer_interrupt():

@@ -1,9 +1,9 @@
-"""Long computations that Ctrl-C stops at once.
+"""Run long computations so that Ctrl-C stops them at once.
 
-Python raises `KeyboardInterrupt` in the main thread between two of its own operations, but not
-while XLA compiles or runs, which can last a minute. With this module, a helper thread makes a long
-call while the main thread waits. Ctrl-C ends the waiting, and the result of the call is lost. Jobs
-of `Workers` stop before their next compiled call.
+Python raises `KeyboardInterrupt` in the main thread only between two Python operations. XLA can
+compile or run for a minute without a Python operation. Therefore a helper thread makes a long call,
+and the main thread waits. Ctrl-C ends this wait, and the result of the call is lost. A job of
+`Workers` stops before its next call of compiled code.
 """
 
 import atexit
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_POLL = 0.2  # [s] interval between checks for Ctrl-C; on Windows Ctrl-C does not wake a thread
+_POLL = 0.2  # [s] interval between checks for Ctrl-C; on Windows Ctrl-C does not end a wait
 
 _idle: deque["_Helper"] = deque()
 _busy: set["_Helper"] = set()
@@ -34,7 +34,7 @@ _asked: contextvars.ContextVar["_Stop | None"] = contextvars.ContextVar("asked",
 
 
 class _Stop:
-    """A request to stop a group of workers; also set if the group around it must stop."""
+    """A request to stop a group of workers; also set if the enclosing group must stop."""
 
     def __init__(self) -> None:
         self.above, self.here = _asked.get(), threading.Event()
@@ -56,10 +56,10 @@ class _Helper(threading.Thread):
 
 
 class Keys(contextlib.ContextDecorator):
-    """A context manager, or decorator of a function, in which no Ctrl-C is lost. Otherwise Python
-    drops an exception raised in garbage collection, which is frequent with jax. Compiled code of
-    jax that calls Python converts the exception to another error. This context stores the Ctrl-C.
-    The next check for Ctrl-C, or the end of the context, raises it again.
+    """A context manager or function decorator that stores a Ctrl-C, so that it is not lost. The
+    next `stop_here`, or the end of the context, raises `KeyboardInterrupt`. Without the context,
+    Python drops a `KeyboardInterrupt` raised in garbage collection, which is frequent with JAX. If
+    compiled code calls Python, JAX converts a `KeyboardInterrupt` to another error.
     """
 
     pressed = False
@@ -91,8 +91,8 @@ class Keys(contextlib.ContextDecorator):
 
 @contextlib.contextmanager
 def defer_interrupt() -> Iterator[None]:
-    """Delay a Ctrl-C until this context ends. Use it for imports: a module that was imported in
-    part cannot be imported again.
+    """Delay a Ctrl-C until this context ends. Use this context for imports, because a partly
+    imported module cannot be imported again.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -110,9 +110,9 @@ def defer_interrupt() -> Iterator[None]:
 
 def _press(number: int, frame: Any) -> None:
     Keys.pressed = True
-    # XLA compiles in another thread. An exception here would free data that the compiler still
-    # reads, and the process would crash (seen with jax 0.10.2). Therefore the next call that checks
-    # for an interrupt raises the exception. Without `jax_internals` nothing was compiled.
+    # XLA compiles in another thread. An exception during compilation frees data that the compiler
+    # still reads, and the process crashes (observed with jax 0.10.2). Therefore the next
+    # `stop_here` raises it. If `jax_internals` is not imported, XLA does not compile.
     internals = sys.modules.get("frictax.jax_internals")
     if internals is None or not internals.waits_for_compiler(frame):
         raise KeyboardInterrupt
@@ -125,7 +125,7 @@ def handle_sigterm(number: int, frame: Any) -> None:
 
 
 def stop_here() -> None:
-    """Raise `KeyboardInterrupt` if this worker must stop, or if a Ctrl-C was stored."""
+    """Raise `KeyboardInterrupt` if this worker must stop, or if `Keys` has stored a Ctrl-C."""
     stop = _asked.get()
     is_main = threading.current_thread() is threading.main_thread()
     if (stop is not None and stop.is_set()) or (is_main and Keys.pressed):
@@ -163,7 +163,7 @@ def _make_idle(helper: _Helper) -> None:
 
 
 def result_of(job: Future) -> Any:
-    """Wait for a job and return its result or raise its error. Ctrl-C ends the waiting at once."""
+    """Wait for a job and return its result or raise its error. Ctrl-C ends the wait at once."""
     _wait(job)
     return job.result()
 
@@ -189,7 +189,7 @@ def _wait(job: Future) -> None:
 
 def call_interruptibly(function: Callable[..., Any], *args: Any) -> Any:
     """Call `function` in a helper thread, so that Ctrl-C stops the main thread at once. Use it for
-    long calls outside Python. After Ctrl-C the call continues to its end, and its result is lost.
+    compiled code. After Ctrl-C the helper thread completes the call, and the result is lost.
     """
     stop_here()
     if threading.current_thread() is not threading.main_thread():
@@ -200,7 +200,7 @@ def call_interruptibly(function: Callable[..., Any], *args: Any) -> Any:
 
 @contextlib.contextmanager
 def nested_work() -> Iterator[None]:
-    """Mark the work in this context as part of the enclosing work, if any; see `may_keep`."""
+    """Mark this context's computation as a part of an enclosing computation; see `may_keep`."""
     before = _depth.set(_depth.get() + 1)
     try:
         yield
@@ -209,8 +209,8 @@ def nested_work() -> Iterator[None]:
 
 
 def may_keep() -> bool:
-    """Return True if the user gets the result of interrupted work, False if enclosing work gets it.
-    If the user gets it, note that Ctrl-C is answered, so that no check raises Ctrl-C again.
+    """Return True if the user gets the partial result of an interrupted computation, False if an
+    enclosing computation gets it. If True, also delete the stored Ctrl-C.
     """
     is_users = _depth.get() <= 1
     if is_users:
@@ -219,22 +219,22 @@ def may_keep() -> bool:
 
 
 def note_key_answered() -> None:
-    """Note that the work has stopped after Ctrl-C, so that no check raises Ctrl-C again."""
+    """Delete the stored Ctrl-C, so that it does not also stop the next computation."""
     Keys.pressed = False
 
 
 def processors() -> int:
     """Return the number of processors that this process may use."""
-    with contextlib.suppress(AttributeError):  # macOS and Windows do not have this function.
+    with contextlib.suppress(AttributeError):  # macOS and Windows do not have `sched_getaffinity`.
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class Workers:
-    """Worker threads, by default one for each processor. Most of the time is spent compiling and
-    running compiled code, during which other threads can run Python. Use it as a context. Ctrl-C
-    ends the context at once: waiting jobs are cancelled, and running jobs stop before their next
-    compiled call. After any other error the context waits for running jobs.
+    """Worker threads, by default one for each processor. Other threads can run Python while one
+    thread compiles or runs compiled code. Use `Workers` in a `with` statement. Ctrl-C ends the
+    `with` block at once: waiting jobs are cancelled, and running jobs stop before their next call
+    of compiled code. After any other error the block waits for running jobs.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -269,13 +269,13 @@ class Workers:
                 self.waiting.pop()[0].cancel()
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future:
-        """Start `function` as soon as a thread is free, and return its job, see `result_of`."""
+        """Start `function` as soon as a thread is free, and return the job for `result_of`."""
         stop_here()
         job, context, settings = Future(), contextvars.copy_context(), _settings()
         context.run(_asked.set, self.stop)
 
         def call() -> Any:
-            """Call the function with JAX's settings of the thread that submitted it."""
+            """Call the function with the JAX settings of the thread that submitted the function."""
             if settings is None or settings == _settings():
                 return context.run(function, *args)
             import jax
@@ -296,7 +296,7 @@ class Workers:
         return job
 
     def map(self, function: Callable[..., Any], *each: Iterable[Any]) -> list[Any]:
-        """Return the results of `function` for the entries of `each`, like the built-in `map`."""
+        """Return the results of parallel calls of `function` as a list, like the built-in `map`."""
         return results_of([self.submit(function, *args) for args in zip(*each, strict=True)])
 
     def _work(self) -> None:
@@ -323,13 +323,13 @@ def _settings() -> tuple[Any, bool] | None:
 @functools.cache
 def _at_exit_once() -> None:
     atexit.register(_at_exit)
-    if hasattr(os, "register_at_fork"):  # A forked child does not have the threads of its parent.
+    if hasattr(os, "register_at_fork"):  # A forked process has only one thread.
         os.register_at_fork(after_in_child=lambda: (_idle.clear(), _busy.clear()))
 
 
 def _at_exit() -> None:
-    """At exit, wait for running calls; after an uncaught interrupt wait at most 0.3 s. Before
-    Python 3.14 a thread that returns to an interpreter that has ended aborts the process.
+    """Wait for running calls when the process exits; after an uncaught Ctrl-C wait at most 0.3 s.
+    Before Python 3.14, a thread that returns from compiled code after the exit aborts the process.
     """
     start = time.monotonic()
     try:
@@ -343,8 +343,8 @@ def _at_exit() -> None:
 
 
 def leave(code: int | None = None) -> NoReturn:
-    """End the process as Python does, without waiting for running calls. Call exit functions and
-    flush files, then exit with `code`, or by the signal of Ctrl-C.
+    """End the process without waiting for running calls. Call the exit functions and flush open
+    files, then exit with `code`. If `code` is missing, end by the signal of Ctrl-C.
     """
     atexit.unregister(_at_exit)
     atexit._run_exitfuncs()

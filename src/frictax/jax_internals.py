@@ -1,12 +1,12 @@
 """The internals of JAX and equinox that frictax uses. No other file imports internals.
 
-JAX changes its internals without notice. tests/test_jax_internals.py lists and tries each of them.
-This file hides three differences between JAX 0.7.2 and 0.12:
+JAX changes its internals without notice. tests/test_jax_internals.py tests each internal function
+that frictax uses. This file hides three differences between JAX 0.7.2 and 0.12:
 
-- From 0.8 on a linearization rule gets `is_vjp` as its first argument. From 0.11.1 on it also
-  returns structured residuals, and its linear function gets these residuals.
-- From 0.12 on a rule for dead code gets a flag for each argument.
-- `enable_x64` moved from `jax.experimental` to `jax` in 0.8.
+- From JAX 0.8 on, a linearization rule gets `is_vjp` as its first argument. From JAX 0.11.1 on, the
+  rule also returns residuals as a pytree, and its linear function gets these residuals.
+- From JAX 0.12 on, a rule for dead code gets a flag for each argument.
+- JAX 0.8 moved `enable_x64` from `jax.experimental` to `jax`.
 """
 
 import contextlib
@@ -40,24 +40,24 @@ _TRANSFORMING = ("JVPTrace", "BatchTrace", "LinearizeTrace")
 
 
 class Operation(Primitive):
-    """An operation of JAX that returns a list of arrays. Each method is a decorator that gives the
-    operation a rule for one transformation. (JAX itself has `def_impl` and `def_abstract_eval`.) A
-    tangent is the derivative of an array along a direction. A cotangent is the derivative of a
-    scalar result with respect to an array.
+    """An operation of JAX that returns a list of arrays. Each method is a decorator that sets the
+    operation's rule for one transformation. (JAX's class already has `def_impl` and
+    `def_abstract_eval`.) A tangent is the derivative of an array along a direction. A cotangent is
+    the derivative of a scalar result with respect to an array.
     """
 
     multiple_results = True
 
     def def_jvp(self, rule: _Rule) -> _Rule:
-        """Set the rule that maps arguments and their tangents to values and their tangents."""
+        """Set the forward rule: it maps arguments and tangents to values and their tangents."""
         _ad.primitive_jvps[self] = rule
         return rule
 
     def def_linearization(self, rule: _Rule) -> _Rule:
-        """Set the rule for reverse mode. The rule maps a list of flags (which arguments have a
-        tangent) and the arguments to four things. These are the values, a list of flags (which
-        values have a tangent), residuals, and a function. The function maps the residuals and the
-        tangents of the arguments to the tangents of the values.
+        """Set the rule for reverse mode. The arguments of the rule are a list of flags (which
+        arguments have a tangent) and the arguments. The rule returns the values, a list of flags
+        (which values have a tangent), residuals, and a function. This function maps residuals and
+        tangents of arguments to tangents of values.
         """
 
         def linearize(*given, **params) -> Any:
@@ -81,9 +81,9 @@ class Operation(Primitive):
         return rule
 
     def def_dead_code(self, rule: _Rule) -> _Rule:
-        """Set the rule that removes values that no other operation uses. Its arguments are a list
-        of flags (which values are used) and the equation. The rule returns a list of flags (which
-        arguments are used) and the remaining equation, or None.
+        """Set the rule that removes unused values. The rule's arguments are a list of flags (which
+        values are used) and the operation's equation in a program. The rule returns a list of flags
+        (which arguments are used) and the remaining equation, or None.
         """
 
         def eliminate(used: list[bool], *rest) -> Any:
@@ -110,7 +110,7 @@ def computes_at_once() -> bool:
 
 
 def has_backend() -> bool:
-    """Return whether JAX has started a backend, without starting one."""
+    """Return whether JAX has started a backend; this call does not start a backend."""
     return _xla_bridge.backends_are_initialized()
 
 

@@ -45,17 +45,17 @@ def linearize(
     """Linearise `machine` about time `t` [s], state `y` and `mode`, for example ``run.ts[i],
     run.ys[i], run.modes[i]``.
 
-    **Arguments:** `y`, shape (n,), `mode`, shape (m,); `inputs`: names of forces, torques, brakes
-    or clutches of a `Mechanism` whose signals are the inputs; `args`: arguments of a hybrid system
-    of your own.
+    **Arguments:** `y`, shape (n,): state; `mode`, shape (m,): mode vector; `inputs`: names of
+    forces, torques, brakes or clutches of a `Mechanism` whose signals are the inputs u; `args`:
+    arguments of a user's own hybrid system.
 
     **Returns:** a `Linearization`. The result can be differentiated, and batched by `jax.vmap`.
 
-    **Raises:** `ValueError` for an input without a signal or with a prescribed motion, `inputs` of
-    a hybrid system, and a `y` of wrong length.
+    **Raises:** `ValueError` if an input does not have a signal or is a prescribed motion, if a
+    hybrid system has `inputs`, or if `y` has a wrong length.
 
-    A mass of 2 kg on a spring of 8 N/m is linearised twice: while friction holds it, and while it
-    slides with viscous friction of 3 N.s/m:
+    A mass of 2 kg on a spring of 8 N/m is linearised twice: while friction keeps it at rest, and
+    while it slides with viscous friction of 3 N.s/m:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> machine = fx.Mechanism(
@@ -77,7 +77,7 @@ def linearize(
     names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
     y, t = jnp.asarray(y, dtype=float), jnp.asarray(t, dtype=float)
     mode = jnp.asarray(mode, dtype=jnp.int32)
-    places: dict[str, tuple[int, str]] = {}  # part with a signal -> index of the part, field
+    places: dict[str, tuple[int, str]] = {}  # part name -> its index, and the field of its signal
 
     def system(u: Array) -> Any:
         """Return the hybrid system with the numbers u added to its input signals."""
@@ -97,7 +97,7 @@ def linearize(
             if j not in motions:
                 places[machine.names[part]] = part, field
         for name in names:
-            machine[name]  # This raises an error for an unknown part.
+            machine[name]  # The index operator raises an error for an unknown part.
             if name not in places:
                 raise ValueError(
                     f"`linearize`: the input {name!r} must be a force, torque, brake or clutch with"

@@ -11,13 +11,13 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Notice:
-    """A remark on a result. ``print(notice)`` shows it as a sentence, with the remedy.
+    """A remark on a result. ``print(notice)`` shows the remark as a sentence with a remedy.
 
     - `code`: a key of `TEXTS`, which never changes its meaning; docs/notices.md lists all codes.
     - `subject`: the parameter, channel, drive or record that the notice is about; "" for none or
       several.
     - `numbers`: the values in the sentence, by name; in SI unless the sentence has another unit. If
-      a result repeats a notice of its record, `in_record` names the record.
+      a result repeats a notice of its record, the entry `in_record` is the name of the record.
 
     >>> notice = Notice("near-bound", "friction.peak", {"bound": 1.0})
     >>> print(notice)
@@ -40,7 +40,7 @@ class Notice:
         return said if record is None else f"Record {record!r}: {said}"
 
     def of_record(self, label: str) -> "Notice":
-        """Return a copy of the notice whose sentence names the record `label`."""
+        """Return a copy of the notice whose sentence begins with the record's name `label`."""
         return dataclasses.replace(self, numbers={**self.numbers, "in_record": label})
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Notice:
         return {**dataclasses.asdict(self), "text": str(self)}
 
 
-# Code -> values of placeholders that notices in files of older versions do not have.
+# Code -> values for placeholders that are missing in notices from files of older versions.
 _ADDED = {
     "record-lone-samples": {"more": ""},
     "remembers": {"allowed": "The intervals allow for such an error."},

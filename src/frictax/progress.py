@@ -15,15 +15,15 @@ from frictax.text import printable
 
 
 class ProgressLine(str):
-    """A line on the progress of long work: the argument of a function given as `progress`.
+    """A line of text that reports the progress of long work to the user's function `progress`.
 
     The line is a text with three attributes: `what` (the present work), `share` (the finished
-    fraction, 0 to 1), and `left` (the remaining time [s]). Share and time are None if they are not
-    known. The share never decreases, and it is 1 in the last line.
+    fraction, 0 to 1), and `left` (the remaining time [s]). An unknown `share` or `left` has the
+    value None. `share` never decreases, and is 1 in the last line.
 
     With `progress=True` the lines go to the error stream. A terminal shows one line that is
-    updated. A notebook shows a line below the cell, which disappears at the end. A file gets a line
-    every five seconds.
+    updated. A notebook shows one line below the cell until the work ends. If the error stream is a
+    file, a line is written every five seconds.
 
     >>> import frictax as fx
     >>> v, f = [0.5, 1.0, 2.0, 4.0, 8.0], [6.12, 6.19, 6.41, 6.78, 7.61]
@@ -61,9 +61,9 @@ Progress = Callable[[ProgressLine], Any]
 
 
 class Work:
-    """Long work that reports its progress to the function `say`. The object is False without `say`.
-    An inner computation, such as a fit, can report as part of this work by calling this object with
-    a `ProgressLine`.
+    """Long work that reports its progress to the function `say`. Without `say`, ``bool(work)`` is
+    False. An inner computation, such as a fit, can report as part of this work by calling this
+    object with a `ProgressLine`.
     """
 
     def __init__(self, say: Progress | None, clock: Callable[[], float] | None = None) -> None:
@@ -97,7 +97,7 @@ class Work:
                 raise
 
     def _left(self, share: float) -> float | None:
-        """Return the remaining time [s], from the speed since the first reported share."""
+        """Return the remaining time [s], estimated from the speed since the first report."""
         now = self.clock()
         if self.share is None:
             self.first = now, share
@@ -109,20 +109,20 @@ class Work:
         self(f"{done} of {of} {what}", done / of)
 
     def break_off(self) -> None:
-        """End the reports of this work, and of the work that it is part of, after an interrupt."""
+        """After an interrupt, end the reports of this work and of the work that contains it."""
         with self.lock:
             self.say = None
         if self.above is not None:
             self.above.break_off()
 
     def end(self) -> None:
-        """Report the last line again with the share 1, unless it had the share 1 already."""
+        """Report the end: repeat the last line with `share` = 1 if its share was smaller."""
         if self.share != 1.0 and self.what:
             self(self.what, 1.0)
 
     def parts(self, weights: Mapping[str, float]) -> dict[str, "Work"]:
-        """Return the parts of this work by name. The share of this work is the mean of the shares
-        of the parts, weighted by `weights`. A name that begins with a space is not printed.
+        """Divide this work, and return its parts by name. The share of this work is the mean share
+        of its parts, weighted by `weights`. A name that begins with a space is not printed.
         """
         shares, lock = dict.fromkeys(weights, 0.0), threading.Lock()
         total = sum(weights.values())
@@ -147,7 +147,7 @@ SILENT = Work(None)
 
 @contextlib.contextmanager
 def show_progress(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
-    """Show or report the progress of the work in this context, in which no Ctrl-C is lost."""
+    """Return a context that reports the progress of its work and does not lose a Ctrl-C."""
     if not isinstance(progress, bool) and not callable(progress):
         raise ValueError(
             f"`progress` must be True, False or a function of a line of text, got {progress!r}."

@@ -1,5 +1,5 @@
-"""Dataclasses that are pytrees, without the checks of fields by equinox. `readable` prints a pytree
-as text.
+"""Dataclasses that are pytrees, without the slow field checks of equinox. `readable` prints a
+pytree as text.
 """
 
 import dataclasses
@@ -15,26 +15,26 @@ T = TypeVar("T")
 
 
 def static(*, default: Any = dataclasses.MISSING) -> Any:
-    """Declare a field that is part of the structure and not an array."""
+    """Declare a field that is part of the pytree structure and does not contain arrays."""
     return dataclasses.field(default=default, metadata={"static": True})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static,))
 def pytree_dataclass(cls: type[T]) -> type[T]:
-    """Make a class a frozen dataclass and a pytree of its fields, except those that are `static()`.
-    Objects of a class with only static fields are equal if their fields are equal.
+    """Make a class a frozen dataclass and a pytree. All fields that are not `static()` are its
+    children. Objects of a class with only static fields are equal if their fields are equal.
 
-    Use it for values that the functions of a fit exchange. An `equinox.Module` checks every field,
-    and wraps a method at each use. Both together took a third of the time of a small fit.
-    `jax.tree_util.register_dataclass` is not usable: it calls ``__init__``, which checks arguments,
-    with placeholders of JAX.
+    Use this decorator for objects that functions of a fit pass to each other. An `equinox.Module`
+    checks every field, and wraps a method at each use. These checks and wrappers took a third of
+    the time of a small fit. `jax.tree_util.register_dataclass` is not usable: it calls ``__init__``
+    with placeholders of JAX, which fail the checks of arguments.
     """
     # Objects can be compared if `static()` declares all of their fields.
     comparable = all(
         isinstance(vars(cls).get(name), dataclasses.Field) for name in cls.__annotations__
     )
     made: Any = dataclasses.dataclass(frozen=True, eq=comparable, repr=False)(cls)
-    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # This text omits default values.
+    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # The printed text omits default values.
     made.__getstate__, made.__setstate__ = Pickled.__getstate__, Pickled.__setstate__
     fields = dataclasses.fields(made)
     inside = tuple(f.name for f in fields if not f.metadata.get("static", False))
@@ -61,9 +61,9 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 
 class Pickled:
     """A dataclass whose printed text is the same after `pickle` as before. Printing omits a field
-    whose value *is* the default object. After `pickle`, the value would be equal to this object,
-    but not identical. Therefore a field with its default is not pickled, and gets the default
-    again.
+    whose value *is* the default object. After `pickle`, a copy of the default object is equal to
+    it, but not identical. Therefore `pickle` omits a field with the default object, and unpickling
+    sets this object again.
     """
 
     def __getstate__(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def readable(thing: Any) -> str:
 
 
 class _Number:
-    """A placeholder for a number in a text, which shows only the digits."""
+    """A wrapper of a number that prints only its digits, without its type."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

@@ -70,8 +70,8 @@ def simulate(
     - `mechanism`: a `Mechanism`.
     - `ts`: increasing times [s] of the trajectory; the first is the start.
     - `engine`: `Adaptive(rtol=..., atol=..., ...)` or `OnSamples(...)`. The default is
-      `OnSamples()` if a signal is a `Sampled` with as many samples as `ts`, as in the simulation of
-      a record, otherwise `Adaptive()`.
+      `OnSamples()` if a `Sampled` signal has as many samples as `ts`, as in the simulation of a
+      record. In other cases the default is `Adaptive()`.
     - `energy`: whether to integrate the energy balance (`run.energy`) with the state, which takes
       additional time.
 
@@ -81,12 +81,12 @@ def simulate(
     tolerance, except under `jit` and `vmap`. If the repetition changes a state by more than 3e-5 of
     its range, up to two runs with smaller tolerances follow.
 
-    **Warns:** if the motion leaves a table, or if a friction law is below 0 (`run.notices`). Also
-    warns if the run with the smallest tolerance changed a state by more than 1e-4 of its range.
+    **Warns:** if the motion leaves a table, or if a friction law is below 0 (`run.notices`).
+    Another warning reports that the last repetition changed a state by more than 1e-4 of its range.
 
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
     `SimulationError` if the run does not reach its end. Under `jit` and `vmap` no error is raised,
-    so check `run.result`. States that the run did not reach are NaN, and so are their derivatives.
+    so check `run.result`. After the end of a stopped run, states and their derivatives are NaN.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -124,7 +124,7 @@ def simulate(
     most = 256 * EVENTS
     while growing and room < most and _is(run, Result.too_many_events):
         # The limit of events increases by a factor of 2 to 16, depending on the time that the run
-        # reached. Only powers of 2 are used, because each limit needs another compiled program.
+        # reached. As each limit needs a compiled program, use powers of 2.
         reached, t0, t1 = _times_reached(run)
         factor = (t1 - t0) / max(reached - t0, 1e-9 * (t1 - t0))
         room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), most)
@@ -151,11 +151,11 @@ def _refine_run(
     mechanism: Mechanism, ts: OverTime, engine: OnSamples, energy: bool, run: Trajectory
 ) -> tuple[Trajectory, Notice | None]:
     """Return `run` if it is accurate, otherwise a run with a smaller tolerance. Also return a
-    notice if the run with the smallest tolerance changed a state by over 1e-4 of its range. Another
-    notice reports that no second run reached its end. `run.error` is a sum over all time steps, but
-    a motion may damp or amplify errors. Therefore the difference between runs with two tolerances
-    decides. If no run with a smaller tolerance reaches its end, `run` is compared with a run with a
-    larger tolerance.
+    notice if the run with the smallest tolerance changed a state by over 1e-4 of its range. If no
+    second run reaches its end, the notice reports an unchecked accuracy. `run.error` is a sum of
+    the errors of time steps, but the motion may damp or amplify them. Therefore runs with two
+    tolerances are compared. If no run with a smaller tolerance reaches its end, `run` is compared
+    with a run with a larger tolerance.
     """
     tolerance = engine.tolerance
     assert tolerance is not None
@@ -201,7 +201,7 @@ def _refine_run(
 
 
 def _table_ended(run: Trajectory) -> str:
-    """Return a sentence on the friction table whose end stopped the run, or ""."""
+    """Return a sentence on the friction table if the run stopped at its end, and "" if not."""
     path, mechanism = run.path, run.system.mechanism
     events = int(path.count)
     mode = np.asarray(path.after[events - 1] if events else path.modes[0])

@@ -24,7 +24,7 @@ def align_columns(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[st
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """A number, its standard error and its interval as texts in `unit`; one `unit` is `size` in SI.
+    """A number, its standard error and its interval as texts in `unit`; `size`: SI value of `unit`.
     The text of an unknown number is empty.
     """
 
@@ -47,7 +47,7 @@ def format_estimate(
     ends: tuple[float, float] = (math.nan, math.nan),
     fixed: tuple[str, float] | None = None,
 ) -> Shown:
-    """Round a number, its standard error and its interval to the second figure of that error.
+    """Round a number, its standard error and its interval to two significant digits of the error.
 
     The unit is the SI `unit` with a suitable prefix, or `fixed`: a unit and its value in SI. For a
     unit without prefixes (kg.m2, s/rad, 1) powers of ten are printed, so that the number can be
@@ -66,16 +66,16 @@ def format_estimate(
     numbers, error = [x / size for x in (value, *ends)], error / size
     least, powers = _form(numbers, error)
     at, below, above = _apart(numbers, least, powers)
-    # The error has two figures. The error is written with a power of ten if one of the other texts
-    # has a power of ten.
+    # The error has two significant digits. It is written with a power of ten if another text has a
+    # power of ten.
     powers = powers or "e" in at + below + above
     by = _written(error, 1 - _order(error), powers) if math.isfinite(error) else ""
     return Shown(at, name, by, below, above, size)
 
 
 def format_alike(numbers: Sequence[float], error: float = math.nan) -> list[str]:
-    """Round numbers to the second figure of their error, with more figures if different numbers
-    would look equal. A nan becomes an empty text.
+    """Round numbers to two significant digits of their error. Use more digits if different numbers
+    look equal. A nan becomes an empty text.
 
     >>> (
     ...     format_alike([0.0, 2e-4, 2.0], 1.0),
@@ -96,7 +96,7 @@ def _form(numbers: Sequence[float], error: float) -> tuple[int, bool]:
 
 
 def _apart(numbers: Sequence[float], least: int, powers: bool) -> list[str]:
-    """Write numbers with `least` decimals; with more if different numbers then look equal."""
+    """Write numbers with `least` decimals, or with more if different numbers look equal."""
     known = {float(x) for x in numbers if math.isfinite(x)}
     for digits in range(least, least + 400):
         powers = powers or digits > 12
@@ -112,12 +112,12 @@ def _endless(x: float) -> str:
 
 
 def _order(x: float) -> int:
-    """Return the power of ten of the first figure of `x`, 0 for x = 0."""
+    """Return the power of ten of the first digit of `x`, or 0 for x = 0."""
     return math.floor(math.log10(abs(x))) if x else 0
 
 
 def _written(x: float, digits: int, powers: bool) -> str:
-    """Return `x` as text with `digits` decimals; with `powers`, as figures and a power of ten."""
+    """Return `x` as text with `digits` decimals. If `powers` is True, append a power of ten."""
     if not powers:
         text = f"{x:.{max(digits, 0)}f}"
         return text if float(text) else text.removeprefix("-")
@@ -128,7 +128,7 @@ def _written(x: float, digits: int, powers: bool) -> str:
 
 
 def round_by_error(value: float, error: float) -> str:
-    """Round `value` to the second figure of its error, or without an error to four figures.
+    """Round `value` to two significant digits of its error; without an error, to four digits.
 
     >>> round_by_error(12.3456, 0.012), round_by_error(3.819003e-4, 5.8e-9)
     ('12.346', '3.819003e-4')
@@ -139,7 +139,7 @@ def round_by_error(value: float, error: float) -> str:
 
 
 def figures(value: float, count: int = 4) -> str:
-    """Round `value` to `count` figures, without zeros at the end.
+    """Round `value` to `count` significant digits, without zeros at the end.
 
     >>> figures(1.25), figures(2e-4), figures(12345678.0)
     ('1.25', '2e-4', '1.235e7')
@@ -158,7 +158,7 @@ def prefix_unit(
     unit: str, *values: Any, plain: tuple[float, float] = (0.1, 1e4)
 ) -> tuple[str, float]:
     """Return the SI unit with a suitable prefix, and its value in SI. The unit stays without a
-    prefix if it cannot have one, or if the largest value lies between the two numbers of `plain`.
+    prefix if prefixes do not suit it, or if the largest value lies between both numbers of `plain`.
 
     >>> prefix_unit("m", [0.0, 0.004]), prefix_unit("kg", [0.02]), prefix_unit("kg.m2", [2e-4])
     (('mm', 0.001), ('g', 0.001), ('kg.m2', 1.0))
@@ -194,13 +194,13 @@ def brief(value: Any, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-# A terminal executes control characters and does not show them. They are C0 (except tab and line
-# feed), DEL, C1, changes of the writing direction, and separators of lines and paragraphs.
+# A terminal executes control characters and does not show them. `CONTROL` finds C0 (except tab and
+# line feed), DEL, C1, changes of the writing direction, and separators of lines and paragraphs.
 CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """Return a text with escaped control characters, which a terminal does not execute.
+    """Escape the control characters of a text, so that a terminal does not execute them.
 
     >>> printable("torque\\x1b[2J"), printable("abc\\u202e")
     ('torque\\\\x1b[2J', 'abc\\\\u202e')

@@ -28,10 +28,10 @@ OverTime = Float[Array, " T"]
 
 
 class Events(eqx.Module):
-    """The mode changes of a run in order of time; unused entries: inf, -1, `Mode.UNKNOWN`.
+    """Mode changes of a run in order of time. Unused entries are inf, -1 or `Mode.UNKNOWN`.
 
-    A contact may be at rest at the start although its load exceeds its friction. In that case its
-    first event is at ts[0], from stuck to sliding.
+    A contact may be at rest at the start although its load exceeds its friction. In this case, the
+    contact's first event is at ts[0], from stuck to sliding.
 
     - `time` [s], differentiable; `part`: the index of the contact in `names`; `mode_before`,
       `mode_after`: the `Mode` before and after the event.
@@ -52,15 +52,15 @@ class Energy(eqx.Module):
 
     - `drive`: work of the drives since the start.
     - `kinetic`, `elastic`: stored energy. Elastic energy includes the energy of bristles and of
-      forces that depend on position. The energy of a `LinearPositionDependentForce` is 0 at `s0`;
-      that of a `PeriodicPositionDependentForce` has the mean 0 over a period, so it may be
+      forces that depend on position. The energy of a `LinearPositionDependentForce` is 0 at `s0`.
+      The energy of a `PeriodicPositionDependentForce` has mean 0 over a period, so it may be
       negative.
     - `friction`, `damper`, `impact`: energy lost since the start by friction, by dampers and drag,
       and at stops.
-    - `balance`: left side minus right side of this equation, the error of the integration.
+    - `balance`: left side minus right side of the energy balance, the integration error.
 
-    Machines with thermal nodes also have `heated`, the losses that heat them; `heat`, the increase
-    of their stored heat since the start; `cooled`, the heat lost to the surroundings; and
+    For machines with thermal nodes, `heated` contains the losses that heat the nodes. `heat` is the
+    increase of stored heat since the start, and `cooled` is the heat lost to the surroundings;
     `heat_balance` = heated - heat - cooled.
     """
 
@@ -89,13 +89,13 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     ``run.plot()``.
 
     - `ts`: the given times [s]; `ys`, `modes`: state vectors and mode vectors at these times (see
-      `MechanicalSystem`). At the time of an event, both vectors are those after the event. States
-      that the run did not reach are NaN, and so are their derivatives and the variables of all
-      parts.
+      `MechanicalSystem`). At the time of an event, the vectors have their values after the event.
+      After an early end of the run, states, their derivatives and the variables of all parts are
+      NaN.
     - `result`: a `Result`, the reason why the run ended; `steps`: number of solver steps.
-    - `error`: an upper estimate of the sum of the errors of all time steps, divided by the range of
-      the state. It is the largest such ratio of all states. The amplification of errors by the
-      motion is not included. NaN for a solver without error control.
+    - `error`: the largest relative error of all states. The relative error is an upper estimate of
+      the summed errors of all time steps, divided by the state's range, without amplification of
+      errors by the motion. `error` is NaN for a solver without error control.
     - `finest`: largest number of parts into which the time step between two samples was divided; 1
       for `Adaptive`.
 
@@ -177,7 +177,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         """Notices on friction laws at the times `ts`: the motion is beyond the range of a table by
         more than a tenth of this range, or a law of the user is below 0.
 
-        Empty for a batch of runs and under `jit`.
+        This tuple is empty for a batch of runs and under `jit`.
         """
         system = self.system
         contacts, laws = (*system.layout.contacts, *system.layout.bristles), []
@@ -250,8 +250,8 @@ def table_notice(path: str, law: Any, slowest: float, fastest: float, unit: str)
 @cached_primitive(SECOND, jax.tree.structure((0,)))
 def _law_use(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array]:
     """Return four numbers for each contact and direction: lowest and highest speed, smallest value
-    of the law, and the speed at which the law has this value. Axes of the array: contacts (those
-    with a bristle last), directions 0 (unused), 1 and -1, the four numbers.
+    of the law, and the speed at which the law has this value. Array axes: contacts (contacts with a
+    bristle last), directions 0 (unused), 1 and -1, and four numbers.
     """
 
     def at(t: Array, y: Array, mode: Array) -> Array:
@@ -306,7 +306,7 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
 
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)
     times = jnp.broadcast_to(times[:, None], before.shape)
-    # If the run ended early, the time of the next event is unknown, without a derivative.
+    # After an early end of the run, event times are unknown: inf, with the derivative NaN.
     unknown = constant_if_known(path.ys[-1:], jnp.full(1, jnp.inf, times.dtype))[0]
     seen = rows(times, unknown), rows(parts, -1), rows(before, UNKNOWN), rows(after, UNKNOWN)
     return *seen, jnp.sum(changed)

@@ -1,5 +1,5 @@
-"""Methods of results whose code is in other packages, which import these results: `found.report()`,
-`run.plot()`.
+"""Methods of results, such as `found.report()` and `run.plot()`, whose code is in packages that
+import the classes of the results.
 
 The stub `verbs.pyi` declares the same methods for editors and type checkers.
 """

@@ -17,14 +17,13 @@ _DISABLED = "--xla_disable_hlo_passes"
 _QUICKER = ("--xla_cpu_use_fusion_emitters=false", f"{_DISABLED}=while-loop-invariant-code-motion")
 _KNOWN_TO = (0, 10)
 _UNOPTIMISED = "--xla_backend_optimization_level=0"
-# This pass of the compiler takes a sixth of the compile time of a fit and does not make the fit
-# faster. Simulations and their derivatives need the pass, because their programs compute unused
-# results.
+# This compiler pass takes a sixth of the compile time of a fit and does not make the fit faster.
+# Simulations and their derivatives need the pass, because their programs compute unused results.
 _IDLE_IN_FITS = "simplify-while-loops"
-# Option numbers of the function mallopt of glibc (malloc.h). In order: free bytes that stay at the
-# end of the heap, number of large blocks outside the heap, number of heaps for threads.
+# Option numbers of glibc's function mallopt (malloc.h), for three limits: free bytes at the end of
+# the heap, number of large blocks outside the heap, number of heaps for threads.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
-# [bytes] freed memory that the process keeps: usually, and with the option `keep_memory`
+# [bytes] freed memory that the process keeps: by default, and with the option `keep_memory`
 _FREE, _FREE_OF_ARRAYS = 32 * 2**20, 256 * 2**20
 
 
@@ -36,10 +35,10 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     fused operations, and does not search for constant values inside loops.
 
     Python's garbage collection starts after 100 000 new objects instead of 700
-    (`gc.set_threshold`). With 700, garbage collection takes a fifth of the time of tracing, because
-    JAX makes many objects. Garbage collection that is off stays off. Garbage collection also skips
-    all existing objects (`gc.freeze`), mainly modules, which saves up to a quarter of the time of a
-    small fit.
+    (`gc.set_threshold`). With the limit 700, garbage collection takes a fifth of the time of
+    tracing, because JAX makes many objects. If garbage collection is off, it stays off. Garbage
+    collection also skips all existing objects (`gc.freeze`), mainly modules, which saves up to a
+    quarter of the time of a small fit.
 
     **Arguments:**
 
@@ -47,16 +46,16 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
       optimisations are off (``--xla_backend_optimization_level=0``): a fit compiles in two thirds
       of the time and runs three times as long.
     - `keep_memory`: for repeated results of a hundred megabytes and more, such as those of
-      `jax.vmap` over a thousand machines. The memory of one result is reused for the next.
-      Otherwise requesting memory takes as long as computing the derivatives. The process may keep
-      all memory that it ever used. The option has an effect on Linux with glibc only.
+      `jax.vmap` over a thousand machines. The memory of one result is reused for the next. Without
+      this option, requesting memory takes as long as computing derivatives. With it, the process
+      may keep all memory that it ever used. The option has an effect on Linux with glibc only.
 
     Call `fast_loops` before jax computes anything. `fast_loops` adds to the environment variable
     `XLA_FLAGS` ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000``,
     ``--xla_cpu_use_fusion_emitters=false`` and
     ``--xla_disable_hlo_passes=while-loop-invariant-code-motion``, and keeps existing values of
-    these flags. Child processes inherit the variable. Importing frictax changes nothing. Results
-    are equal except for rounding.
+    these flags. Child processes inherit `XLA_FLAGS`. Importing frictax does not set flags. Results
+    with and without the flags differ by rounding only.
 
     **Raises:** `RuntimeError` if jax has already computed something, because XLA then ignores the
     variable.
@@ -95,8 +94,8 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
 
 def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
     """Let glibc keep up to `size` bytes of freed memory, and with `of_arrays` also the memory of
-    large arrays. By default glibc keeps less, so a fit requests memory from the system for each
-    array, which takes a fifth of the time of the fit. Other C libraries are not changed.
+    large arrays. By default glibc keeps less. Then a fit requests memory from the system for each
+    array, which takes a fifth of its time. With other C libraries, do nothing.
     """
     # Other C libraries do not have mallopt.
     with contextlib.suppress(AttributeError, OSError, TypeError):

@@ -26,8 +26,8 @@ _NOT_NOISE |= {"misfit-above-noise", "search-above-noise"}
 class Examination:
     """The results that a report shows in addition to the fit.
 
-    - `study` of the residuals; `outlook`: accuracy expected at the start values. If one of them
-      fails, None replaces it. `motions`: record -> free run to compare with the record.
+    - `study` of the residuals; `outlook`: accuracy expected at the start values. A study or outlook
+      that fails has the value None. `motions`: record -> free run to compare with the record.
     - `missing`: table of missing terms; None unless a notice reports residuals above the noise.
     """
 
@@ -58,7 +58,7 @@ def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examina
     lacking = pool.submit(run_counted, found.missing) if left else None
     motions = {label: result_of(job) for label, job in runs.items()}
     # The residual study fails if the machine moves in too few samples. The outlook fails if the
-    # simulation with the start values fails. In both cases the fit is valid, and a notice is given.
+    # simulation with the start values fails. The fit remains valid, and a notice is given.
     studied, not_studied = _unless_refused(study, "residuals-not-studied")
     before, not_expected = _unless_refused(expected, "outlook-not-asked")
     said = *not_studied, *not_expected
@@ -66,7 +66,7 @@ def examine_fit(found: FitResult, pool: Workers, work: Work = SILENT) -> Examina
 
 
 def _unless_refused(job: Future[Any], code: str) -> tuple[Any, tuple[Notice, ...]]:
-    """Return the result of a job and no notice, or None and a notice if it raised `ValueError`."""
+    """Return a job's result and no notice; if the job raised `ValueError`, None and a notice."""
     try:
         return result_of(job), ()
     except ValueError as why:

@@ -40,7 +40,7 @@ def band(
     contact: str | None = None,
     label: str | None = None,
 ) -> Band:
-    """Return the friction as `predict`, and its confidence band at each velocity (delta method).
+    """Return the friction (see `predict`) with its confidence band at each velocity (delta method).
 
     **Source:** G. A. F. Seber, C. J. Wild, *Nonlinear Regression* (1989), section 5.1.
     """

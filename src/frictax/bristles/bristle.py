@@ -20,10 +20,10 @@ class AbstractBristle(CheckedModule):
 
         f = sigma_0*z + sigma_1*dz/dt + viscous_slope*v
 
-    In steady sliding, friction equals the law for any bristle. The state variable of a run is the
-    force sigma_0*z [N], so the absolute tolerance of this state is a force. The bristles are
-    `LuGre`, `Dahl`, `ElastoPlastic` and `MaxwellSlip` (with several states). Give one of these
-    bristles to the field `bristle` of a `SupportFriction`, `BearingFriction`, `Brake` or `Clutch`.
+    In steady sliding, friction equals the law for any bristle. The state variable of a simulation
+    is the force sigma_0*z [N], so its absolute tolerance is a force. The bristles are `LuGre`,
+    `Dahl`, `ElastoPlastic` and `MaxwellSlip` (with several states). Give one of these bristles to
+    the field `bristle` of a `SupportFriction`, `BearingFriction`, `Brake` or `Clutch`.
 
     **Example:** at `LuGre`.
 
@@ -31,9 +31,8 @@ class AbstractBristle(CheckedModule):
     """
 
     sigma_0: eqx.AbstractVar[Scalar]
-    unit_of_owner: ClassVar[bool] = True  # error messages print no units, as in `AbstractLaw`
-    # For these arguments `__new__` raises an error with advice. Problem files report the same
-    # error.
+    unit_of_owner: ClassVar[bool] = True  # error messages omit units
+    # `__new__` rejects these arguments with advice. Problem files report the same error.
     refused: ClassVar[tuple[str, ...]] = ("sigma_2",)
 
     def __new__(cls, *args: Any, **fields: Any) -> "AbstractBristle":
@@ -66,7 +65,7 @@ class AbstractBristle(CheckedModule):
         """
 
     def damping(self, speed: Values, law: AbstractLaw) -> Values:
-        """Return the damping sigma_1 [N.s/m] at `speed` >= 0, the factor on dz/dt in f."""
+        """Return the damping sigma_1 [N.s/m] at `speed` >= 0, the factor of dz/dt in friction."""
         return jnp.zeros_like(speed)
 
     def energy(self, force: Number) -> Number:
@@ -79,7 +78,7 @@ class AbstractBristle(CheckedModule):
 
 
 class Fading(Positive):
-    """The domain of `v_d`, the speed over which damping decreases; inf: constant damping."""
+    """The domain of `v_d`, the speed over which damping decreases; inf for constant damping."""
 
     def rule(self) -> str:
         return "> 0, inf for a constant sigma_1"
@@ -98,8 +97,8 @@ def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) 
 
     The default v_d is sqrt(2*e)*F_S**2/(sigma_1*(F_S - F_C)), the largest value for which the
     contact never generates energy. F_S is the law at rest, F_C its minimum without the viscous
-    part, and e Euler's number. For F_S > 2*F_C, 4*F_C replaces F_S**2/(F_S - F_C). If the law falls
-    over a lower speed (1/fexp of a `Stribeck`), this speed is the default.
+    part, and e Euler's number. For F_S > 2*F_C, 4*F_C replaces F_S**2/(F_S - F_C). If 1/fexp of a
+    `Stribeck` law is lower than this speed, 1/fexp is the default.
     """
     if v_d is not None:
         return 1 / v_d
@@ -107,11 +106,11 @@ def inverse_fading_speed(sigma_1: Number, v_d: Number | None, law: AbstractLaw) 
         return jnp.zeros_like(sigma_1)
     least, inverse = law.stribeck_dip
     lost, most = law.f0 - least, law.f0
-    # A law without a dry part falls to 0. The lower bound makes 1/(4*least) finite.
+    # A law without a dry part has the minimum 0. The lower bound makes 1/(4*least) finite.
     least = larger(least, 1e-6 * most)
     # The result 1/v_d may be 0, but it must be finite.
     by_law = jnp.where(most > 2 * least, 1 / (4 * least), lost / most**2)
-    return larger(inverse, sigma_1 * by_law / 2.3316439815971242)  # The number is sqrt(2*e).
+    return larger(inverse, sigma_1 * by_law / 2.3316439815971242)  # the divisor: sqrt(2*e)
 
 
 def absolute_speed(v: Any) -> Any:

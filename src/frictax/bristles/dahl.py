@@ -37,7 +37,7 @@ class Dahl(Rubbing):
     **Source:** P. R. Dahl, A solid friction model, The Aerospace Corporation TOR-0158(3107-18)-1,
     1968.
 
-    A body is moved by 10 um from rest. The results are its friction from the simulation and from
+    A body is moved by 10 um from rest. The example compares friction from the simulation and from
     the formula:
 
     >>> import frictax as fx, jax.numpy as jnp
@@ -55,8 +55,8 @@ class Dahl(Rubbing):
 
     sigma_0: Scalar = parameter(Positive(), "N/m")
     z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-    # A Python number is not converted to an array. If the exponent is the number 1, compiled code
-    # does not compute a power.
+    # A Python number is not converted to an array, so that compiled code for the exponent 1 does
+    # not compute a power.
     exponent: Checked[float] | Scalar = parameter(
         Positive(),
         "1",
@@ -90,7 +90,7 @@ class Dahl(Rubbing):
         u0 = jnp.where(bent, size, 1.0)
         w = self.sigma_0 * absolute_speed(x) / g * jnp.exp(-p * jnp.log(u0))
         # log(1 - p*w)/p is -w for p = 0 and -inf for p*w >= 1. Near an exponent at which a formula
-        # is singular, its limit is used.
+        # is singular, the code uses the limit of the formula.
         singular = 1e-6
         near, left = jnp.abs(p) < singular, p * w < 1
         log = jnp.log1p(-jnp.where(left, p * w, 0.0)) / jnp.where(near, 1.0, p)

@@ -33,7 +33,7 @@ class ElastoPlastic(AbstractBristle):
     **Source:** P. Dupont, V. Hayward, B. Armstrong, F. Altpeter, IEEE Trans. Automatic Control
     47(5), 2002, where z_ba is a length.
 
-    A load that oscillates between 0.2 and 0.8 of breakaway moves the block only at first:
+    A load between 0.2 and 0.8 times the breakaway force moves the block only at the beginning:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -66,8 +66,8 @@ class ElastoPlastic(AbstractBristle):
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
         # With r = s*force/g and q = sigma_0*abs(x)/g the equation is dr/dq = 1 - alpha(r)*r. Up to
-        # r = b, r is linear in q. Beyond b the variable is p with 1 - r = exp(-p), because dp/dq =
-        # (1 - alpha*r)/(1 - r) is smooth and tends to 1.
+        # r = b, r is linear in q. Beyond b the code integrates p with 1 - r = exp(-p), because
+        # dp/dq = (1 - alpha*r)/(1 - r) is smooth and tends to 1.
         s, q = jnp.where(x < 0, -1.0, 1.0), self.sigma_0 * absolute_speed(x) / g
         r0 = s * force / g
         b = self._spring(g, least)
@@ -98,7 +98,7 @@ class ElastoPlastic(AbstractBristle):
             return jax.lax.fori_loop(0, steps, on, first) if steps else first
 
         first = (-jnp.log1p(-begun), jnp.zeros_like(left))
-        # For left <= 0.5, four Runge-Kutta steps are accurate. For a longer distance, 24 steps are.
+        # For left <= 0.5, four Runge-Kutta steps are accurate. For larger values, 24 steps are.
         which = jnp.where(q > straight, jnp.where(left > 0.5, 2, 1), 0)
         p, area = jax.lax.switch(which, [lambda n=n: gone(n) for n in (0, 4, 24)])
         slips = q > straight

@@ -22,7 +22,7 @@ class Rubbing(AbstractBristle):
         q = self.sigma_0 * absolute_speed(x) / g
         small = q < SMALL_WAY
         safe = jnp.where(small, 1.0, q)
-        # `rest` is 1 - (1 - exp(-q))/q. For small q a series gives its value.
+        # `rest` is 1 - (1 - exp(-q))/q. For small q, a series is more accurate.
         series = q * (1 / 2 - q * (1 / 6 - q * (1 / 24 - q * (1 / 120 - q / 720))))
         rest = jnp.where(small, series, 1 + jnp.expm1(-safe) / safe)
         gone = -jnp.expm1(-q)
@@ -52,9 +52,9 @@ class LuGre(Rubbing):
       gives a mass m the damping ratio zeta while it does not slide. Therefore a good sigma_1
       depends on the machine more than on the faces.
     - `v_d` > 0: speed [m/s] over which the damping decreases. Default: 1/fexp of a `Stribeck`, or a
-      lower speed if 1/fexp would generate energy; constant damping for a law that does not fall.
-      `jnp.inf` means a constant sigma_1. If friction can then generate energy, a warning gives the
-      lowest speed at which it does.
+      lower speed if friction can generate energy at v_d = 1/fexp; inf for a law that does not fall.
+      `jnp.inf` means a constant sigma_1. If friction can generate energy with the given v_d, a
+      warning prints the lowest speed at which this happens.
     - `z`: deflection of the bristle at the start of a run [m].
 
     **Raises:** `ValueError` for a value outside its domain; in a contact, for a `z` beyond

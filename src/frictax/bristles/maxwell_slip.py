@@ -32,10 +32,10 @@ class MaxwellSlip(AbstractBristle):
     share_i*g(abs(v)) for forward motion. If `C` is given, F_i approaches this force: dF_i/dt =
     C*(share_i - F_i/g(abs(v))). The friction is the sum of all F_i and the viscous part.
 
-    The contact therefore has the hysteresis of Masing's rules: a small loop inside a large loop
-    closes. After the small loop, the motion continues as if this loop had not occurred. Under an
+    The hysteresis of the contact follows Masing's rules: a small loop inside a large loop closes.
+    After the small loop, the motion continues as if this loop had not occurred. Under an
     oscillating load below breakaway the contact does not creep. While all elements stick, only
-    `F_prop` of the law damps, and a mass m oscillates at sqrt(sum(k)/m) rad/s.
+    `F_prop` of the law damps the motion, and a mass m oscillates at sqrt(sum(k)/m) rad/s.
 
     **Arguments:**
 
@@ -44,7 +44,7 @@ class MaxwellSlip(AbstractBristle):
       the sum 1. Default: equal fractions. To fit the shares, name the parameter `ratio` (n-1,):
       share[1:]/share[0]. Any positive ratio is valid.
     - `C` > 0 [N/s]: rate at which the force of a slipping element approaches the law, as in the
-      generalized Maxwell-slip model (GMS). Default: without delay.
+      generalized Maxwell-slip model (GMS). By default the force follows without delay.
     - `z` (n,) [m]: deflection of each spring at the start; default 0.
 
     **Raises:** `ValueError` for a value outside its domain and for vectors of different lengths; in
@@ -154,7 +154,7 @@ class MaxwellSlip(AbstractBristle):
     # direction 1 or -1 for each element that slips.
 
     def rates(self, v: Number, force: Vector, g: Number, modes: Modes) -> Vector:
-        """Return the rate of each element's state (n,) [N/s]. It is 0 for slip without `C`."""
+        """Return the rates of the element states (n,) [N/s]; 0 during slip without `C`."""
         slips = 0.0 if self.C is None else self.C * (modes * self.share - force / g)
         return jnp.where(modes == 0, self.k * v, slips)
 
@@ -163,7 +163,7 @@ class MaxwellSlip(AbstractBristle):
         return force if self.C is not None else jnp.where(modes == 0, force, modes * self.share * g)
 
     def forces_after_sticking(self, force: Vector, f0: Number, modes: Modes) -> Vector:
-        """Return each element's state (n,) [N] when all begin to stick. `f0`: law at rest [N]."""
+        """Return the element states (n,) [N] when all begin to stick. `f0`: law at rest [N]."""
         most = self.share * f0
         within = jnp.inf if self.C is None else modes * force
         return jnp.where(modes == 0, force, modes * smaller(within, most))

@@ -10,8 +10,8 @@ _INTERRUPTED = b"frictax: Interrupted.\n"
 
 def main() -> None:
     """Run the command line. After Ctrl-C or SIGTERM, print one sentence and exit with code 130."""
-    # If a standard stream is closed, the next file that is opened gets the number of the stream and
-    # receives its output. Therefore closed streams are opened to the null device.
+    # If a standard stream is closed, the next opened file gets the file number of this stream and
+    # receives its output. Therefore the null device replaces closed streams.
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
@@ -37,7 +37,7 @@ def _leave(number: int, frame: Any) -> None:
 
 
 def _unraisable(what: Any) -> None:
-    """Hide the traceback of Ctrl-C in garbage collection; `frictax.interrupts` raises it again."""
+    """Hide the traceback of a `KeyboardInterrupt` that `frictax.interrupts` raises again later."""
     if not issubclass(what.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(what)
 

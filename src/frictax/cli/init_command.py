@@ -114,9 +114,9 @@ class Writing:
 def init(reading: Reading, columns: Columns, constants: Constants, writing: Writing) -> None:
     """Write a problem file for a measured record, to be checked and identified.
 
-    The command reads names and numbers, and recognises the quantity of each column. It asks at most
-    five questions about facts that the file and the options do not contain. It writes the machine,
-    its free parameters and an objective. An option without effect is an error.
+    The command reads names and numbers, and recognises the quantity of each column. The command
+    asks at most five questions about facts that file and options do not contain. The problem file
+    contains the machine, free parameters and an objective. An option without effect is an error.
     """
     example, out, overwrite = writing.example, writing.out, writing.overwrite
     asked = {**vars(reading), **vars(columns), **vars(constants)}
@@ -167,8 +167,8 @@ def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = T
 
 def _draft(record: Path, given: dict[str, Any], yes: bool) -> "Draft":
     """Return the draft of a problem from the record file and the options. A user at a terminal
-    answers the open questions of the draft. If `yes`, the guesses of the draft answer its
-    questions. A question without an answer ends the command.
+    answers the open questions of the draft. With `yes`, the command uses the guesses of the draft
+    as answers. A question without an answer ends the command.
     """
     from frictax.problems.starting import CONSTANTS, MACHINES, ROLES, Options, draft_of
     from frictax.text import suggestion

@@ -62,9 +62,9 @@ DATA, FIT, OUT = "What was measured", "What is fitted", "What comes out"
 def option(
     panel: str, metavar: str, help: str, *names: str, default: Any = None, **more: Any
 ) -> Any:
-    """Return a dataclass field for an option below the heading `panel`, with a `default`. The
-    option has the name of its field unless `names` are given. If `metavar` is empty, typer chooses
-    the placeholder.
+    """Return a dataclass field for an option below the heading `panel`, with a `default`. Without
+    `names`, the option has the name of its field. If `metavar` is empty, typer chooses the
+    placeholder.
     """
     how = {"help": help, "rich_help_panel": panel, "metavar": metavar or None, **more}
     return dataclasses.field(default=default, metadata={"names": names, "how": how})

@@ -61,7 +61,7 @@ def identify(options: Identify) -> None:
     residuals, validation, report.
 
     Writes `result.json`, `parameters.toml`, `report.html` and the fit itself, `result.fit`, which
-    `fx.load_fit` reads. All files are written, or none.
+    `fx.load_fit` reads. After an error, no file is written.
     """
     problem, out, overwrite = options.problem, options.out, options.overwrite
     how = {"allow_code": options.allow_code, "tolerance": options.tolerance}
@@ -351,7 +351,7 @@ def fleet(options: FleetRun) -> None:
     """Fit the machine of a problem file to each record of a fleet, even of thousands of records.
     Write a table with a row for each record: values, standard errors, intervals, notices.
 
-    Each file is read like the first fitted record of the problem. The section [fit] applies to it.
+    Each file is read like the first fitted record of the problem, and fitted by its section [fit].
     """
     out, jobs = options.out, options.jobs
     if jobs is not None and jobs < 1:

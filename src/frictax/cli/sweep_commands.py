@@ -63,7 +63,7 @@ class Laws:
 
 @dataclasses.dataclass(frozen=True)
 class Outputs:
-    """The files and texts that `frictax fit` makes."""
+    """Options for the report, the files and the texts that `frictax fit` writes."""
 
     report: Path | None = option(OUT, "FILE", "File for a self-contained HTML report.")
     title: str | None = option(OUT, "TEXT", "Title of the report.")
@@ -76,7 +76,7 @@ class Outputs:
 
 @dataclasses.dataclass(frozen=True)
 class ComparisonOutputs:
-    """The file that `frictax compare` makes."""
+    """Options for the file that `frictax compare` writes."""
 
     json: Path | None = json_option()
     overwrite: bool = overwrite_option()

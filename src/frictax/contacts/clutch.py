@@ -59,7 +59,7 @@ class Clutch(AbstractRubbing, AbstractClutch):
 
     **Source:** Modelica Standard Library 4.1.0.
 
-    One of two equal wheels turns. A clutch locks both at the mean of their speeds:
+    One of two equal wheels turns. A clutch locks both wheels at the mean of their speeds:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> train = fx.Mechanism(

@@ -16,8 +16,8 @@ from frictax.signals import check_signal
 class AbstractContact(CheckedModule):
     """Dry friction between two bodies, or between a body and the housing.
 
-    s [m] and v [m/s] are position and velocity of the first body relative to the second. Sliding in
-    direction m (+1 or -1) is opposed by the force f = m * law(m*v) * scale. A stuck contact breaks
+    s [m] and v [m/s] are position and velocity of the first body relative to the second. During
+    sliding in direction m (+1 or -1), friction is f = m * law(m*v) * scale. A stuck contact breaks
     away above the force peak * law(0) * scale. `scale` is cgeo*fn, or 1 without a normal force.
 
     **Example:** `SupportFriction` is a subclass.
@@ -61,11 +61,11 @@ class AbstractContact(CheckedModule):
         return 1.0
 
     def holds(self, direction: int, scale: ScalarLike) -> Number:
-        """Return the breakaway force in `direction`, >= 0 [N]; inf if it never breaks away."""
+        """Return the breakaway force in `direction` [N]; inf if the contact cannot break away."""
         return self.breakaway() * f0(self, direction, scale)
 
     def stops(self) -> tuple[Number, Number] | None:
-        """Return the lowest and highest position [m] of the centre between hard stops, or None."""
+        """Return the lowest and highest position [m] of the centre; None without hard stops."""
         return None
 
 
@@ -107,7 +107,7 @@ def _never_driving(law: AbstractLaw, value: Number) -> Number:
 
 
 class AbstractByLaws(AbstractContact):
-    """A contact with `peak`, a law such as ``f_pos``, and a backward law (default: the same)."""
+    """A contact with `peak`, a law such as ``f_pos``, and optionally another backward law."""
 
     forward: ClassVar[str]  # name of the field with the law for forward motion
 
@@ -152,7 +152,7 @@ def has_breaks(contact: AbstractContact) -> bool:
 
 
 def piece_at(contact: AbstractContact, direction: Integer, speed: Any) -> Integer:
-    """Return the number of the segment that contains `speed`, of the law for `direction`."""
+    """Return the index of the segment with `speed` in the law for `direction`."""
     return jnp.sum(_edges(contact, direction)[1:-1] <= speed, dtype=jnp.int32)
 
 

@@ -53,7 +53,7 @@ class AbstractRubbing(AbstractByLaws):
         check(self)
         bristle: Any = self.bristle
         if (speed := gives_energy_from(self)) is not None:
-            # A class without `rotational`, such as a brake, can turn or slide.
+            # A class without `rotational`, such as `Brake`, acts on turning or sliding bodies.
             turns = getattr(self, "rotational", None)
             unit = "" if turns is None else " rad/s" if turns else " m/s"
             warnings.warn(
@@ -145,8 +145,8 @@ def element_law(contact: Any, v: Number, s: Integer) -> tuple[Number, Number | f
 
 
 def element_limits(contact: Any, v: Number) -> tuple[Number, Number]:
-    """Return the force limits of a bristle for forward and for backward motion at velocity `v`. The
-    limit opposite to `v` is the law at rest.
+    """Return the force limits of a bristle for forward and for backward motion at velocity `v`. For
+    motion opposite to `v`, the limit is the law at rest.
     """
     forward, backward = (
         _parts(contact.law(m), jnp.where(m * v > 0, m * v, 0.0))[0] for m in (1, -1)
@@ -186,8 +186,8 @@ def gives_energy_from(contact: Any) -> float | None:
     the bristle never generates energy, or if JAX traces the values of the contact.
 
     Energy is generated if the dissipated power f*v - dW/dt is negative, where W is the stored
-    energy. The power is computed for the deflection, in the direction of motion, at which it is
-    smallest.
+    energy. The power is computed at the deflection that gives the smallest power; this deflection
+    is in the direction of motion.
     """
     bristle = contact.bristle
     known = jax.tree.leaves((bristle, contact.law(1), contact.law(-1)))

@@ -25,8 +25,8 @@ class SupportFriction(AbstractRubbing):
     - `support`: name of the `Fixed` or body that carries the reaction force (Modelica's
       useSupport). `s` is measured relative to this support. Default: the housing at position 0.
     - `bristle`: the presliding model: `LuGre`, `Dahl`, `ElastoPlastic` or `MaxwellSlip`; default:
-      none, the contact sticks rigidly. A contact with a bristle has no entries in `run.events`. Its
-      `peak` must be 1, and its breakaway force is f_pos(0).
+      no bristle, and the contact sticks rigidly. A contact with a bristle has no entries in
+      `run.events`. With a bristle, `peak` must be 1, and the breakaway force is f_pos(0).
 
     **Raises:** `ValueError` for a value outside its domain, and for a bristle that does not fit the
     law.

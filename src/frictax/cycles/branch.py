@@ -23,9 +23,9 @@ from .return_map import CONVERGED, PoincareSection, ReturnMap, Solution, return_
 
 
 class ReturnByParameter(eqx.Module):
-    """The result `image` of the return map. `y`, `after`: derivatives of the new state and the
-    duration with respect to the old state and (last column) the parameter.
-    """
+    """The result `image` of the return map, and derivatives of the new state (`y`) and the duration
+    (`after`). The last column is the derivative with respect to the parameter, the others to the
+    old state."""
 
     image: ReturnMap
     y: Float[Array, "n k"]
@@ -63,7 +63,7 @@ class Point:
 
 
 class Curve:
-    """The fixed points x = (state, parameter) / `scale` of the return map, which form a curve."""
+    """The curve of the fixed points x = (state, parameter) / `scale` of the return map."""
 
     def __init__(self, cycle: LimitCycle, path: str, size: float) -> None:
         self.cycle, self.path = cycle, path
@@ -71,8 +71,8 @@ class Curve:
 
     def evaluate(self, x: np.ndarray) -> tuple[ReturnByParameter, np.ndarray, np.ndarray]:
         """Return the result of the return map at x, the residual (n,), and the derivatives of the
-        residual with respect to x (n, n+1). Residual: (state after one return - state before) /
-        scale.
+        residual with respect to x (n, n+1). The residual is (state after - state before the return)
+        / scale.
         """
         c = self.cycle
         at = _return_by_parameter(
@@ -153,7 +153,7 @@ class Curve:
 
 
 def _growth(x: np.ndarray) -> float:
-    """Return the largest absolute state relative to its scale, at least 1: a tolerance factor."""
+    """Return a factor for tolerances: the largest absolute value of a scaled state, at least 1."""
     return max(1.0, float(np.max(np.abs(x[:-1]))))
 
 
@@ -163,7 +163,7 @@ class Branch:
     it to get a table.
 
     - `path`: path of the parameter; `cycles`: the k cycles along the branch; `values` (k,): values
-      of the parameter. Numbers of the k cycles, as in `LimitCycle`: `period` (k,) [s]; `low`,
+      of the parameter. Arrays over the k cycles, as in `LimitCycle`: `period` (k,) [s]; `low`,
       `high` and `amplitude` (k, n) of the `states`; `start` (k, n), `multipliers` (k, n-1), and
       `stable` (k,).
     - `folds`: values of the parameter at which the branch turns back. At a fold, a stable and an
@@ -230,11 +230,11 @@ def continued(
     """Follow a limit cycle while one parameter changes, also around folds (where the branch turns
     back), by pseudo-arclength continuation.
 
-    Newton's method with exact derivatives finds each cycle, stable or unstable. If the branch turns
-    back, the fold is located, and the branch continues back to the first value of the parameter. If
-    the cycle ceases to exist, for example because a contact no longer breaks away, the steps become
-    shorter. The last value of the parameter is then the limit of existence, accurate to 1e-8 of the
-    range between first value and `to`.
+    Newton's method with exact derivatives finds each cycle, stable or unstable. At a fold, the
+    function finds the turning point and follows the branch back to the first value of the
+    parameter. If the cycle ceases to exist, for example because a contact no longer breaks away,
+    the steps become shorter. The last value of the parameter is then the limit of existence,
+    accurate to 1e-8 of the range between first value and `to`.
 
     **Arguments:**
 
@@ -317,7 +317,7 @@ def _follow_curve(
     longest: float,
     past_folds: bool,
 ) -> tuple[list[Point], list[float], str]:
-    """Return points of the branch, parameter values of its folds, and a text why it ends."""
+    """Return the points of the branch, the parameter values at folds, and why the branch ends."""
     points, folds, step = [point], [], min(0.01, longest)
     by_parameter = np.append(np.zeros(len(point.x) - 1), 1.0)
     while len(points) < most:

@@ -28,7 +28,7 @@ from .return_map import (
 
 
 class CycleError(RuntimeError):
-    """The error if no limit cycle is found. Its message gives the reason and a remedy.
+    """The error if no limit cycle is found; the message states the reason and a remedy.
 
     >>> import frictax as fx
     >>> block = fx.Mechanism(
@@ -48,12 +48,12 @@ class CycleError(RuntimeError):
 
 @dataclasses.dataclass(frozen=True)
 class CycleEvent:
-    """A change of a contact's mode. `time` [s] starts at 0 with the cycle. `contact` is the name of
-    the contact, and `before` and `after` are its modes.
+    """A change of a contact's mode. `time` [s] is 0 at the start of the cycle. `contact` is the
+    name of the contact, and `before` and `after` are its modes.
 
-    In a `Mechanism` the name is that of the part. In an `AbstractAxis` it is ``"friction"``, in an
-    `AbstractLinkage` for example ``"frictions.0"``. Any other entry of the mode vector is called
-    ``"mode 3"``.
+    In a `Mechanism`, `contact` is the name of a part. In an `AbstractAxis`, `contact` is
+    ``"friction"``. In an `AbstractLinkage`, `contact` is for example ``"frictions.0"``. Other
+    entries of the mode vector have names such as ``"mode 3"``.
 
     **Example:** at `LimitCycle`.
     """
@@ -148,8 +148,8 @@ class LimitCycle:
         """Return period and extremes of the cycle of a machine with other parameter values.
 
         The function is pure: JAX can differentiate it (forward mode), compile it and batch it. The
-        derivatives come from the implicit function theorem. They are exact and include the effect
-        of all events. In the ``found.derived(...)`` of a fit, `follow` gives the standard errors of
+        derivatives follow from the implicit function theorem, are exact, and include the effect of
+        all events. In the ``found.derived(...)`` of a fit, `follow` gives the standard errors of
         period and amplitude.
 
         **Arguments:** `machine`: a machine with the structure of this cycle's machine. The values
@@ -168,7 +168,7 @@ class LimitCycle:
 
     def derivatives(self, paths: str | Iterable[str]) -> dict[str, CycleNumbers]:
         """Return the derivatives of the cycle's numbers with respect to the parameters at `paths`.
-        They are exact and include the effect of all events.
+        The derivatives are exact and include the effect of all events.
 
         **Returns:** a dict from path to `CycleNumbers`, whose fields are derivatives: of period,
         extremes, amplitude and start. For a vector parameter, the derivatives have one more axis at
@@ -253,7 +253,7 @@ class PhaseLog:
 
 
 def lasting_phases(ends: Float[np.ndarray, " k"]) -> Int[np.ndarray, " p"]:
-    """Return the indices of phases longer than 1e-9 of the run. `ends`: end times of the phases."""
+    """Return the indices of phases longer than 1e-9 times the run. `ends`: end times of phases."""
     return np.flatnonzero(np.diff(ends, prepend=0.0) > 1e-9 * ends[-1])
 
 
@@ -357,8 +357,8 @@ def _mirror_modes(machine: Machine, modes: np.ndarray) -> np.ndarray:
 def floquet_multipliers(derivatives: Any, scale: Any) -> np.ndarray:
     """Return n-1 eigenvalues of a return map's derivative (n, n), the largest first. The eigenvalue
     0 in the direction of motion is omitted. An event or a phase of sticking makes some eigenvalues
-    exactly 0. If such an eigenvalue is defective, an eigenvalue solver returns a root of the
-    rounding error. Therefore repeated singular value decompositions first remove the null space.
+    exactly 0. For a defective eigenvalue 0, an eigenvalue solver returns a root of the rounding
+    error. Therefore repeated singular value decompositions first remove the null space.
     """
     n = len(scale)
     matrix = np.asarray(derivatives) * scale / np.asarray(scale)[:, None]

@@ -66,8 +66,8 @@ class Neighbourhood(eqx.Module):
 def follow_cycle(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
     """Return the numbers of the cycle of `machine` near a known cycle; NaN if no cycle is found.
     The derivatives come from the implicit function theorem. The solution of Newton's method is a
-    constant, so its iterations are not differentiated. One more Newton step, of length 0, adds the
-    derivatives.
+    constant, so JAX does not differentiate the iterations. One more Newton step, of length 0, adds
+    the derivatives.
     """
     y, scale = jnp.asarray(near.y), jnp.asarray(near.scale)
     section, engine, phases = near.section, near.engine, near.phases
@@ -127,8 +127,8 @@ _compiled_follow = interruptible_jit(follow_cycle)
 
 def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNumbers:
     """Return the result of `follow_cycle`. If the arguments are numbers, use the functions that
-    `limit_cycle` has already compiled. Compiling `follow_cycle` takes longer than computing
-    hundreds of cycles. It is compiled only inside other compiled code, or for derivatives.
+    `limit_cycle` has already compiled. To compile `follow_cycle` takes longer than to compute
+    hundreds of cycles. Therefore it is compiled only within compiled code and for derivatives.
     """
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
         return _compiled_follow(machine, args, near)

@@ -85,11 +85,11 @@ def limit_cycle(
       the second half of the simulation. The default event is "rest" if this contact comes to rest,
       and "change" otherwise. The event "rest" is the best choice: at rest the load is below the
       breakaway force in both directions, so Newton's method does not release the contact too early.
-    - `near`: a cycle of a similar machine. The search begins at the start of this cycle and uses
-      its contact, event, `returns` and `symmetric`.
+    - `near`: a cycle of a similar machine. The search begins at the start of `near` and uses the
+      contact, event, `returns` and `symmetric` of `near`.
     - `returns`: how many times the event occurs in one period.
     - `symmetric`: whether the second half of the cycle is the first half with the opposite signs of
-      all states. A machine that is symmetric about 0 can have such cycles.
+      all states. A machine that is symmetric about 0 can have symmetric cycles.
     - `args`: arguments of a system of your own. `engine`: an `Adaptive`, by default
       Adaptive(rtol=1e-10, atol=1e-13).
 
@@ -170,8 +170,8 @@ def _settle(
     returns, symmetric = options["returns"], options["symmetric"]
     args, engine = options["args"], options["engine"]
     y, mode = as_system(machine).start(jnp.asarray(0.0))
-    # No event matches this section, so the run does not end early. The types are the same in all
-    # calls, so that JAX traces each program only once.
+    # No event matches this section, so the run does not end early. The values have the same types
+    # in all calls, so that JAX traces each program only once.
     section = PoincareSection(
         _int32([0, 0, 0]), _int32(2**30), _int32(mode), _float64(0.0), _float64(within)
     )

@@ -1,5 +1,5 @@
-"""The return map, from the state at an event to the state at the next such event. Also its fixed
-points by Newton's method, and the extremes of the states over a cycle.
+"""The return map, from the state at an event to the state at the next such event. The module also
+computes fixed points of this map, and the extremes of the states over a cycle.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ class ReturnSystem(AbstractHybridSystem):
 
     At an event of this kind, entry `event[0]` of the mode changes from `event[1]` to `event[2]`. If
     `event[2]` is rest, a direct change to the opposite direction also counts, as a rest of length
-    0. This keeps the return map smooth in the limit of an infinitely short rest.
+    0. This rule keeps the return map smooth in the limit of an infinitely short rest.
 
     The state has one additional entry, the elapsed time. The mode has one additional entry, the
     number of remaining events. At the end of a run, state and time are those of the last event.
@@ -227,9 +227,9 @@ def extremes(
     machine: Machine, args: PyTree, y: Any, section: PoincareSection, ends: Any, engine: Adaptive
 ) -> tuple[Array, Array]:
     """Return the lowest and the highest value of each state over the phases. JAX can differentiate
-    them. The motion is smooth within a phase. Each phase is evaluated at nodes. Between two nodes,
-    a cubic through states and rates gives the time of an extremum. A quintic, which also uses the
-    second derivatives, gives its value. `ends` (k,): ends of the phases [s] after the start.
+    this function. The motion is smooth in a phase, and computed at nodes. Between two nodes, a
+    cubic through states and rates gives the time of an extremum. A quintic, with second
+    derivatives, gives the value of the extremum. `ends` (k,) [s]: end times of the phases.
     """
     begins = jnp.append(0.0, ends[:-1])
     # `positions` are the nodes in a phase, from 0 to 1. The nodes are denser at both ends.
@@ -251,7 +251,7 @@ def extremes(
     at, states, speed, second = (x.reshape(shape) for x in (ts[1:], path.ys[1:], speed, second))
     edge = edge * (at[:, -1] - at[:, 0])
     first, last = states[:, 0] - speed[:, 0] * edge, states[:, -1] + speed[:, -1] * edge
-    # The ends of each interval between two nodes: states, rates and second derivatives.
+    # States, rates and second derivatives at both ends of each interval between nodes.
     (y0, y1), (f0, f1), (a0, a1) = ((x[:, :-1], x[:, 1:]) for x in (states, speed, second))
     h = at[:, 1:] - at[:, :-1]
     r0, r1, c0, c1, rise = f0 * h, f1 * h, a0 * h * h, a1 * h * h, y1 - y0

@@ -135,11 +135,11 @@ def fetch(
     """Download the record called `name`, unless it is on this computer, and return its folder.
 
     Each file is compared with its checksum before it is stored. A file whose download is
-    interrupted or damaged is not stored. A second call downloads the missing files.
+    interrupted or damaged is not stored. A second call of `fetch` downloads the missing files.
 
     **Arguments:** `folder`: the folder above ``name/``; by default this user's cache folder, unless
-    the folder in FRICTAX_DATA already contains the record. `tell`: function that is called after
-    each file with the number of stored bytes and the total number of bytes.
+    the folder in FRICTAX_DATA already contains the record. `tell`: a callback after each file, with
+    the numbers of stored bytes and of all bytes.
 
     **Raises:** `KeyError` for a name that is not in the registry; `OSError` if the server cannot be
     reached or the folder cannot be written; `ValueError` if a downloaded file differs from the

@@ -26,9 +26,9 @@ def slope_of(system: Reused, t, y, mode) -> Slope:
 
 
 def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Integer:
-    """Return the index of the falling event function that reaches 0 first by linear extrapolation.
-    If `expired` (an event function was not above 0 at the start), return that of the lowest event
-    function.
+    """Return the index of the falling event function that first reaches 0 if extrapolated linearly.
+    If `expired` (an event function was not above 0 at the start), return the index of the lowest
+    event function.
     """
     falling = slope.rate < 0
     away = jnp.where(falling, jnp.abs(slope.g / jnp.where(falling, slope.rate, 1.0)), jnp.inf)
@@ -95,11 +95,11 @@ class Bracket(eqx.Module):
         )
 
     def end(self) -> Number:
-        """Return the point of the sign change. It is the end of the bracket with the function value
+        """Return the point of the sign change: the end of the bracket with the function value
         closer to 0, or the upper end for a rising function.
 
-        For a rising function, the next phase must begin at the upper end, after the event. If the
-        value there is not finite, also return the upper end, so that the run reports this failure.
+        For a rising function, the next phase must begin at the upper end, after the event. Also
+        return the upper end if the value there is not finite, so that the run reports this failure.
         """
         secant = (self.f_high <= 0) & jnp.isfinite(self.f_high)
         return jnp.where(secant & (jnp.abs(self.f_low) < jnp.abs(self.f_high)), self.low, self.high)

@@ -36,7 +36,7 @@ class Adaptive(Pickled, eqx.Module):
 
     **Arguments:**
 
-    - `rtol`, `atol`: tolerances of a step. Default 1e-7, 1e-9; with 32-bit numbers 1e-5, 1e-6.
+    - `rtol`, `atol`: tolerances of a step. Defaults: 1e-7, 1e-9; with 32-bit numbers 1e-5, 1e-6.
     - `solver`: any diffrax solver with an interpolation. Default: a Rosenbrock method of order 4 if
       a part has a bristle other than `MaxwellSlip`, and `diffrax.Tsit5()` otherwise. For other
       stiff machines use `diffrax.Kvaerno5()`. With bristles, `Kvaerno5` is much slower than the
@@ -45,13 +45,13 @@ class Adaptive(Pickled, eqx.Module):
       without error control needs `dt0`.
     - `dt0`: the first step of every phase [s]. Default: the mean step of the previous phase.
     - `dtmax`: the longest step [s]. An event function may fall to 0 and rise again within one step.
-      With error control, a cubic through the values and rates of the event function at both ends of
-      the step finds such a dip.
+      With error control, the engine finds such a dip by a cubic through the event function's values
+      and rates at both ends of the step.
     - `max_events`: largest number of mode changes and drive switches in a run. Default: 1000 plus
       the number of samples of all `Sampled` drives. Outside of `jit` and `vmap`, `simulate` doubles
-      `max_events` until it is sufficient. Under `jit`, give a larger number if the periods of a
-      `Pulse`, `Trapezoid` or `Sine` need more events. Compiled code cannot raise an error;
-      `run.result` reports a run with too many events.
+      `max_events` until it is sufficient. Under `jit`, choose a larger limit for a `Pulse`,
+      `Trapezoid` or `Sine` with many periods. Compiled code cannot raise an error, so check
+      `run.result`.
     - `max_steps`: largest number of solver steps in a run.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
       forward mode only, which compiles faster.
@@ -140,7 +140,7 @@ class Adaptive(Pickled, eqx.Module):
                 )
 
     def walker(self) -> Any:
-        """Return the diffrax solver: `solver`, or `diffrax.Tsit5()` by default."""
+        """Return `solver`, or by default the diffrax solver `diffrax.Tsit5()`."""
         import diffrax
 
         return diffrax.Tsit5() if self.solver is None else self.solver
@@ -156,8 +156,8 @@ class Adaptive(Pickled, eqx.Module):
         control = self.stepsize_controller
         if control is None:
             rtol, atol = self.tolerances(dtype)
-            # After an event, diffrax's default controller rejects many steps. The
-            # proportional-integral controller below needs a quarter fewer steps.
+            # After an event, diffrax's default controller rejects many steps. This
+            # proportional-integral controller needs a quarter fewer steps.
             return diffrax.PIDController(rtol=rtol, atol=atol, pcoeff=0.3, icoeff=0.4, dtmax=bound)
         if bound is not None and isinstance(control, diffrax.PIDController):
             least = bound if control.dtmax is None else jnp.minimum(bound, control.dtmax)
@@ -178,7 +178,7 @@ class Adaptive(Pickled, eqx.Module):
 
 
 class ForwardAlone(eqx.Module):
-    """An `adjoint` that means `diffrax.ForwardMode()`, but does not import diffrax."""
+    """An `adjoint` that has the effect of `diffrax.ForwardMode()` but does not import diffrax."""
 
 
 class OnSamples(Pickled, eqx.Module):
@@ -194,25 +194,25 @@ class OnSamples(Pickled, eqx.Module):
 
     **Arguments:**
 
-    - `solver`: any explicit diffrax Runge-Kutta solver. Its steps do not have error control, and
-      `run.error` is NaN. The default is `diffrax.Bosh3()`, the cheapest method whose error on a
-      record at 2.5 kHz is below 1e-9 (experiments/benchmarks/p2.py). If a part has a bristle, the
-      default is linearly implicit steps of order 2.
+    - `solver`: any explicit diffrax Runge-Kutta solver. With a given solver, steps do not have
+      error control, and `run.error` is NaN. The default is `diffrax.Bosh3()`, the cheapest method
+      with an error below 1e-9 on a record at 2.5 kHz (experiments/benchmarks/p2.py). If a part has
+      a bristle, the default is linearly implicit steps of order 2.
     - `tolerance`: the largest estimated error of a step, relative to the range of each state so
       far. A step with a larger error is divided into 2, 4, 8, ... up to 4096 parts. None means
       steps without error control. With 32-bit numbers the smallest value is 1.2e-5. While a state
-      has moved by less than 1e-9 of its unit, its error is relative to 1e-5 of the unit. (For
-      32-bit numbers these two values are 1e-6 and 1e-2.)
+      has moved by less than 1e-9 of its unit (32 bits: 1e-6), its error is relative to 1e-5 of the
+      unit (32 bits: 1e-2).
     - `substeps`: the least number of steps from one sample to the next.
     - `max_steps`: largest number of parts of all divided steps in a run.
-    - `max_events`: largest number of mode changes, and of drive switches between samples, in a run.
+    - `max_events`: largest number of mode changes, plus drive switches between samples, in a run.
       Default: 1000 plus the number of samples of `Position` drives. Under `jit`, `max_events` is a
-      fixed limit, as for `Adaptive`. Drive samples at times that are not in `ts` also count.
+      fixed limit. A drive sample at a time that is not in `ts` also counts as an event.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
-      forward mode only. Forward mode computes value and derivatives in one pass and compiles in a
-      third of the time. `fit` uses forward mode.
-    - `finer`: pairs (i, k): take k times as many steps from sample i to sample i + 1. Use `finer`
-      for gaps in a record, see `over_gaps`.
+      forward mode only. Forward mode alone computes value and derivatives in one pass and compiles
+      three times as fast. `fit` uses forward mode.
+    - `finer`: pairs (i, k): take k times as many steps from sample i to sample i + 1. Use these
+      pairs for gaps in a record, see `over_gaps`.
 
     **Raises:** `ValueError` for an invalid solver, or for a count that is not a whole number >= 1.
 
@@ -239,9 +239,9 @@ class OnSamples(Pickled, eqx.Module):
     finer: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
 
     def over_gaps(self, t: np.ndarray) -> "OnSamples":
-        """Return a copy of these options with more steps in the gaps of the sampling times `t` (n,)
-        [s]. A gap is an interval longer than 2.5 times the median interval. Each gap is divided
-        into steps that are not longer than the median interval.
+        """Return a copy of these options with more steps in the gaps between the sampling times `t`
+        (n,) [s]. A gap is an interval longer than 2.5 times the median interval. Each gap is
+        divided into steps that are not longer than the median interval.
 
         `fit` calls this function for each record.
 
@@ -260,13 +260,13 @@ class OnSamples(Pickled, eqx.Module):
         return self if finer == self.finer else dataclasses.replace(self, finer=finer)
 
     def with_numbers(self, dtype: DTypeLike) -> "OnSamples":
-        """Return a copy with the tolerance as an array. A new value needs no new compilation."""
+        """Return a copy with the tolerance as an array, which can change without recompilation."""
         if self.tolerance is None or isinstance(self.tolerance, jax.Array):
             return self
         return dataclasses.replace(self, tolerance=jnp.asarray(self.tolerance, dtype))
 
     def steps(self, samples: int) -> np.ndarray:
-        """Return the numbers of steps (samples - 1,) between successive samples."""
+        """Return the number of steps in each interval between two samples, shape (samples - 1,)."""
         steps = np.full(max(samples - 1, 0), self.substeps)
         for i, k in self.finer:
             steps[i] *= k

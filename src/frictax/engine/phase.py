@@ -31,10 +31,10 @@ class Bracketed(optx.AbstractRootFinder):
     """A root finder for a `diffrax.Event` that uses `Bracket`.
 
     The search stops when the bracket is shorter than `rtol` times the solver step. The Newton step
-    in `cross` then reduces the relative error of the event time to about its square. A small
-    function value does not end the search: an event function, such as the velocity after a
-    breakaway, is also small just after its mode began. Optimistix's `Bisection` takes as long as a
-    whole solver step, and its `Newton` may leave the bracket.
+    in `cross` then reduces a relative time error e to about e**2. A small function value does not
+    end the search: an event function, such as the velocity after a breakaway, is also small just
+    after its mode began. Optimistix's `Bisection` takes as long as a solver step, and its `Newton`
+    may leave the bracket.
     """
 
     rtol: float
@@ -61,7 +61,7 @@ class Bracketed(optx.AbstractRootFinder):
 
 
 def _value_of_event(fn, x, args: PyTree) -> Any:
-    """Return the value of the event condition that was met (the others are 0), and `aux`."""
+    """Return the sum of the event conditions, of which only the active one is not 0, and `aux`."""
     conditions, aux = fn(x, args)
     return sum(jax.tree.leaves(conditions)), aux
 
@@ -73,7 +73,7 @@ WINDOW = 64  # largest number of samples in a phase; a phase with more samples i
 
 
 class Start(eqx.Module):
-    """Start of a phase. `dt`: first step [s]; `sample`: index of the first sample from `t` on."""
+    """Start of a phase. `dt`: first step [s]; `sample`: index of the next sample."""
 
     t: Values
     y: Float[Array, "... n"]
@@ -83,9 +83,8 @@ class Start(eqx.Module):
 
 
 class Stop(eqx.Module):
-    """The end of a phase. `t`: time before the Newton step on the event function. `fired`: the
-    cause, which is the index of an event function, `DEADLINE`, `END` or `CUT`.
-    """
+    """The end of a phase. `t`: end time (from `locate`: before the Newton step). `fired`: cause of
+    the end, the index of an event function, `DEADLINE`, `END` or `CUT`."""
 
     t: Values
     fired: Int[Array, "..."]
@@ -93,9 +92,9 @@ class Stop(eqx.Module):
 
 class _Walked(NamedTuple):
     """The state of the controller `_Steps`. `inner`: state of the wrapped controller. `reached`:
-    time and state after the last accepted step. `watch`: event functions and their rates after this
-    step, and how often the current step was repeated. `sums`: the `Sums` of all steps so far.
-    """
+    time and state after the last accepted step. `watch`: event functions and their rates after the
+    last accepted step, and the number of repetitions of the current step. `sums`: the `Sums` of all
+    steps so far."""
 
     inner: Any
     reached: tuple[Any, Any]
@@ -105,8 +104,7 @@ class _Walked(NamedTuple):
 
 class Sums(eqx.Module):
     """The error of a run so far. `errors`: for each state the sum of the estimated errors of all
-    steps. `ranges`: largest distance of each state from its start value `origin`.
-    """
+    steps. `ranges`: largest distance of each state from its start value `origin`."""
 
     errors: Float[Array, "... n"]
     ranges: Float[Array, "... n"]
@@ -117,13 +115,13 @@ class Sums(eqx.Module):
         return cls(jnp.zeros_like(y), jnp.zeros_like(y), y)
 
     def after(self, y: Array, error: Array) -> "Sums":
-        """Return the sums after a step to `y` with the estimated `error`."""
+        """Return the error sums after a step to the state `y` with the estimated `error`."""
         ranges = jnp.maximum(self.ranges, jnp.abs(y - self.origin))
         return Sums(self.errors + jnp.abs(error), ranges, self.origin)
 
 
 class _Begun(diffrax.AbstractStepSizeController):
-    """A controller whose first step is `dt`. (Diffrax adds a host callback for a traced `dt0=`.)"""
+    """A controller whose first step is `dt`. (Diffrax's own `dt0` adds a host callback.)"""
 
     controller: Any
     dt: Any
@@ -142,9 +140,9 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
     """A step-size controller that shortens a step in which an event function may fall to 0 and rise
     again. The controller also stores the last accepted state.
 
-    - `slope`: a function of time and state that returns event functions and their rates; None if no
-      step is shortened. `first`: event functions and rates at the start.
-    - `sums`: the `Sums` before the phase; None if they are not needed.
+    - `slope`: a function of time and state that returns event functions and their rates; None for a
+      controller that does not shorten steps. `first`: the result of `slope` at the start.
+    - `sums`: the error `Sums` of the run before the phase; None if they are not needed.
     """
 
     rtol: Any
@@ -161,25 +159,25 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch, sums = state
-        # If dy/dt is integrated too, `error` is a tuple: errors of the state and of dy/dt.
+        # If the solver also integrates dy/dt, `error` is a tuple: errors of the state and of dy/dt.
         if isinstance(error, tuple):
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
-            # The error of dy/dt has a weight of 10, and is ignored in the shortest steps.
+            # The error of dy/dt has a weight of 10, or 0 if rounding limits the step length.
             error = (error[0], jnp.where(short, 0.0, 10.0) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
             t0, t1, y0, y1, args, error, order, inner
         )
-        # If dy/dt is not finite, the controller rejects every step length, down to 0.
+        # If dy/dt is not finite, the controller rejects all steps until the step length is 0.
         result = diffrax.RESULTS.where(~keep & (next_t1 <= next_t0), _REFUSED, result)
         if watch is None:
             after = _Walked(after, select(keep, (t1, y1), reached), None, sums)
             return keep, next_t0, next_t1, jumped, after, result
         before, tries = watch
         here = self.slope(t1, y1)
-        # In a dip, an event function may have fallen to 0 and risen again. A cubic through values
-        # and rates at both ends of the step estimates each minimum. A minimum below half of both
-        # end values counts as a dip. The step is then repeated up to the minimum, where the event
-        # function is evaluated exactly.
+        # Within a step, an event function may have fallen to 0 and risen again. A cubic through
+        # values and rates at both ends of the step estimates each minimum. A minimum below half of
+        # both end values counts as a dip. The step is then repeated up to the minimum, where the
+        # event function is evaluated exactly.
         (g0, r0), (g1, r1) = before, here
         whole = jnp.isfinite(g0) & jnp.isfinite(g1)
         g0, g1 = jnp.where(whole, g0, 1.0), jnp.where(whole, g1, 1.0)
@@ -211,8 +209,8 @@ class _SameSteps(diffrax.AbstractStepSizeController):
     """A step-size controller whose steps end at the given `times` (unused entries: inf).
 
     Reverse mode computes each step several times, in several parts of the program, with different
-    rounding. With step lengths from the error estimate, the repetitions of a step end at slightly
-    different times. The derivatives would not include the motion between these times.
+    rounding. If step lengths come from error estimates, the repetitions of a step end at slightly
+    different times. The derivatives then omit the motion between these end times.
     """
 
     times: Any
@@ -262,9 +260,9 @@ def _solve(
 ) -> Any:
     # If `with_speed`, the solver also integrates the speed dy/dt. The speed satisfies the same
     # linear equation as the derivatives of the state with respect to its start values. The slope of
-    # some laws is not smooth, such as the slope of v**1.5 at v = 0. In this case a step can be
-    # accurate for the state and inaccurate for these derivatives. The error of the speed shows
-    # this. The speed is used for nothing else and does not have a derivative.
+    # some laws is not smooth, such as the slope of v**1.5 at v = 0. Near v = 0 a step can be
+    # accurate for the state but not for its derivatives. The error of the speed shows such a step.
+    # The speed has no other use and no derivative.
     y0: Any = start.y
     if with_speed:
         y0 = start.y, constant(system.flow(start.t, start.y, start.mode))
@@ -292,8 +290,8 @@ def _state(y) -> Any:
 
 
 def _read_samples(solution, start: Start, ts, end, speed=None) -> Any:
-    """Return the states at the next `WINDOW` sample times. States at times after `end` are not
-    valid; the next phase overwrites them.
+    """Return the states at the next `WINDOW` sample times. The states for samples after `end` are
+    not valid; the next phase overwrites these states.
 
     The Newton step may move the event slightly beyond `end`. At a sample between `end` and the
     event, the state is extrapolated with `speed`.
@@ -310,8 +308,8 @@ def _read_samples(solution, start: Start, ts, end, speed=None) -> Any:
 
 
 def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: Sums) -> Any:
-    """Integrate until an event function falls to 0, until the deadline or the end of the run, or
-    until a buffer is full.
+    """Integrate until an event function falls to 0, to the deadline or the end of the run, or until
+    a buffer is full.
 
     Return the `Stop`, the state and the `Slope` at the stop, and the states at the samples. Also
     return the numbers of steps taken and accepted, and the `Sums` (NaN without error control).
@@ -325,9 +323,9 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
         return slope.g, slope.rate
 
     first = margins(start.t, start.y)
-    # The phase ends at once if an event function is not positive at the start, or is NaN.
+    # The phase ends immediately if an event function is not positive, or is NaN, at the start.
     expired = ~jnp.all(first[0] > 0) | jnp.isnan(deadline)
-    # The phase also ends at once if its deadline is before its start.
+    # The phase also ends immediately if its deadline is before its start.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
 
     def least(t, y, args: PyTree, **_) -> Any:
@@ -354,8 +352,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
     whole = solution.result == diffrax.RESULTS.successful
     t, y = solution.ts[-1], solution.ys[-1]
     if isinstance(solution.controller_state, _Walked):
-        # In diffrax 0.7 under vmap, a run that uses up its steps returns its last step, accepted or
-        # not, if another run ends by an event. `reached` is its last accepted state.
+        # In diffrax 0.7 under vmap, a run that has used all its steps may end with a rejected step.
+        # `reached` contains the time and state after the last accepted step.
         t, y = select(fell | whole, (t, y), solution.controller_state.reached)
         sums = solution.controller_state.sums
     else:
@@ -377,9 +375,10 @@ def cross(
     """Compute the exact time of the event at the end of a phase by one Newton step, then call
     `jump`.
 
-    The Newton step also gives the derivatives of time and state. It is dt = -g/g' with the event
-    function g and its rate g' = dg/dt, and the state becomes y + dt*dy/dt. `began`: start time with
-    derivatives. Return time, state, mode, and status (1 if no mode is consistent, otherwise 0).
+    The Newton step also gives the derivatives of time and state. This step is dt = -g/g' with the
+    event function g and its rate g' = dg/dt; the state becomes y + dt*dy/dt. `began`: start time
+    with derivatives. Return time, state, mode and status after the event (1 if no mode is
+    consistent, otherwise 0).
     """
     t, fired = stop.t, stop.fired
     i = jnp.maximum(fired, 0)
@@ -387,15 +386,15 @@ def cross(
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
     # The value of the Newton step is limited to about 1 % of the phase, its derivative is not.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
-    # A discontinuous event function, as at a pole, changes its sign without a zero. In this case
-    # `first_to_fall` selects another event function, whose zero is far away.
+    # At a pole, an event function changes its sign without a zero. `first_to_fall` then selects
+    # another event function, whose zero is far away.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
-    # If an event function is negative at the start, such as under a load, the phase ends at once.
+    # If a load makes an event function negative at the start, the phase ends immediately.
     at_once = (t <= start.t) & ~(falling & (step >= -most))
     step = step + constant(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where(falling, step, 0.0)
     step = jnp.where(fired >= 0, jnp.where(at_once, began - constant(began), step), 0.0)
-    # A known time minus its constant value is 0, but has the derivative of the time.
+    # The difference `known - constant(known)` is 0, but it has the derivative of the known time.
     known = jnp.where(fired == DEADLINE, system.deadline(start.mode).astype(t.dtype), t1)
     at_known = (fired == DEADLINE) | (fired == END)
     time = jnp.where(at_known, known, t + step)
@@ -415,18 +414,19 @@ def transport(
 ) -> Any:
     """Repeat the phase up to its known end and compute its event, with derivatives.
 
-    The integration treats times as constants. A start that is later by d is replaced by a start
-    state that is smaller by d*dy/dt. Return time and state after the event, and the states at the
-    samples of the phase.
+    The integration treats times as constants. Instead of a start time that is later by d, it uses a
+    start state that is smaller by d*dy/dt. Return time and state after the event, and the states at
+    the samples of the phase.
     """
     t = constant(start.t)
     y = start.y + constant(system.flow(t, start.y, start.mode)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.sample)
     smooth, end = system.is_smooth(), jnp.maximum(stop.t, t)
-    # `most` is the largest number of steps of the repeated phase. The last step ends at the event,
-    # so the repetition may need one or two steps more than `locate`. Without samples, `start` and
-    # `stop` may enclose several parts of a split phase. A law that is not smooth needs short steps
-    # at rest. At the reversal of a bristle, rounding changes the number of rejected steps.
+    # `most` is the largest number of steps of the repeated phase. The last step must end at the
+    # event, so the repetition may need one or two steps more than `locate`. Without samples,
+    # `start` and `stop` may enclose several parts of a split phase. If a law is not smooth, the
+    # repetition takes shorter steps at rest. At the reversal of a bristle, rounding changes the
+    # number of rejected steps.
     most = (2 * STEPS if ts is None else STEPS_DENSE) + (
         9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16
     )

@@ -30,7 +30,7 @@ from .tangents import (
 
 
 class _Record(eqx.Module):
-    """The `Start` and `Stop` of each phase. Derivatives need them to repeat a phase."""
+    """The `Start` and `Stop` of each phase. The derivatives repeat each phase from this data."""
 
     start: Start
     stop: Stop
@@ -58,7 +58,8 @@ def _run_phases_jvp(primals, tangents) -> Any:
     model_, t1_, ts_, record_ = nondifferentiable((model, t1, ts, record), msg=SECOND)
     moved, rest, d_moved = split_moving(model_, d_model)
     # For reverse mode, JAX transposes the map from input tangents to output tangents. Each tangent
-    # must be linear in an input tangent. Therefore a missing tangent is `nought`: 0 * a tangent.
+    # must be linear in an input tangent. Therefore `nought`, 0 times an input tangent, replaces a
+    # missing tangent.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])
     zero = lambda like, d=None: jnp.zeros_like(like) + nought if d is None else d  # noqa: E731
     inputs = (d_moved, zero(t0, d_t0), zero(t1, d_t1), zero(y0, d_y0))
@@ -75,7 +76,7 @@ def _run_phases_jvp(primals, tangents) -> Any:
         return run
 
     # If a run ended early, states and event times after its end do not have derivatives. The end
-    # time of the last phase only has a derivative if this phase ended at an event.
+    # time of the last phase has a derivative only if an event ended this phase.
     (ys, times), (_, fired, _, _, count, result, *_) = floats, whole
     given_up = (fired[count - 1] == CUT) | (result == Result.nonfinite)
     used = jnp.where(given_up, count - 1, count)
@@ -95,17 +96,16 @@ def _run_phases_jvp(primals, tangents) -> Any:
 
 
 def _pad_samples(ts) -> Any:
-    """Return the sample times followed by `WINDOW` entries inf, so that a window can be read at any
-    sample. Return None if `ts` contains only start and end.
-    """
+    """Return the sample times, followed by `WINDOW` entries inf, so that `WINDOW` entries can be
+    read from any sample on. If `ts` contains only start and end, return None."""
     if ts.shape[0] <= 2:
         return None
     return jnp.concatenate([ts[:-1], jnp.full(WINDOW + 1, jnp.inf, ts.dtype)])
 
 
 def _push(phase, moved, t1, record: _Record, like) -> Any:
-    """Return the function that computes output tangents from input tangents, from the first phase
-    to the last."""
+    """Return the function that computes output tangents from input tangents. This function goes
+    forward from the first phase to the last phase."""
 
     def push(inputs) -> Any:
         d_moved, d_t0, d_t1, d_y0 = inputs
@@ -183,7 +183,7 @@ def _pull(phase, moved, t1, record: _Record, like) -> Any:
 
 def _forward(model, t0, t1, y0, mode0, ts, options: Adaptive) -> Any:
     """Return the results of a whole run without derivatives, and a `_Record` of its phases. JAX
-    traces the run once for values and derivatives."""
+    traces the run only once for both values and derivatives."""
     numbers, rest = eqx.partition(options, eqx.is_array)
     leaves, structure = jax.tree.flatten(rest)
     fixed = (tuple(leaves), structure)
@@ -199,7 +199,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     samples = _pad_samples(ts)
     span = t1 - t0
     size = room(options) + 1
-    if samples is not None:  # Phases that are split need additional rows.
+    if samples is not None:  # A phase that is split needs additional rows.
         size += 2 * (ts.shape[0] // WINDOW + 1) + options.max_steps // (2 * STEPS_DENSE)
     first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
     begin = Start(t0, y0, mode0, first, jnp.array(0, jnp.int32))
@@ -215,8 +215,8 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     owner = None if samples is None else jnp.zeros(samples.shape[0], jnp.int32)
     ends = (jnp.full(size, jnp.inf, dtype), jnp.zeros((size, m), jnp.int32))
     zero = jnp.array(0, jnp.int32)
-    # The counters count recorded phases, phases that an event ended, solver steps, accepted steps
-    # since the last recorded phase, and successive phases of length 0.
+    # The counters are the numbers of recorded phases, of events, of solver steps, of accepted steps
+    # since the last recorded phase, and of successive phases of length 0.
     counters = (zero, zero, zero, zero, zero)
     records, status = (starts, stops), (jnp.array(True), Result.successful)
     carry = begin, begin, records, ends, (samples_at, owner), counters, status, Sums.start(y0)
@@ -228,9 +228,9 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             system, options, start, t1, samples, span, sums
         )
         t, y, mode, status = cross(system, start, stop, y, slope, t1, start.t)
-        # The mean step of this phase is the first step of the next phase, and of the repetition of
-        # this phase. Between simultaneous events a phase is as short as a rounding error. The mean
-        # step of such a short phase is not used, because it is too short to advance the time.
+        # The mean step of this phase becomes the first step of the next phase and of this phase's
+        # repetition. Between simultaneous events, a phase is as short as a rounding error. The mean
+        # step of such a phase is not used, because so short a step does not advance the time.
         learnt = (accepted > 0) & (
             t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t))
         )
@@ -239,7 +239,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             mean = (t - start.t) / jnp.maximum(accepted, 1)
             dt = jnp.where(learnt, mean, dt).astype(dtype)
         again = Start(origin.t, origin.y, origin.mode, dt, origin.sample)
-        # The recorded end includes the Newton step, for the derivative of the event time.
+        # The derivative of the event time is computed at this end, after the Newton step.
         at = Stop(t, stop.fired)
         starts, stops = jax.tree.map(
             lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, at)
@@ -255,7 +255,7 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         events = events + (stop.fired != CUT)
         steps = steps + taken.astype(jnp.int32)
         idle = jnp.where(t - start.t <= 1e-12 * span, idle + 1, 0).astype(jnp.int32)
-        # If dy/dt is not finite, no step is accepted, or the steps become shorter and shorter.
+        # If dy/dt is not finite, the solver accepts no steps, or only shorter and shorter steps.
         stands = idle >= CHATTER + 2 * m
         sound = jnp.all(jnp.isfinite(y)) & ((stop.fired != CUT) | ((accepted > 0) & ~stands))
         sound = sound & ~jnp.any(jnp.isnan(slope.g)) & ~jnp.isnan(system.deadline(start.mode))
@@ -299,12 +299,12 @@ def _walk_phases(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
 
 
 def map_lanes_in_turn(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a version of `function` that `jax.vmap` computes one batch entry (a "lane") after
-    another. `function` takes two trees of arrays.
+    """Return a version of `function` for which `jax.vmap` computes the batch entries ("lanes") one
+    by one. `function` takes two trees of arrays.
 
-    If batch entries are computed together, each entry takes as many steps as the slowest entry and
-    evaluates every branch that any entry takes. If only the second tree is batched, such as the
-    tangents of a Jacobian, the entries are still computed together.
+    When batch entries are computed together, each entry takes as many steps as the slowest entry
+    and evaluates the branches of all entries. If only the second tree is batched, such as the
+    tangents of a Jacobian, its entries are still computed together.
 
     On other devices than a CPU, return `function` itself. The returned function cannot be
     differentiated.

@@ -2,7 +2,7 @@
 
 import equinox as eqx
 
-CHATTER = 30  # number of successive phases of length 0 that count as chatter, plus 2 per mode entry
+CHATTER = 30  # number of successive phases of length 0 that count as chatter; 2 more per mode entry
 NONFINITE = 2  # status of an event if an event function or deadline is NaN; `jump` returns 0 or 1
 SECOND = (
     "frictax gives first derivatives of a run, exact through its events; a second derivative was"
@@ -15,7 +15,7 @@ SECOND = (
 class Result(eqx.Enumeration):
     """How a run ended. The value of each item is a message that also gives a remedy.
 
-    Only a `successful` run has valid values up to its end.
+    The values of a run are valid up to its end only if the run is `successful`.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Clock(fx.AbstractHybridSystem):

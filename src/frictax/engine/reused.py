@@ -13,14 +13,14 @@ from jaxtyping import PyTree
 def model_of(system, args: PyTree) -> Any:
     """Return (system, args, unique object) for one call of `walk`.
 
-    The unique object prevents another call from using the traced methods of this call. Data that a
-    method reads may change between two calls.
+    Data that a method reads may change between two calls of `walk`. Because of the unique object, a
+    call does not use the traced methods of an earlier call.
     """
     return system, args, object()
 
 
 def model_in_mode(model, mode) -> Any:
-    """Return the model with the result of `staying` as system, valid while `mode` lasts."""
+    """Return a model that is valid while `mode` lasts; its system is the result of `staying`."""
     system, args, walk = model
     return system.staying(mode, args), args, walk
 
@@ -32,9 +32,8 @@ def _combine_model(static, arrays) -> Any:
 
 @functools.cache
 def _compile_method(name: str) -> Callable[..., Any]:
-    """Return a jitted function that calls the system's method `name`. The function has the name of
-    the method, which then appears in a traced program.
-    """
+    """Return a jitted function that calls the system's method `name`. The function has the method's
+    name, so that this name appears in a traced program."""
 
     def call(static, arrays, *at) -> Any:
         system, args, _ = _combine_model(static, arrays)
@@ -57,10 +56,11 @@ def _method(name: str, traced: bool = True) -> Callable[..., Any]:
 
 
 class Reused(eqx.Module):
-    """A system with its `args`. JAX traces each of its methods only once for each shape.
+    """A hybrid system with its `args`. JAX traces each of its methods only once for each shape.
 
-    An engine calls `flow` in a dozen places. Tracing `flow` in each place took longer than
-    compiling the whole program. In the traced program the methods are calls, which XLA inlines.
+    An engine calls `flow` in a dozen places. Tracing `flow` in each of these places took longer
+    than compiling the whole program. In the traced program each method is a function call, which
+    XLA inlines.
     """
 
     arrays: Any

@@ -20,8 +20,7 @@ def jvp_columns(
     function: Callable[..., Any], at: tuple[Any, ...], along: tuple[Any, ...]
 ) -> tuple[Any, Any]:
     """Return the value of `function` at the point `at`, and its derivatives in several directions.
-    The last axis of the arrays in `along`, and of the derivatives, is the number of the direction.
-    """
+    The last axis of the arrays in `along` and of the derivatives is the direction."""
     one = lambda *along: jax.jvp(function, at, along)  # noqa: E731
     return jax.vmap(one, in_axes=-1, out_axes=(None, -1))(*along)
 
@@ -34,7 +33,8 @@ class AbstractFamily(eqx.Module):
         """Return the system with the parameter values `x`."""
 
     def staying(self, mode: Modes, args: PyTree) -> "AbstractFamily":
-        """Return the family of `system(x).staying(mode, args)`; by default this family itself."""
+        """Return the family of all `system(x).staying(mode, args)`; by default this family
+        itself."""
         return self
 
 
@@ -42,16 +42,17 @@ class Sensitive(AbstractHybridSystem):
     """A hybrid system that also integrates S (n, p), the derivatives of its n states with respect
     to p parameters.
 
-    With y' = f (`flow`), within a mode ``S' = (df/dy) S + df/dx``. At an event the event function h
-    falls to 0, or a deadline is reached. A parameter shifts the time of the event by ``dtau =
-    -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``. After the event, S is ``S+ = dg(dtau, S + f dtau, dx) -
-    f+ dtau`` (saltation matrix). Here dg is the derivative of `jump` with respect to time, state
-    and parameters, and f+ is f after the event. The derivatives S are states of this run. Therefore
-    the run's first derivative with respect to the drives is a second derivative of the system.
+    Within a mode with y' = f (`flow`), the derivatives satisfy ``S' = (df/dy) S + df/dx``. At an
+    event the event function h falls to 0, or a deadline is reached. A parameter shifts the time of
+    the event by ``dtau = -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``. After the event, the derivatives
+    are ``S+ = dg(dtau, S + f dtau, dx) - f+ dtau`` (saltation matrix). Here dg is the derivative of
+    `jump` with respect to time, state and parameters, and f+ is f after the event. Because S is
+    part of the state vector, a first derivative of a run is a second derivative of the original
+    system.
 
-    State vector: the state of the system (n,), S row by row (n, p), dtau of the last event (p,),
-    and the time of this event. A second event at the same time, such as a breakaway at a switch,
-    has the same dtau.
+    The state vector contains the system's state (n,), S row by row (n, p), dtau of the last event
+    (p,), and the time of this event. A second event at the same time, such as a breakaway at a
+    switch, has the same shift dtau.
 
     **Source:** M. A. Aizerman, F. R. Gantmacher, Quarterly Journal of Mechanics and Applied
     Mathematics 11(4), 1958.
@@ -67,7 +68,7 @@ class Sensitive(AbstractHybridSystem):
         return self.n + (self.n + 1) * self.x.shape[0] + 1
 
     def parts(self, y: Float[Array, " m"]) -> tuple[State, Float[Array, "n p"]]:
-        """Return the state of the original system (n,), and S (n, p)."""
+        """Return the state of the original system (n,), and its derivatives S (n, p)."""
         n, p = self.n, self.x.shape[0]
         return y[:n], y[n : n + n * p].reshape(n, p)
 
@@ -75,9 +76,8 @@ class Sensitive(AbstractHybridSystem):
         self, function: Callable[..., Any], S: Float[Array, "n p"], *at: Any, dt: Any = None
     ) -> tuple[Any, Any]:
         """Return `function(system, t, y)` and its derivatives with respect to the parameters (last
-        axis). `at`: t and y. `S`, `dt`: derivatives of y and t with respect to the parameters;
-        dt = None means 0.
-        """
+        axis). `at`: time t and state y. `S`, `dt`: derivatives of y and t with respect to the
+        parameters; dt = None means 0."""
         still = jnp.zeros(S.shape[1], S.dtype) if dt is None else dt
         of = lambda t, y, x: function(self.family.system(x), t, y)  # noqa: E731
         return jvp_columns(of, (*at, self.x), (still, S, jnp.eye(S.shape[1], dtype=S.dtype)))
@@ -158,7 +158,7 @@ class Sensitive(AbstractHybridSystem):
         nothing = jnp.zeros(self.x.shape[0])
         return jnp.concatenate([own, jnp.ravel(S), nothing, t[None] - 1.0]), mode
 
-    # The following methods are for stiff motions, for which S is differentiated step by step.
+    # The following methods are for stiff motions, where S results from differentiating each step.
 
     def is_stiff(self, args: PyTree) -> bool:
         return self._now.is_stiff(args)

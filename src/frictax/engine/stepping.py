@@ -55,7 +55,7 @@ def bosh3(flow: Callable, t0: Number, t1: Number, y0: Any, rate: Any) -> tuple[A
 
 def _rates(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> tuple[Any, list[Any]]:
     h = t1 - t0
-    # The stages after the last nonzero weight only serve an error estimate and are left out.
+    # Stages after the last nonzero weight are omitted, as only an error estimate needs them.
     used = max(i for i, b in enumerate(b_sol) if b != 0) + 1
     rates = [flow(t0, y0) if rate is None else rate]
     for share, row in zip(c[: used - 1], a_lower, strict=False):
@@ -71,21 +71,21 @@ def entries(x: Array) -> list[Array]:
 
 
 def stack_entries(parts: Sequence[Array], like: Array) -> Array:
-    """Join `parts`, a result of `entries(x)`, to the vector x. `like`: a vector as long as x."""
+    """Join `parts`, a result of `entries(x)`, to the vector x. `like`: any vector of this
+    length."""
     if like.shape[0] == 0:
         return like
     return jnp.stack(parts) if like.shape[0] <= _FEW else parts[0]
 
 
 def is_at_rest(ranges: Any) -> Any:
-    """Return which states moved by less than 1e-9 of their unit (1e-6 with 32-bit numbers)."""
+    """Return flags of the states that moved by less than 1e-9 of their unit (32 bits: 1e-6)."""
     return ranges < _smallest_range(ranges)
 
 
 def is_rounding(ranges: Any) -> Any:
-    """Return which states moved by less than 1e-12 of their unit (1e-9 with 32-bit numbers).
-    Rounding errors can cause a motion of this size.
-    """
+    """Return flags of the states that moved by less than 1e-12 of their unit (32 bits: 1e-9).
+    Rounding errors can cause a motion of this size."""
     return ranges < 1e-3 * _smallest_range(ranges)
 
 
@@ -98,8 +98,8 @@ def scale_at_rest(ranges: Any) -> float:
 
 
 def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
-    """Return 1/scale for each state `y`. The error scale of a state is its range (largest distance
-    from the start value), with a lower limit. A state at rest has a constant scale."""
+    """Return 1 over the error scale of each state `y`. The scale is the state's range (largest
+    distance from its start value), with a lower limit. At rest, the scale is constant."""
 
     def scale(r: Array, x: Array) -> Array:
         moving = jnp.maximum(r, 1e-8 * jnp.abs(x) + _smallest_range(r))

@@ -62,16 +62,17 @@ class AbstractHybridSystem(Pickled, eqx.Module):
 
     def is_smooth(self, args: PyTree) -> bool:
         """Return whether the derivatives of `flow` with respect to t and y are smooth in a whole
-        mode, with its ends. If so, derivatives of a run do not need shorter steps than the run.
+        mode, also at its start and end. The derivatives of a run then do not need shorter steps
+        than the run itself.
         """
         return False
 
     def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
-        """Return the state and mode with which a run begins. `t`, `y`, `mode`: the start given to
-        `walk`.
+        """Return the state and mode with which a run begins. `t`, `y`, `mode`: start time, state
+        and mode passed to `walk`.
 
         The default returns `y` and `mode` unchanged. In a machine with friction, the velocity of a
-        contact that friction holds at the start gets derivatives of 0.
+        contact that sticks at the start has derivatives of 0.
         """
         return y, mode
 
@@ -85,12 +86,12 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         return None
 
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
-        """Return `mode` after setting the segment numbers of the drives to those of time `t` [s].
-        `OnSamples` calls this method at every sample.
+        """Return `mode` with the segment numbers that the drives have at time `t` [s]. `OnSamples`
+        calls this method at every sample.
 
-        Set a segment number here only if the switch changes nothing except the formula of the
-        drive. `jump` makes all other changes of a mode, when the `DEADLINE` is reached. The default
-        changes nothing.
+        Set a segment number here only if the switch changes just the formula of the drive. Make all
+        other mode changes in `jump`, for the cause `DEADLINE`. The default returns `mode`
+        unchanged.
         """
         return mode
 
@@ -98,17 +99,16 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         """Return the number of drive switches that is known from array shapes, such as the number
         of samples of a measured drive. The engine adds this number to the default of `max_events`.
 
-        `on_samples`: count only the switches that `jump` handles, and not the switches that `tick`
-        handles.
+        `on_samples`: if True, do not count the switches that `tick` handles.
         """
         return 0
 
     def staying(self, mode: Modes, args: PyTree) -> "AbstractHybridSystem":
-        """Return a system with the same `flow` and `guard` while `mode` lasts. Its drive tables
-        contain only the entries that are used in `mode`.
+        """Return a system with the same `flow` and `guard` while `mode` lasts. The drive tables of
+        this system contain only the entries for `mode`.
 
-        Reverse mode calls `staying` in every step, so that the derivative of a step does not have
-        the size of a whole table.
+        Reverse mode calls `staying` in every step, because the derivative of a step otherwise has
+        the size of a whole drive table.
         """
         return self
 
@@ -120,14 +120,14 @@ class AbstractHybridSystem(Pickled, eqx.Module):
 
     def is_stiff(self, args: PyTree) -> bool:
         """Return whether the motion is stiff: its fastest rates are far above the rates of
-        interest. `OnSamples` then takes linearly implicit steps; `Adaptive` also does, unless
-        `swings` returns True.
+        interest. For such a motion `OnSamples` takes linearly implicit steps, and so does
+        `Adaptive` if `swings` returns False.
         """
         return False
 
     def swings(self, args: PyTree) -> bool:
-        """Return whether the stiff motion is an oscillation that does not decay. Steps with error
-        control must resolve such an oscillation, so `Adaptive` then takes explicit steps.
+        """Return whether the stiff motion is an oscillation without decay. For such a motion
+        `Adaptive` takes explicit steps, as its error control must resolve each period.
         """
         return False
 
@@ -142,8 +142,8 @@ class AbstractHybridSystem(Pickled, eqx.Module):
     def sound(
         self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
     ) -> Bool[Array, ""]:
-        """Return whether a linearly implicit step from `y0` to `y1` is valid. If not, the engine
-        takes a `safe_step`. The engine calls this method for stiff systems only.
+        """Return whether a linearly implicit step from `y0` to `y1` is valid. If the step is not
+        valid, the engine takes a `safe_step`. The engine calls this method for stiff systems only.
         """
         return jnp.all(jnp.isfinite(y1))
 
@@ -164,9 +164,9 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         )
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
-        """Return state `y` and mode at the start `t` [s] of a run. The default is the mode of
-        `start`. Define this method if the mode depends on `y`: `kalman_filter` calls it at every
-        sample.
+        """Return state `y` and mode at the start `t` [s] of a run. By default, the mode is that of
+        `start`. Define this method if the mode depends on `y`, because `kalman_filter` calls
+        `begin` at every sample.
         """
         return jnp.asarray(y), self.start(jnp.asarray(t))[1]
 
@@ -180,8 +180,8 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         )
 
     def states(self) -> tuple[str, ...]:
-        """Return for each entry of the state vector its name in `variables`, or an empty string if
-        it has no name there.
+        """Return the name in `variables` of each entry of the state vector; an entry without a name
+        has an empty string.
 
         A fit on windows uses the names of states to read the start state of a window from the
         measurement.

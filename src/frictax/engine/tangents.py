@@ -22,20 +22,20 @@ from .stepping import select
 
 
 def linear_map(push, pull, inputs, nothing) -> Any:
-    """Return `push(inputs)`. Reverse mode uses `pull`, its transpose. `nothing`: output of zeros.
+    """Return `push(inputs)`. Reverse mode calls its transpose, `pull`. `nothing`: zero outputs.
 
-    JAX accepts a custom transpose for a linear solve only. Therefore the map J is written as the
-    solution of [[1, 0], [-J, 1]] (x, z) = (inputs, 0).
+    JAX accepts a custom transpose only for a linear solve. Therefore the result z of the map J
+    (`push`) is written as the solution of [[1, 0], [-J, 1]] (x, z) = (inputs, 0).
     """
 
     def solve(_, b) -> Any:
-        # b[1] is `nothing`, which is zero, so it need not be added to the outputs.
+        # b[1] is zero (`nothing`), so it is not added to the outputs.
         return b[0], push(b[0])
 
     def transpose(_, c) -> Any:
         return jax.tree.map(jnp.add, c[0], pull(c[1])), c[1]
 
-    # The first argument, here the identity, acts only in second derivatives, which raise an error.
+    # JAX uses the first argument only in second derivatives, which raise an error.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
 
 
@@ -56,8 +56,8 @@ def split_moving(model, d_model) -> tuple[Any, Any, Any]:
 
 
 def add_time_tangents(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
-    """Return the tangents `d_ys` of the states at the samples. At the samples `read`, add the
-    effect of the tangents `d_ts` of the sample times (None: fixed times).
+    """Return the tangents `d_ys` of the states at the samples. In the rows `read` (a slice), add
+    the effect of the tangents `d_ts` of the sample times (None: fixed times).
     """
     if d_ts is None:
         return d_ys
@@ -79,7 +79,7 @@ def add_time_tangents(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
 
 def unknown_after_cut(ys, times, used) -> tuple[Any, Any]:
     """Return flags of the unknown values after an early end: states that are not finite, and event
-    times that are NaN or after the first `used` entries.
+    times that are NaN or not among the first `used` entries.
     """
     return ~jnp.isfinite(ys), jnp.isnan(times) | (jnp.arange(times.shape[0]) >= used)
 
@@ -101,7 +101,7 @@ def pull_known(pull: Callable, unknown, cotangents) -> Any:
 
 def zero_if_unused(cotangents, pulled) -> Any:
     """Return `pulled` (cotangents of inputs), or zeros if all `cotangents` of the outputs are 0.
-    This avoids the product of 0 and a derivative that is not finite, which is NaN."""
+    This avoids NaN as the product of 0 and a derivative that is not finite."""
     used = [jnp.any(c != 0) for c in jax.tree.leaves(cotangents)]
     nothing = jax.tree.map(jnp.zeros_like, pulled)
     return select(functools.reduce(jnp.logical_or, used), pulled, nothing)
@@ -109,7 +109,7 @@ def zero_if_unused(cotangents, pulled) -> Any:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def reverse_if_used(function: Callable, *at) -> Any:
-    """Return function(*at). Its derivative in reverse mode is 0 if the result is not used."""
+    """Return function(*at), with a reverse-mode derivative of 0 if the result is not used."""
     return function(*at)
 
 
@@ -150,7 +150,7 @@ def constant_if_known(ys: Array, values: Array) -> Array:
 def _constant_if_known_jvp(at, along) -> Any:
     (ys, values), (d_ys, _) = at, along
     # If one entry of a row is NaN, all entries are NaN, so testing the first entry is sufficient.
-    # In forward mode the tangent of such a row is already NaN, so `push` does not need `ys`.
+    # In forward mode the tangent of a row with NaN is already NaN, so `push` does not need `ys`.
     first, d_first = ys[:, :1], d_ys[:, :1]
 
     def push(d_first) -> Any:

@@ -20,12 +20,12 @@ class Path(eqx.Module):
     - `ys`, `modes`: state and mode at the requested times. At the time of an event, the values are
       those after the event.
     - `times`, `fired`, `before`, `after`: for each phase (time between two events) the time [s] and
-      cause of its end, and the modes before and after this end. Rows from `count` on are not used;
-      their times are inf.
+      cause of its end, and the modes before and after this end. Rows from index `count` on are
+      unused, and their times are inf.
     - `result`: how the run ended (a `Result`); `steps`: number of solver steps.
-    - `error`: an upper estimate of the sum of the errors of all steps, relative to the range of the
-      state; the maximum over all states. The growth of errors during the motion is not included.
-      NaN for steps without error control.
+    - `error`: an upper estimate for the sum of all step errors of a state, relative to the range of
+      this state; the largest value of all states. `error` does not include the growth of errors
+      during the motion, and is NaN for steps without error control.
     - `finest`: the largest number of parts into which a step was divided; 1 for `Adaptive`.
     """
 
@@ -43,7 +43,7 @@ class Path(eqx.Module):
 
 
 def with_room(options: Engine, system: AbstractHybridSystem, args: PyTree = None) -> Engine:
-    """Return `options` with the known drive switches added to the default of `max_events`."""
+    """Return `options` with the known drive switches added to the default number `max_events`."""
     switches = system.known_switches(args, isinstance(options, OnSamples))
     if options.max_events is not None or not switches:
         return options
@@ -104,7 +104,7 @@ def walk(
     y0 = jnp.asarray(y0)
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
-    # A compiled program from the cache does not need `on_samples` or `phases`: import them here.
+    # Import `on_samples` or `phases` only here: a compiled program from the cache needs neither.
     if isinstance(options, OnSamples):
         options = options.with_numbers(ts.dtype)
         from .on_samples import run_samples as run

@@ -149,7 +149,7 @@ class DesignRequest(DesignSettings):
 def build_problem(request: DesignRequest) -> DesignProblem:
     """Build the `DesignProblem` of a request.
 
-    **Raises:** `ValueError` if the arguments do not define a problem.
+    **Raises:** `ValueError` if the arguments are invalid.
     """
     objective = FreeRun() if request.objective is None else request.objective
     if not isinstance(objective, FreeRun | ClosedLoop | Windows):
@@ -263,8 +263,8 @@ def _machine_under_test(
 
 def _drive_and_body(machine: Any, request: DesignRequest) -> tuple[str, str]:
     """Return the names of the excited part and of the body whose motion is limited. The excited
-    part is by default the only controller or the only force. For a hybrid system of the user's own,
-    the body is "": the first two states are its position and speed.
+    part is by default the only controller or the only force. For a hybrid system of the user, the
+    body is "", and its first two states are position and speed.
     """
     drive, limits = request.drive, request.limits
     if not isinstance(machine, Mechanism):
@@ -355,7 +355,7 @@ def _error_sizes(names: tuple[str, ...], x: np.ndarray, given: Mapping[str, floa
 
 
 def _is_below(name: str, path: str) -> bool:
-    """Return whether the parameter `name` is at `path`, or in the table or part at `path`."""
+    """Return whether `name` is the parameter `path`, or belongs to the table or part `path`."""
     return name == path or name.startswith((f"{path}.", f"{path}["))
 
 
@@ -376,10 +376,10 @@ def _wanted_indices(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _output_weights(request: DesignRequest) -> np.ndarray:
-    """Return, for each output, the information per second about a parameter with respect to which
-    the output has the derivative 1.
+    """Return the weight of each output: its information per second about a parameter, if the
+    output's derivative with respect to this parameter is 1.
 
-    For white noise this is rate/sd**2. For autocorrelated noise, rate/sd**2 is multiplied by
+    For white noise the weight is rate/sd**2. For autocorrelated noise, rate/sd**2 is multiplied by
     (1 - rho)/(1 + rho), the fraction of independent samples; rho is the correlation of adjacent
     samples. This factor is exact for motions that are slow compared with the correlation time
     `memory` [s].
@@ -454,7 +454,7 @@ def draw_machines(
 def prior_information(
     names: tuple[str, ...], size: np.ndarray, after: FitResult | None, priors: Any, x: np.ndarray
 ) -> Float[np.ndarray, "p p"]:
-    """Return the information of `after` and of `priors` about the parameters divided by `size`."""
+    """Return the information of a fit `after` and of `priors` about the parameters / `size`."""
     known = np.zeros((len(names), len(names)))
     if after is not None:
         mine, theirs = _common_indices(names, after.names)

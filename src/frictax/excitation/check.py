@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Check(Summarised):
-    """Fits of `draws` simulated records of one designed experiment. Print it to get a table.
+    """Fits of `draws` simulated records of one designed experiment. Print a `Check` to get a table.
 
     - `names`, `truth` (p,): names and true values of parameters; `values` (k, p): the estimates.
     - `spread` (p,): standard deviation of the estimates divided by the predicted standard error,
       for fits that converged to the right minimum; `covered` (p,): fraction of these fits whose
       95 % interval, by the default noise model, contains the true value.
     - `converged`: fraction of the fits that converged; `astray`: fraction that converged to another
-      minimum. Noise alone causes such a high cost in fewer than one of a million records.
+      minimum, with a cost that noise alone causes in fewer than one of a million records.
 
     **Example:** at `Design.check`.
     """
@@ -44,7 +44,7 @@ class Check(Summarised):
 
     @property
     def ended(self) -> str:
-        """Text on how many searches converged, and how many ended in another minimum."""
+        """Text: percentage of searches that converged, and that ended in another minimum."""
         astray = f", {100 * self.astray:.2g} % in another minimum" if self.astray else ""
         return f"{100 * self.converged:.0f} % of the searches converged{astray}"
 
@@ -76,9 +76,9 @@ def check_design(
     estimates with the predicted errors.
 
     Each record is fitted from two starts, and the better fit counts, because one start may lead to
-    a local minimum. Up to two more fits follow in doubtful cases. A case is doubtful if the search
-    does not converge or an estimate is at its bound. It is also doubtful if noise exceeds the cost
-    in only 1 of 40 records.
+    a local minimum. If the fit is doubtful, up to two more fits follow. A fit is doubtful if the
+    search does not converge or an estimate is at its bound. A fit is also doubtful if noise causes
+    such a high cost in only 1 of 40 records.
 
     **Arguments:** `off`: relative standard deviation of the start values about the true values;
     `seed`: seed of the random noise and start values; `progress`: as in `fit`.
@@ -139,7 +139,7 @@ def check_design(
         for x, mine in zip(best, other, strict=True):
             x[doubtful[better]] = mine[better]
     cost, converged, values, low, high = best
-    # Noise alone exceeds this bound in fewer than one of a million records.
+    # With noise alone, fewer than one of a million records has a cost above this bound.
     explained = excess(cost) < 5.0
     right = converged & explained
     inside = (low <= truth) & (truth <= high)

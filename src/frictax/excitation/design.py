@@ -34,7 +34,7 @@ from .rivals import Rival, best_rivals, largest_within_limits
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Design(Summarised, DesignVerbs):
-    """A designed excitation, and the expected errors of a later fit. Print it to get a table.
+    """A designed excitation, and the expected errors of a later fit. Print a `Design` for a table.
 
     - `t`, `excitation` (n,): times [s] and values of the drive [N, N.m; m, rad for a reference];
       `drive`, `unit`: name and unit of the drive.
@@ -207,7 +207,7 @@ class Design(Summarised, DesignVerbs):
 
     @property
     def title(self) -> str:
-        """The drive, its duration, and the numbers of samples and events."""
+        """A title with the drive, its duration, and the numbers of samples and events."""
         count, rate = self.t.size, 1.0 / (self.t[1] - self.t[0])
         return (
             f"{self.drive} [{self.unit}] for {self.t[-1]:.4g} s at {rate:.4g} Hz, {count} samples,"
@@ -246,8 +246,8 @@ class Design(Summarised, DesignVerbs):
     def warnings(self) -> tuple[str, ...]:
         """Warnings about limits, margins, better experiments and large errors."""
         out, problem = [], self.problem
-        # A margin below this fraction of its required value gives a warning. A rival experiment
-        # gives a warning if its error is below this fraction of the error of the design.
+        # A warning appears if a margin is below this fraction of its required value, or if the
+        # error of a rival experiment is below this fraction of the design's error.
         tolerance = 0.95
         if self.run.excess > 1e-9:
             out.append("No excitation within all limits was found: this one is the nearest.")
@@ -281,26 +281,26 @@ class Design(Summarised, DesignVerbs):
         return np.sqrt(np.diag(covariance))
 
     def model(self, x: Float[np.ndarray, " p"] | None = None) -> Any:
-        """Return the machine. `x`: values of the parameters, by default those of the machine."""
+        """Return the machine. `x`: parameter values, by default the assumed values."""
         if x is None:
             return self.problem.machine
         return self.problem.under_test.with_values(jnp.asarray(x)).machine
 
 
-# factor on the penalty for exceeded limits and margins in the last iteration of a search
+# weight of the penalty for violated limits and margins in the last iteration of a search
 _PENALTY_WEIGHT = 5.0
 
 
 @dataclasses.dataclass
 class Candidate:
-    """An excitation: parameters `c`, `cost` with the full penalty, largest relative `excess`."""
+    """An excitation with parameters `c`, `cost` (with full penalty) and `excess` over a limit."""
 
     c: Float[np.ndarray, " k"]
     cost: float
     excess: float
 
     def is_better_than(self, other: "Candidate | None") -> bool:
-        """Return whether this excitation is better: limits are compared first, then costs."""
+        """Return whether this excitation is better than `other`, first by limits, then by cost."""
         if other is None:
             return True
         if (self.excess <= 0) != (other.excess <= 0):
@@ -347,7 +347,7 @@ class Descent:
 @functools.lru_cache(maxsize=8)
 def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return two compiled functions of Adam, for `steps` iterations: initialisation and update."""
-    # The parameters of an excitation are about 1 in size. Therefore the first learning rate is 0.1.
+    # Parameters of an excitation have magnitudes of about 1, so the learning rate starts at 0.1.
     schedule = optax.cosine_decay_schedule(0.1, steps, 0.05)
     adam = optax.chain(optax.clip_by_global_norm(5.0), optax.adam(schedule))
 
@@ -362,9 +362,8 @@ def mean_cost(
     problem: DesignProblem, machines: Sequence[np.ndarray], u: Any, weight: float
 ) -> tuple[float, np.ndarray, float, bool]:
     """Return four values for the drive u: mean cost over the machines, its gradient with respect to
-    u, largest excess over a limit, and whether all runs succeeded. The cost has the full penalty,
-    its gradient `weight` times the penalty.
-    """
+    u, largest excess over a limit, and whether all runs succeeded. The cost includes the full
+    penalty, and the gradient includes `weight` times the penalty."""
     cost, gradient, excess, succeeded = 0.0, np.zeros(np.shape(u)), -np.inf, True
     for x in machines:
         (value, (run, penalty)), by_drive = problem.cost_and_gradient(u, x, weight)
@@ -386,24 +385,24 @@ def search_excitation(
     seed: int,
     work: Work,
 ) -> Candidate:
-    """Search in three stages, and return the best excitation. The search from each start makes a
-    quarter of its iterations. The better half of the searches then makes a third of its iterations,
-    and the better half of these searches makes all remaining iterations.
-    """
+    """Search in three stages, and return the best excitation. In the first stage, the search from
+    each start makes a quarter of its iterations. In the second stage, the better half of the
+    searches makes a third of its iterations. In the third stage, the best quarter of the searches
+    makes the remaining iterations."""
     draws = np.random.default_rng(seed)
     with nested_work():
         descents: list[Descent] = []
         without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
         for _ in range(3 * starts):
             c = problem.shape.draw(problem.t, problem.band, draws)
-            # Reduce the excitation until it exceeds the limits by less than a factor of 11. It is
-            # not reduced to the limits, because large motions have many events, and these events
-            # remain when the search makes the motions smaller.
+            # Reduce the excitation until it exceeds the limits by less than a factor of 11. The
+            # search starts beyond the limits, because large motions have many events, which remain
+            # when the search makes the motions smaller.
             for _ in range(8):
                 run = problem.run_once(problem.compiled_excitation(c), machines[0])
                 criterion = float(problem.compiled_criterion(run.information))
                 if run.is_complete and np.isfinite(criterion) and run.excess < 10.0:
-                    # A machine at rest gives no information and no gradient.
+                    # For a machine at rest, information and gradient are 0.
                     if criterion < without - 1e-3:
                         descents.append(Descent(problem, machines, c, steps))
                         count = len(descents)
@@ -453,10 +452,11 @@ def design(
 ) -> Design:
     """Design the excitation of `machine` that identifies its parameters best, within `limits`.
 
-    A search minimises the expected errors of the parameters, if these are estimated from a record
-    of `outputs`. The Fisher information is a state of the run (`information`). Therefore the
-    gradients of the search are exact, also for motions with breakaway, sticking and mechanical
-    stops. (A sum over samples jumps where an event passes a sample, so its derivative is wrong.)
+    A search minimises the expected errors of the parameters in a later fit to a record of
+    `outputs`. Because the Fisher information is a state of the run (`information`), the gradients
+    of the search are exact, also for motions with breakaway, sticking and stops. (Fisher
+    information as a sum over samples jumps where an event passes a sample, so its derivative is
+    wrong.)
 
     **Arguments:**
 
@@ -465,38 +465,38 @@ def design(
     - `duration` [s] and sampling `rate` [Hz] of the record and of the drive.
     - `limits`: a `Limits` of the machine and its drive.
     - `drive`: the excited part: a force, a torque, or a `PositionController`, whose reference is
-      then designed. The default is the only controller, or the only force.
+      then designed. By default it is the machine's only controller or only force.
     - `free`: the unknown parameters, as for `fit`; `wanted`: the free parameters whose errors are
-      minimised, all by default. The other free parameters are also treated as unknown.
+      minimised, all by default. Free parameters that are not wanted also count as unknown.
     - `shape`: `FourierSeries()` by default, `Multisine()`, `CubicSpline()`, `Ramps()` or, for a
       reference, `Staircase()`.
-    - `criterion`: which relative error is minimised. "E": that of the worst combination of
-      parameters; "minimax": that of the worst parameter; "A": the mean square error; "D": the
-      product of the errors along the principal axes of the covariance. "A" and "E" stay farther
-      away from changes of the event sequence than "minimax".
+    - `criterion`: which relative error is minimised. "E": the error of the worst combination of
+      parameters; "minimax": the error of the worst parameter; "A": the mean square error; "D": the
+      product of the errors along the principal axes of the covariance. "A" and "E" lead to larger
+      distances from changes of the event sequence than "minimax".
     - `objective`: objective of the later fit, `FreeRun()`, `Windows(...)` or `ClosedLoop(...)`.
-    - `inputs`: name of another driven part -> its samples (n,). `instruments`: as for `fit`. If a
-      gain is unknown, add for example ``"outputs.mass.v.gain"`` to `free`.
+    - `inputs`: name of another driven part -> its samples (n,). `instruments`: as for `fit`. If the
+      gain of a sensor is unknown, add for example ``"outputs.mass.v.gain"`` to `free`.
     - `memory`: output -> correlation time of its noise [s]. One sample then counts as (1 - r)/(1 +
-      r) independent samples with r = exp(-1/(rate*memory)). This is accurate for motions that are
-      slow compared with the correlation time.
-    - `over`: distribution of uncertain parameter values. It is a relative scatter, a dict path ->
-      scatter, a fit (its covariance), or a `Posterior`. The criterion is then the mean over the
+      r) independent samples with r = exp(-1/(rate*memory)). This number is accurate for motions
+      that are slow compared with the correlation time.
+    - `over`: distribution of uncertain parameter values. Give it as a relative scatter, a dict path
+      -> scatter, a fit (its covariance), or a `Posterior`. The criterion then is a mean over the
       given machine and `machines` drawn machines. The amplitudes of all experiments are reduced
       until 97 % of 200 drawn machines stay within the limits.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
     - `beside`: an existing record with the same drive, for comparison.
     - `size`: name -> error that counts as a relative error of 1, by default the value of the
       parameter. `margins`: a `Margins`. `hold`: whether the drive is constant between samples.
-    - `engine`: an `OnSamples`. `starts`, `steps`: number of searches, and of their iterations;
-      `seed`: for the random starts. `progress`: as in `fit`.
+    - `engine`: an `OnSamples`. `starts`, `steps`: numbers of searches and of iterations per search;
+      `seed`: seed of the random starts. `progress`: as in `fit`.
 
     **Returns:** a `Design`.
 
     **Raises:** `ValueError` for invalid arguments.
 
     **Source:** J. Swevers et al., IEEE Transactions on Robotics and Automation 13(5), 1997, for the
-    excitation. `Sensitive` gives the source of the derivatives at events.
+    excitation. `Sensitive` names the source for the derivatives at events.
 
     Only the speed of this block is measured:
 
@@ -588,8 +588,8 @@ def _reduce_for_machines(
     if share_within_limits(runs) >= wanted:
         return u, runs
     # A machine within the limits is usually also within the limits under a smaller excitation.
-    # Therefore the bisection simulates only machines that exceed a limit. Afterwards all machines
-    # are simulated.
+    # Therefore the bisection simulates only machines that exceed a limit. After the bisection, all
+    # machines are simulated.
     allowed = len(drawn) - round(wanted * len(drawn))
     beyond = [x for x, run in zip(drawn, runs, strict=True) if not run.within_limits]
     scaled = lambda scale: problem.centre + scale * (u - problem.centre)  # noqa: E731
@@ -614,7 +614,7 @@ def _runs(
 
 
 def share_within_limits(runs: Sequence[ExperimentRun]) -> float:
-    """Return the fraction of runs within all limits; 1 without runs."""
+    """Return the fraction of runs within all limits; 1 if `runs` is empty."""
     return float(np.mean([run.within_limits for run in runs])) if runs else 1.0
 
 

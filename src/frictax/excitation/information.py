@@ -24,7 +24,7 @@ from frictax.signals import AbstractSignal
 
 
 class InformationOptions(TypedDict, total=False):
-    """The options of `information`; its docstring explains them."""
+    """The options of `information`; the docstring of `information` explains them."""
 
     free: str | Iterable[str] | None
     inputs: Mapping[str, ArrayLike] | None
@@ -48,14 +48,14 @@ def information(
 
     The information is the integral of ``rate/sd**2 * S' S`` over the run, summed over the outputs.
     S are the derivatives of an output with respect to the parameters. For a long record, the
-    inverse of the information approximates the covariance of the estimates. The information is a
-    state of the run. Therefore its derivatives with respect to inputs and machine values, forward
-    and reverse, are exact and include all events.
+    inverse of the information approximates the covariance of the estimates. The run integrates the
+    information as a state. Therefore the derivatives of the information with respect to inputs and
+    machine values, forward and reverse, are exact and include all events.
 
     The sum over samples ``J' J``, with the derivatives J of a simulation, has nearly the same value
-    for dense samples. Do not differentiate this sum, because it jumps where an event passes a
-    sample. Between the jumps its derivative omits the contribution of the events, which is half of
-    the derivative or more.
+    for dense samples. Do not differentiate this sum ``J' J``, because it jumps where an event
+    passes a sample. Between the jumps, its derivative omits the effect of events, which can be half
+    of the true derivative or more.
 
     **Arguments:**
 
@@ -63,7 +63,7 @@ def information(
       `start` and `variables`.
     - `ts` (n,): times [s]; `outputs`: variable -> standard deviation of the noise of a sample.
     - `inputs`: name of a driven part -> its input (n,) at the times `ts`; `hold`: whether inputs
-      are held between samples.
+      are constant between samples.
     - `windows`: length [s] of a later fit's windows, which start at true states; None for one run.
     - `engine`: by default `OnSamples()` with inputs, and `Adaptive()` without inputs.
 
@@ -168,8 +168,8 @@ class MachineUnderTest(AbstractFamily):
 
     def staying(self, mode: Modes, args: PyTree) -> "MachineUnderTest":
         if any(path.startswith("inputs.") for path in self.paths):
-            # Inputs that depend on parameters must stay differentiable. Therefore no input is
-            # replaced by its segment in this mode.
+            # If a parameter belongs to an input, this input must stay differentiable. Therefore the
+            # inputs are not replaced by their segments in `mode`.
             return self
         system = self.system(self.values()).staying(mode, args)
         acting = {name: signal_at(system, name) for name in self.inputs}
@@ -241,7 +241,7 @@ class InformationSystem(AbstractHybridSystem):
         )
 
     def information_rates(self, t: Number, state: State, own: Modes) -> Float[Array, " k"]:
-        """Return the rates of the lower triangle of F for a state and mode of `sensitive`."""
+        """Return the rate of change of F (lower triangle) for a state and mode of `sensitive`."""
         sensitive = self.sensitive
         now, S = sensitive.parts(state)
         family, x = self._under_test, sensitive.x

@@ -9,7 +9,7 @@ from frictax.arguments import is_finite_number
 class Limits:
     """Limits of the machine and its drive during an experiment.
 
-    For a rotating body, read rad for m and N.m for N. None means no limit.
+    For a rotating body, read rad for m and N.m for N. The default None means no limit.
 
     **Arguments:**
 
@@ -55,7 +55,7 @@ class Margins:
     """Smallest distances of an experiment from changes of the event sequence.
 
     Near a change of the event sequence, the cost of a later fit has jumps or kinks. The search of
-    the fit may end at a jump or kink. The errors then differ from the predicted errors.
+    the fit may end at a jump or kink. The errors of the fit then differ from the prediction.
 
     **Arguments:**
 
@@ -63,7 +63,7 @@ class Margins:
     - `miss` >= 0: smallest value of the event function of an event that does not happen, divided by
       the largest value of this function in the run. The event function is for example the force
       that is missing for breakaway, or the speed before a reversal. When a contact comes to rest,
-      the load must have the same relative distance from breakaway, above or below.
+      the load's relative distance from breakaway, above or below, must be >= `miss`.
 
     >>> import frictax as fx
     >>> fx.Margins(slip=8.0).miss

@@ -63,7 +63,7 @@ class ExperimentRun:
 
     @property
     def within_limits(self) -> bool:
-        """True if the simulation succeeded within all limits."""
+        """True if the simulation reached its end within all limits."""
         return self.is_complete and self.excess <= ROUNDING
 
 
@@ -76,14 +76,14 @@ class VariableLimit:
     limit: float
 
     def load(self, x: Array) -> Array:
-        """Return the used fraction of the limit (1: all of it). x (n,): values of the variable."""
+        """Return the largest load divided by its limit. x (n,): values of the variable."""
         most = -least(-x) - least(x) if self.what == "travel" else -least(-jnp.abs(x))
         return most / self.limit
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DesignProblem:
-    """An experiment without its excitation.
+    """All data of an experiment except the excitation.
 
     - `machine`: the given machine; `under_test`: its `MachineUnderTest`.
     - `names`, `units`, `lower` (p,): names, units and lower bounds of the parameters; `size` (p,):
@@ -143,8 +143,8 @@ class DesignProblem:
         return np.asarray(self.under_test.t)
 
     def excitation(self, c: Float[Numbers, " k"]) -> Float[Numbers, " n"]:
-        """Return the drive (n,) for the parameters c of the excitation. The array is of NumPy if c
-        is of NumPy, and otherwise of JAX.
+        """Return the drive (n,) for the parameters c of the excitation. The result is a NumPy array
+        if c is a NumPy array, and otherwise a JAX array.
         """
         raw = self.shape.curve(self.basis, c)
         if self.bounded and not self.shape.bounded:
@@ -158,13 +158,13 @@ class DesignProblem:
 
     @functools.cached_property
     def pull_back(self) -> Any:
-        """Compiled function of (c, gradient with respect to u): the gradient with respect to c."""
+        """Compiled chain rule: (c, gradient with respect to u) -> gradient with respect to c."""
         return interruptible_jit(lambda c, gradient: jax.vjp(self.excitation, c)[1](gradient)[0])
 
     @functools.cached_property
     def _outputs(self) -> Any:
-        """Compiled function of the drive u and the parameter values x. It returns the outputs (n,
-        c) without noise, and whether the simulation succeeded.
+        """Compiled function of the drive u and the parameter values x. This function returns the
+        outputs (n, c) without noise, and whether the simulation succeeded.
         """
 
         def simulate(u: Float[Array, " n"], x: Float[Array, " p"]) -> tuple[Array, Array]:
@@ -209,7 +209,7 @@ class DesignProblem:
             lambda t, y, m: sensitive.guard(t, state(y), m, None)
         )(t, path.ys, modes)
         slip, miss = _slip_and_miss(guards, own, path, count, t)
-        # The sum over samples is not differentiated, because its derivatives are wrong.
+        # `sampled` is a sum over samples, which is not differentiated: its derivatives are wrong.
         fixed, ys = constant((system, path.ys))
         rates = jax.vmap(lambda t, y, m: fixed.information_rates(t, state(y), m))(t, ys, own)
         step = self.t[1] - self.t[0]
@@ -219,7 +219,7 @@ class DesignProblem:
         machine, loads = sensitive.family.system(x), []
 
         def value(name: str, t: Array, y: Array, mode: Array) -> Array:
-            if name.startswith("der("):  # `der(x)` is the rate of the state x.
+            if name.startswith("der("):  # `der(x)` is dx/dt of the state x.
                 return machine.flow(t, y, mode, None)[machine.states().index(name[4:-1])]
             return variable_at(machine, name, t, y, mode)
 
@@ -241,7 +241,7 @@ class DesignProblem:
         )
 
     def drive_exceeds_limit(self, u: Float[np.ndarray, " n"]) -> bool:
-        """Return whether the drive itself exceeds a limit. This does not require a simulation."""
+        """Return whether the drive itself exceeds a limit. The test does not simulate."""
         most = [limit.limit for limit in self.limits if limit.variable == self.drive]
         return bool(np.max(np.abs(u - self.centre)) > (1.0 + ROUNDING) * min(most, default=np.inf))
 
@@ -279,12 +279,12 @@ class DesignProblem:
 
     @functools.cached_property
     def cost_and_gradient(self) -> Any:
-        """Compiled function: the result of `cost` and the gradient with respect to the drive u."""
+        """Compiled function that returns `cost` and its gradient with respect to the drive u."""
         program = interruptible_jit(jax.value_and_grad(self.cost, has_aux=True))
         return lambda u, x, weight: program(u, x, jnp.asarray(weight))
 
     def run_once(self, u: Float[Numbers, " n"], x: Float[Numbers, " p"]) -> ExperimentRun:
-        """Return the result of `run(u, x)`, computed by the compiled `cost_and_gradient`."""
+        """Return the result of `run(u, x)` by `cost_and_gradient`, without another compilation."""
         return self.cost_and_gradient(u, x, 1.0)[0][1][0]
 
     @functools.cached_property
@@ -301,8 +301,8 @@ class DesignProblem:
 
 def design_criterion(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[Array, ""]:
     """Return the logarithm of the criterion `kind` for relative errors with the given covariance.
-    E: error of the worst combination of parameters; minimax: error of the worst parameter; A: root
-    mean square error; D: geometric mean of the errors along the principal axes.
+    The criteria are E: error of the worst combination of parameters; minimax: error of the worst
+    parameter; A: root mean square error; D: geometric mean of the errors along the principal axes.
     """
     if kind == "D":
         return 0.5 * jnp.linalg.slogdet(covariance)[1] / covariance.shape[0]
@@ -330,10 +330,10 @@ def _slip_and_miss(
     """Return the duration of the shortest slip [samples], and the distance from an event that does
     not happen.
 
-    The distance is the smallest local minimum of an event function, divided by its largest value,
-    or `_standstill_reserve` if that is smaller. `guards`: function from modes at the samples to the
-    event functions at the samples; `modes` (n, m): modes at the samples; `path`: result of the
-    simulation; `count`: number of contacts.
+    This distance is the smallest local minimum of an event function, divided by its largest value,
+    or the result of `_standstill_reserve` if it is smaller. `guards`: function from modes at the
+    samples to the event functions at the samples; `modes` (n, m): modes at the samples; `path`:
+    result of the simulation; `count`: number of contacts.
     """
     step, margins = t[1] - t[0], guards(modes)
     big = jnp.asarray(1e3)
@@ -343,8 +343,8 @@ def _slip_and_miss(
     for c in range(count):
         changed = used & (path.before[:, c] != path.after[:, c])
         begins = changed & (path.before[:, c] == 0)
-        # For each event, `before` is the index of an earlier event: the last one at which the
-        # contact began to slip.
+        # For each event, `before` is the index of the last earlier event at which the contact began
+        # to slip.
         start_row = jax.lax.associative_scan(jnp.maximum, jnp.where(begins, rows, -1))
         before = jnp.concatenate([jnp.full(1, -1), start_row[:-1]])
         ends = changed & (path.after[:, c] == 0) & (before >= 0)
@@ -355,10 +355,10 @@ def _slip_and_miss(
         rests = guards(modes.at[:, c].set(0))
         reserve = _standstill_reserve(rests, margins, modes[:, c] == 0, times, t)
         turned = smaller(turned, least(jnp.where(turns, reserve, big)))
-    # An entry of the event functions has another meaning if its contact is stuck. Therefore the
-    # largest value is taken only over samples with the same set of stuck contacts.
+    # An event function has another meaning if its contact is stuck. Therefore its largest value is
+    # taken only over samples with the same set of stuck contacts.
     modes = modes[:, :count]
-    kinds = 2 ** min(modes.shape[1], 10)  # With more than ten contacts, sets can share a number.
+    kinds = 2 ** min(modes.shape[1], 10)  # Beyond ten contacts, two sets may have one number.
     bits = 2 ** (jnp.arange(modes.shape[1]) % 30)
     kind = jnp.sum(jnp.where(modes == 0, bits, 0), axis=1, dtype=jnp.int32) % kinds
     finite = jnp.isfinite(margins)
@@ -389,7 +389,7 @@ def _standstill_reserve(
     between = (1 - w) * g[k] + w * g[k + 1]
     own = jnp.any(own & ~stuck[:, None], axis=0)
     # If the load is halfway between breakaway in both directions, the two event functions of
-    # breakaway are equal. Each is then half of its largest value.
+    # breakaway are equal. Each of these two functions is then half of its largest value.
     at_rest = jnp.max(jnp.where(stuck[:, None], g, 0.0), axis=0)
     most = constant(jnp.where(at_rest > 0, at_rest, jnp.max(g, axis=0))) / 2
     counts = own & (most > 0) & finite[k] & finite[k + 1]

@@ -19,7 +19,7 @@ from .shapes import Chirp, Staircase
 
 @dataclasses.dataclass(frozen=True)
 class Rival:
-    """A conventional experiment: drive `u`, `run` of the given machine, runs of drawn machines."""
+    """A conventional experiment: its drive `u`, and its runs with the given and drawn machines."""
 
     description: str
     u: Float[np.ndarray, " n"]
@@ -45,7 +45,7 @@ def best_rivals(problem: DesignProblem) -> list[Rival]:
     if drive_of is None:
         return rivals
     draws, best, lowest = np.random.default_rng(0), None, np.inf
-    count = 15  # number of random staircases, and number of variations of the best one
+    count = 15  # number of random staircases, and of variations of the best random staircase
     for k in range(2 * count):
         if k < count:
             shape = Staircase(speeds=2 + k % 5, turn=(0.1, 0.3, 0.6)[k % 3])
@@ -71,8 +71,7 @@ def _criterion(problem: DesignProblem, run: ExperimentRun) -> float:
 
 def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray | None] | None:
     """Return a function from a motion between -1 and 1 to the drive that produces this motion.
-    Return None if the machine does not have such a drive.
-    """
+    Return None if the drive cannot be computed from a motion."""
     machine = problem.under_test.setup.machine
     if problem.excites_reference:
         return lambda curve: problem.centre + problem.scale * curve
@@ -84,7 +83,7 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
     if travel is None or not (isinstance(body, AbstractBody) and isinstance(drive, Force | Torque)):
         return None
     if drive.body.partition(".")[0] != problem.body:
-        return None  # With a gear in between, the controller acts on another body.
+        return None  # With a gear after the drive, the controller acts on another body.
     frequency = 20.0  # [Hz] bandwidth of the controller, which is high compared with the motion
     kp, kv = 0.5 * np.pi * frequency, 2 * np.pi * frequency * float(body.inertia())
     x0 = float(problem.under_test.system(problem.under_test.values()).start(jnp.zeros(()))[0][0])
@@ -109,11 +108,12 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
 def largest_within_limits(
     problem: DesignProblem, drive_of: Callable[[float], np.ndarray | None]
 ) -> tuple[np.ndarray, ExperimentRun] | None:
-    """Return the largest drive within all limits, and its run. Bisection finds the factor `scale`
-    <= 1, and `drive_of(scale)` is the drive. Return None if no tried scale is within the limits.
+    """Return the largest drive within all limits, and its run. Bisection finds the largest factor
+    `scale` <= 1 for the drive `drive_of(scale)`. Return None if no tried scale is within the
+    limits.
     """
     x, best, low, high = problem.under_test.values(), None, 0.0, 1.0
-    for k in range(8):  # Scale 1, then seven bisections: accurate to 1 %.
+    for k in range(8):  # Scale 1, then seven bisections to an accuracy of 1 %
         scale = 1.0 if k == 0 else 0.5 * (low + high)
         u = drive_of(scale)
         run = None if u is None or problem.drive_exceeds_limit(u) else problem.run_once(u, x)

@@ -19,7 +19,7 @@ _REST = 0.05  # fraction of the duration during which a curve rises from 0, or f
 
 @dataclasses.dataclass(frozen=True)
 class AbstractShape(abc.ABC):
-    """A family of excitations that begin and end at rest at 0.
+    """A family of excitations that begin and end at rest, with the value 0.
 
     **Example:** `FourierSeries`.
     """
@@ -35,13 +35,13 @@ class AbstractShape(abc.ABC):
     def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
         """Return the curve for the parameters `c`, between about -1 and 1 (exactly if `bounded`).
 
-        The default is linear in `c`. For a NumPy array `c` the result is a NumPy array, because
-        compiling takes longer than evaluating many curves.
+        By default, the curve is linear in `c`. For a NumPy array `c` the result is a NumPy array,
+        because compiling takes longer than evaluating many curves.
         """
         return namespace(c).asarray(basis) @ c
 
     def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
-        """Return the parameters of the curve scaled by `factor`."""
+        """Return the parameters for `factor` times the curve of `c`."""
         return factor * c
 
     @property
@@ -122,8 +122,8 @@ class CubicSpline(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class Staircase(AbstractShape):
-    """Pairs of strokes, forward and backward. Each pair has its own speed. This is the usual
-    measurement of friction over speed. Only the reference of a position can have this shape.
+    """Pairs of strokes, forward and backward, each pair with its own speed. Such strokes are the
+    usual way to measure friction over speed. Only a position reference can have this shape.
 
     **Arguments:** `speeds`: number of speeds; `turn`: duration of a reversal [s], by default a
     quarter of the period of the highest frequency in the `band` of the limits.
@@ -282,6 +282,6 @@ def namespace(x: Numbers) -> Any:
 
 
 def _scaled_heights(c: np.ndarray, first: int, factor: float) -> np.ndarray:
-    """Return `c` with the heights times `factor`. The entries `c[first:]` are arctanh(height)."""
+    """Return `c` for heights multiplied by `factor`; `c[first:]` are arctanh(height)."""
     heights = np.clip(factor * np.tanh(c[first:]), -0.999, 0.999)
     return np.concatenate([c[:first], np.arctanh(heights)])

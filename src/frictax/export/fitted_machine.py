@@ -26,7 +26,7 @@ class FittedMachine(NamedTuple):
 
     @classmethod
     def of(cls, found: FitResult, label: str | None = None) -> "FittedMachine":
-        """Build the machine for the record `label`, by default the first record with a motion."""
+        """Build the machine for the record `label`, by default the first that is not a sweep."""
         records = dict(zip(found.records, found.problem.prepared, strict=True))
         motions = [name for name, p in records.items() if not isinstance(p, PreparedSweep)]
         label = label if label is not None else motions[0] if motions else next(iter(records))

@@ -27,17 +27,17 @@ def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
     """Return the friction law of a fitted sweep as Modelica text: a component with modifiers.
 
     A symmetric translational Stribeck law of exponent 1 without a peak becomes
-    `MassWithStopAndFriction` with four coefficients. The breakaway force of this element is 1.001
-    times its friction at rest. Every other law becomes a table of `SupportFriction` or
-    `BearingFriction`; a comment states the error of the table. These elements use one table for
-    both directions of motion. Therefore a separate law for backward motion becomes a comment.
+    `MassWithStopAndFriction` with four coefficients. The breakaway force of
+    `MassWithStopAndFriction` is 1.001 times its friction at rest. Every other law becomes a table
+    of `SupportFriction` or `BearingFriction`; a comment states the error of the table. The table is
+    for both directions of motion, so a separate law for backward motion becomes a comment.
 
     **Arguments:** `tolerance`: allowed error of the table, relative to the largest force.
     """
     friction, sweep = as_steady(found.model), found.sweep
     rotational = sweep.rotational
     v_max = float(np.max(np.abs(sweep.velocity)))
-    name = " ".join(sweep.name.split())  # A line break would end the comment.
+    name = " ".join(sweep.name.split())  # In the comment below, a line break would end the comment.
     lines = [
         f"// {name}: steady friction fitted by frictax, valid to {v_max:.6g}"
         f" {'rad/s' if rotational else 'm/s'}"
@@ -136,10 +136,10 @@ def machine_text(
 ) -> str:
     """Return a complete, runnable Modelica model of a machine. Parts keep their names and values.
 
-    The parts are those of the Modelica Standard Library, from version 4.0.0 on. Elements that the
-    library does not have are written into the model. Examples are friction with a law for each
-    direction, a controller, and a force that depends on position. Friction laws become tables; a
-    comment states the error of each table.
+    The model uses the Modelica Standard Library, version 4.0.0 or later. The text also defines
+    elements that the library does not have: friction with a law for each direction, a controller,
+    or a force that depends on position. Friction laws become tables; a comment states the error of
+    each table.
 
     **Arguments:**
 
@@ -150,12 +150,12 @@ def machine_text(
     - `start_time`, `stop_time`, `interval` [s], `accuracy`: settings of the annotation
       `experiment`; `accuracy` is its `Tolerance`.
     - `tolerance`: allowed error of a law's table, relative to the friction at rest. `v_max` [m/s or
-      rad/s]: highest speed in the table of a law of your own, by default that of a fitted record.
+      rad/s]: highest speed in the table of a user's law; by default the highest of a record.
     - `rows`: largest number of samples of a signal in the text, unless `self_contained`. The model
-      reads a longer signal from the file that its parameter `tables` names, see `write_machine`.
+      reads a longer signal from the file in its parameter `tables` (see `write_machine`).
 
-    **Raises:** `ValueError` for a part, law or signal in Python that Modelica cannot read, and for
-    a name that is not an identifier.
+    **Raises:** `ValueError` for a part, law or signal written in Python, which Modelica cannot
+    read, and for a name that is not an identifier.
 
     **Source:** Modelica Language Specification 3.6; the elements' modes: M. Otter, H. Elmqvist, S.
     E. Mattsson, CACSD 1999.
@@ -218,11 +218,11 @@ def write_machine(
 ) -> list[Path]:
     """Write the text of `machine_text` and a file of long tables into `folder`; return the paths.
 
-    `options`: those of `machine_text`. The model names the second file without the folder.
-    Therefore simulate the model in `folder`, or set its parameter `tables` to the file's path.
+    `options`: those of `machine_text`. The model contains the table file's name without its folder,
+    so simulate it in `folder`, or set its parameter `tables` to the file's path.
 
-    **Raises:** `FileExistsError` if one of the files exists and `overwrite` is false. In this case
-    no file is written.
+    **Raises:** `FileExistsError`, before any file is written, if one of the files exists and
+    `overwrite` is false.
     """
     check_names(write_machine, options)
     return _write_model(machine, folder, name, TextOptions(**options))
@@ -259,7 +259,7 @@ def modifiers(
 
 
 def _write_parts(machine: Any, options: TextOptions) -> Sheet:
-    """Return a sheet with all parts. Thermal parts are last because they refer to other parts."""
+    """Return a `Sheet` with all parts; thermal parts are last because they refer to other parts."""
     if not isinstance(machine, Mechanism):
         kind = type(machine).__name__
         raise ValueError(
@@ -344,7 +344,7 @@ def _highest_speed(fitted: FittedMachine) -> float | None:
 def _fitted_machine(
     found: FitResult, label: str | None, options: TextOptions
 ) -> tuple[Any, TextOptions]:
-    """Return the fitted machine with the inputs of record `label`, and options that suit it."""
+    """Return the fitted machine with the inputs of record `label`, and the completed `options`."""
     fitted = FittedMachine.of(found, label)
     record = found.records[fitted.label]
     citation = " ".join(str(getattr(record, "citation", "")).split())

@@ -97,7 +97,7 @@ _HEAD = re.compile(r"^  (?:partial model|model|function|connector) (\w+)", re.MU
 
 @functools.cache
 def elements() -> dict[str, str]:
-    """Return the name of each element (class) in `elements.mo` -> its Modelica text.
+    """Return a dict from the name of each element (class) in `elements.mo` to its Modelica text.
 
     >>> print(elements()["RealInput"])
       connector RealInput = input Real "A signal that comes in";
@@ -163,7 +163,7 @@ class Sheet:
     def declare(
         self, element: str, name: str, modifiers: list[str], *, own: bool = False, comment: str = ""
     ) -> None:
-        """Declare a component; `own`: take its class from `elements.mo`, not from the library."""
+        """Declare a component; `own`: use the class in `elements.mo`, not that of the library."""
         if own or self.self_contained or element not in LIBRARY:
             self.elements.add(element)
             self.own.add(name)
@@ -189,7 +189,7 @@ class Sheet:
         self.equations.append(f"  connect({a}, {b});")
 
     def flange(self, flange: Flange, end: str = "flange_b", turns: bool = False) -> str:
-        """Return the connector of a flange; `end`: connector for a flange at a body's centre."""
+        """Return the Modelica connector of a flange; `end`: the connector for a body's centre."""
         part = self.machine.parts[flange.part]
         name = self.machine.names[flange.part]
         if isinstance(part, Fixed):
@@ -197,7 +197,7 @@ class Sheet:
         return f"{self.names[name]}.{ {-1: 'flange_a', 0: end, 1: 'flange_b'}[flange.side] }"
 
     def housing(self, owner: str, turns: bool, fixed: Fixed | None = None) -> str:
-        """Return the flange of `fixed` or of a housing of `owner`; `turns`: True for rotation."""
+        """Return the flange of part `fixed` or of an added housing; `turns`: the flange rotates."""
         if (owner, turns) not in self.housings:
             other = (owner, not turns) in self.housings or fixed is None
             name = self._new(f"{self.names[owner]}_housing") if other else self.names[owner]
@@ -345,7 +345,7 @@ def write_bristle(
 
 
 def write_part(sheet: Sheet, name: str) -> None:
-    """Write the part called `name`.
+    """Write the part `name` as a Modelica component with its connections.
 
     **Raises:** `ValueError` for a part of a class that Modelica does not have.
     """
@@ -394,7 +394,7 @@ def _source(sheet: Sheet, name: str, part: Any) -> None:
     turns, kind, field = sheet.turns(flange), type(part).__name__, part.signal_name()
     if type(part) in _OF_EITHER and turns:
         kind = f"Rotational{kind}"
-    # By default, the force of the library has the same direction for both directions of motion.
+    # ForceDirection=false: by default, this force has the same sign for v > 0 and v < 0.
     along = [] if sheet.self_contained else _ALONG_THE_SPEED.get(type(part), [])
     sheet.declare(kind, sheet.names[name], values(part) + along)
     sheet.connect(f"{sheet.names[name]}.flange", sheet.flange(flange, turns=turns))
@@ -420,7 +420,7 @@ def _position(sheet: Sheet, name: str, part: Any) -> None:
 
 
 def _friction(sheet: Sheet, name: str, part: Any) -> None:
-    """Declare and connect a friction against a support or the housing, a brake or a clutch."""
+    """Declare and connect a brake, a clutch, or a friction between a body and its support."""
     kind, here, contact = type(part), sheet.names[name], sheet.contact(name)
     flange, support = contact.flange, contact.support
     clutch = kind in (Clutch, OneWayClutch)
@@ -447,7 +447,7 @@ def _friction(sheet: Sheet, name: str, part: Any) -> None:
         if not sheet.self_contained:
             modifiers.append("startForward(fixed=true), stuck(fixed=true)")
     elif own and sheet.jumps:
-        modifiers.append("v_small=0.001")  # [m/s or rad/s] contacts above it slide on after a jump
+        modifiers.append("v_small=0.001")  # [m/s or rad/s] faster contacts slide after a jump of v
     if contact.redundant:
         said += (
             f"\n{here}: another friction can stop the same motion, so the force of each while"

@@ -80,17 +80,17 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
     """Read the parameters in Modelica text: a model that `to_modelica` wrote, a component with
     modifiers, a list of modifiers, or a parameter record.
 
-    The values get the names of frictax. The modifier ``peak`` of a component ``friction`` becomes
+    Values get their frictax names. The modifier ``peak`` of a component ``friction`` becomes
     ``"friction.peak"``. `frictax.parameters.replace` puts all values into a machine with these part
-    names. A modifier without a component becomes ``"peak"``, an argument of a part's class.
+    names. Without a component, ``peak`` becomes ``"peak"``, an argument of a part's class.
 
     - A table (``f_pos=[0, 5; 1, 3]``) becomes a `Table`, and a block that drives a part becomes a
       signal. ``s(start=0.2)`` of a component ``mass`` becomes ``"mass.s"``.
     - Values are in SI units, as in Modelica; `displayUnit` is ignored. A value is a number, an
       array, arithmetic of numbers, or the name of an earlier parameter.
-    - The names of versions 3.2.3 to 4.1.0 of the Modelica Standard Library are known.
+    - `from_modelica` reads the names of the Modelica Standard Library, versions 3.2.3 to 4.1.0.
 
-    **Arguments:** `text`; `folder`: the folder of the file with long tables of signals.
+    **Arguments:** `text`: Modelica text; `folder`: folder of the file with long signal tables.
 
     **Returns:** a dict from path to number, array, `Table` or signal, in the order of the text.
 
@@ -138,7 +138,7 @@ class _Token:
 
 @dataclasses.dataclass(frozen=True)
 class _Modifier:
-    """A Modelica modifier ``name(inner) = value``; `value` is None without one."""
+    """A Modelica modifier ``name(inner) = value``; `value`: None if it is missing."""
 
     name: str
     inner: tuple["_Modifier", ...]
@@ -163,7 +163,7 @@ class _Word:
 
 @dataclasses.dataclass
 class _Component:
-    kind: str  # last word of the name of the component's class
+    kind: str  # last word of the class name, such as Mass
     name: str
     modifiers: tuple[_Modifier, ...]
     line: int
@@ -261,7 +261,7 @@ class _Reader:
     # The following methods parse statements.
 
     def _begins_with_modifiers(self) -> bool:
-        if self.has("("):  # The list of modifiers is in brackets.
+        if self.has("("):  # The text is a list of modifiers in brackets.
             return True
         first, *others = [t for t in self.tokens[:8] if t.text not in ("final", "each")]
         sign = others[0].text if others and first.kind == "name" else ""
@@ -270,7 +270,7 @@ class _Reader:
     def _parse_statement(self) -> None:
         """Parse a declaration, the head or end of a class, or a section of equations."""
         if self.now.kind == "string" or self.has(";", "public", "protected"):
-            self.next()  # The string describes a class.
+            self.next()  # A string here is the description of a class.
         elif self.has("within", "import", "annotation", "end"):
             self._skip_to_semicolon()
         elif self.has("equation", "algorithm", "initial"):
@@ -293,7 +293,7 @@ class _Reader:
         return bool(words) and words[0] in kinds
 
     def _parse_class(self) -> None:
-        """Parse the head of a class; skip functions, connectors, types and known elements."""
+        """Parse the head of a class; skip functions, connectors, types and frictax elements."""
         while not self.has("model", "record", "package", "block", "class"):
             if self.has("function", "connector", "type"):
                 self._skip_class()
@@ -309,7 +309,7 @@ class _Reader:
         """Skip the definition of a class, such as an element in a self-contained text."""
         first = self.next()
         name = self.next().text
-        if self.has("="):  # an example is: connector RealInput = input Real "...";
+        if self.has("="):  # a short class, such as connector RealInput = input Real "...";
             self._skip_to_semicolon()
             return
         while self.now.kind != "end":
@@ -332,7 +332,7 @@ class _Reader:
             elif self.take("connect"):
                 self.expect("(")
                 a = self._parse_path()
-                if self.has("["):  # as in `y[1]`, the first output of a table
+                if self.has("["):  # an index, as in `y[1]`, the first output of a table
                     while not self.take("]"):
                         self.next()
                 self.expect(",")
@@ -356,7 +356,7 @@ class _Reader:
         ):
             is_parameter |= self.next().text in ("parameter", "constant")
         kind = self._parse_path()
-        if self.has("("):  # modifiers of one element that has no name
+        if self.has("("):  # modifiers of an element without a component name
             kind = self._check_kind(kind, first)
             self.components.append(_Component(kind, "", self._parse_modifiers(), first.line))
             self._parse_end()
@@ -403,7 +403,7 @@ class _Reader:
             self.expect(";")
 
     def _skip_brackets(self) -> _Token:
-        """Skip a token, or a whole bracket if the token opens it; return the last token."""
+        """Skip a token, or the whole bracket that it opens; return the last skipped token."""
         depth, token = 0, self.now
         while self.now.kind != "end":
             token = self.next()
@@ -413,7 +413,7 @@ class _Reader:
         return token
 
     def _skip_dimensions(self) -> bool:
-        """Skip dimensions such as ``[:, 2]``, and return whether there were any."""
+        """Skip dimensions such as ``[:, 2]``; return True if any dimension was skipped."""
         if not self.has("["):
             return False
         self._skip_brackets()
@@ -445,7 +445,7 @@ class _Reader:
     def _parse_modifiers_to(self, end: str) -> Iterator[_Modifier]:
         """Yield the modifiers up to the token `end`, or to the end of the text."""
         while not self.has(end) and self.now.kind != "end":
-            if end == "end" and self.take("("):  # All modifiers are in brackets.
+            if end == "end" and self.take("("):  # The whole list is in brackets.
                 yield from self._parse_modifiers_to(")")
                 self.expect(")")
             elif self.now.kind == "string" or self.has(";"):
@@ -478,7 +478,7 @@ class _Reader:
         return _Modifier(name, inner, value, line)
 
     def _parse_expression(self) -> Any:
-        """Parse arithmetic of numbers with +, -, *, / and ^."""
+        """Parse an arithmetic expression with +, -, *, / and ^."""
         self._enter_brackets()
         value = self._parse_sign()
         while self.has("+", "-", ".+", ".-"):
@@ -541,7 +541,7 @@ class _Reader:
         return _Word(path)
 
     def _parse_matrix(self, token: _Token) -> np.ndarray:
-        """Parse ``[0, 5; 1, 3]``."""
+        """Parse a matrix such as ``[0, 5; 1, 3]``."""
         rows: list[list[Any]] = [[]]
         while True:
             rows[-1].append(self._parse_expression())
@@ -553,7 +553,7 @@ class _Reader:
         return _numbers(token, rows)
 
     def _parse_array(self, token: _Token) -> np.ndarray:
-        """Parse ``{{0, 5}, {1, 3}}``."""
+        """Parse an array such as ``{{0, 5}, {1, 3}}``."""
         entries: list[Any] = []
         while not self.has("}"):
             entries.append(self._parse_expression())
@@ -565,7 +565,7 @@ class _Reader:
     # The following methods interpret declarations.
 
     def _add_parameters(self, modifiers: Iterable[_Modifier]) -> None:
-        """Add the parameters of a record or a list of modifiers, which have no component."""
+        """Add parameters without a component, from a parameter record or a list of modifiers."""
         for one in modifiers:
             if one.value is None and not any(m.name == "start" for m in one.inner):
                 self._add_nested([one])  # as in friction(peak=1.2)
@@ -715,7 +715,7 @@ def _known_classes() -> frozenset[str]:
 
 @functools.cache
 def _parameters_of(kind: str) -> dict[str, Declaration | None]:
-    """Return Modelica name of each parameter of a class -> its declaration in frictax, or None."""
+    """Return a dict from Modelica name to declaration (or None) for the parameters of a class."""
     part = _PARTS.get(_SAME.get(kind, kind))
     if part is None:
         return {}
@@ -765,7 +765,7 @@ def _number(one: _Modifier, value: Any) -> float:
 
 
 def _value_in_si(one: _Modifier, declaration: Declaration | None = None) -> Any:
-    """Return the value of a modifier or its ``start``; raise `ValueError` if not in SI units."""
+    """Return the value (or ``start``) of a modifier; raise `ValueError` for a non-SI unit."""
     unit = one.attribute("unit")
     if unit is not None and declaration is not None and _is_of_si(str(unit)):
         allowed = (declaration.unit, rotational_unit(declaration.unit))
@@ -800,7 +800,7 @@ def _check_without_effect(one: _Modifier) -> None:
 
 
 def _check_value(name: str, value: Any, line: int) -> Any:
-    """Return a finite number or array, a friction law as a `Table`; else raise `ValueError`."""
+    """Return a finite `value`, as a `Table` for a friction law; otherwise raise `ValueError`."""
     if not isinstance(value, float | np.ndarray):
         says = getattr(value, "path", value)
         raise ValueError(

@@ -23,7 +23,7 @@ _RESERVED = frozenset(
 
 
 def number(value: Any) -> str:
-    """Return a number as text with so many digits that the text defines exactly this number.
+    """Return a number as the shortest text from which the same number can be read.
 
     >>> number(0.1), number(3), number(1e-9)
     ('0.1', '3.0', '1e-09')
@@ -44,7 +44,7 @@ def identifier(name: str, taken: Any = ()) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return the name from which `identifier(name)` made this one. Other names do not change.
+    """Return the original of a name that `identifier` made; return other names unchanged.
 
     >>> plain_name("mass"), plain_name("block_"), plain_name("gr_u00f6_u00dfe")
     ('mass', 'block', 'größe')
@@ -72,8 +72,8 @@ def model_name(name: Any, taken: Any = ()) -> str:
 
 
 def comment_lines(comment: str | Iterable[str]) -> list[str]:
-    """Return the lines of a comment at the top of a model. Each begins with `//`, so it is not
-    code.
+    """Return the lines of a comment at the top of a model. Each line begins with `//`, so that no
+    text becomes code.
 
     >>> comment_lines("bench 3\\nend Machine;"), comment_lines(["a", "*/ b"])
     (['  // bench 3', '  // end Machine;'], ['  // a', '  // */ b'])
@@ -137,15 +137,15 @@ def law_table(
     law: AbstractLaw, what: str, tolerance: float, v_max: float | None, unit: str
 ) -> tuple[np.ndarray, str]:
     """Return rows [speed, value] of a law for linear interpolation and extrapolation, and a comment
-    on the law, called `what`.
+    on the law; `what`: the law's name.
 
-    `tolerance`: allowed error, relative to the value at rest; for laws of the user, to the largest.
+    `tolerance`: allowed error, relative to the value at rest, or to a user's law's largest value.
 
     The Modelica library extrapolates linearly from the last two rows. For the laws of frictax the
     extrapolation is correct, because their rows end where the Stribeck curve has become a straight
-    line. Laws of the user are correct up to `v_max`.
+    line. The table of a law written by the user is accurate up to `v_max`.
 
-    **Raises:** `ValueError` for a law of the user without `v_max`.
+    **Raises:** `ValueError` if `v_max` is missing for a law written by the user.
     """
     if isinstance(law, TemperatureDependent):
         rows, said = law_table(law.law, what, tolerance, v_max, unit)
@@ -164,7 +164,7 @@ def law_table(
     if isinstance(law, Stribeck):
         fexp, f0, reach = float(law.fexp), float(law.f0), 1.0
         if fexp != 0 and float(law.F_Stribeck) != 0:
-            # Above the speed `reach`, at which the exponential is exp(-25), the curve is straight.
+            # Above the speed `reach` the Stribeck term is below exp(-25), so the curve is straight.
             reach = math.exp(math.log(25.0) / float(law.exponent)) / fexp
         # The tolerance is relative to the friction at rest, because the largest value of the table
         # may be viscous friction at a speed that the motion never reaches.

@@ -1,4 +1,4 @@
-"""Write the friction of a joint for robot simulators (MuJoCo, URDF): Coulomb and viscous part."""
+"""Write the Coulomb and viscous friction of a joint for robot simulators (MuJoCo, URDF)."""
 
 import dataclasses
 from typing import Any
@@ -51,7 +51,7 @@ class JointFriction:
     lugre: tuple[float, ...] | None = None
 
     def mujoco(self, joint: str = "joint") -> str:
-        """Return the XML of a MuJoCo joint. MuJoCo's `frictionloss` permits slow creep at rest.
+        """Return the XML of a MuJoCo joint. With `frictionloss`, a joint at rest creeps slowly.
 
         For a contact with a bristle, return a motor without torque for the element ``<actuator>``,
         which needs MuJoCo 3.8 or later.
@@ -85,8 +85,8 @@ def joint_friction(
 ) -> JointFriction:
     """Return the Coulomb friction and the damping, both >= 0, that approximate a friction law best.
 
-    They minimise the sum of squared errors of the force over speeds from 0 to `v_max`. `lost` names
-    the properties of the law that this approximation does not have.
+    These two values minimise the sum of squared force errors over speeds from 0 to `v_max`. `lost`
+    lists the properties of the law that this approximation does not have.
 
     **Arguments:** `found`: fit of a sweep or machine; `contact`: name of a machine's contact;
     `v_max` [m/s or rad/s]: by default the highest speed of the sweep, required for a machine.
@@ -154,7 +154,7 @@ def joint_friction(
 def to_mujoco(
     found: FitResult, name: str | None = None, *, v_max: float | None = None, joint: str = "joint"
 ) -> str:
-    """Return a MuJoCo joint with the friction of a fit, see `joint_friction`.
+    """Return the XML of a MuJoCo joint with the friction of a fit (see `joint_friction`).
 
     `name`: for a fitted machine the name of the contact, for a fitted sweep the name of the joint.
     `joint`: for a fitted machine the name of the joint.
@@ -164,7 +164,7 @@ def to_mujoco(
 
 
 def to_urdf(found: FitResult, contact: str | None = None, *, v_max: float | None = None) -> str:
-    """Return the friction of a fit as URDF's ``<dynamics>``."""
+    """Return the friction of a fit as the URDF element ``<dynamics>``."""
     return joint_friction(found, contact, v_max).urdf()
 
 
@@ -196,7 +196,7 @@ def _find_contact(machine: Any, contact: str | None) -> tuple[str, Any, list[str
 
 
 def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """Return the values of `JointFriction.lugre`, and sentences on lost properties."""
+    """Return the values of `JointFriction.lugre`, and sentences on what MuJoCo lacks."""
     bristle, law, lost = part.bristle, part.law(1), [_NO_BRISTLE]
     if type(bristle) not in (LuGre, Dahl, ElastoPlastic):
         raise ValueError(

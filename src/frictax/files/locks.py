@@ -1,11 +1,10 @@
-"""Locks for writing, which all processes, users, containers and hosts of a shared disk respect.
+"""Locks for writing that also work between the users, containers and hosts of a shared disk.
 
-On one host, a lock of the system on the lock file (flock) shows whether the process still works.
-The system releases this lock when the process ends, in any container and for any user. Many shared
-disks do not pass such locks to other hosts, and some systems do not support them. Therefore the
-process that has the lock also changes its file every few seconds. A file that no longer changes
-belongs to a process that was killed. Clocks of hosts are not compared, and process numbers are only
-for the error message.
+On one host, the operating system also locks the lock file (flock) while the process runs. The
+system releases this lock when the process ends, in any container and for any user. Many shared
+disks do not pass system locks to other hosts, and some systems do not support them. Therefore the
+process that has the lock also changes its lock file every few seconds. A lock file that no longer
+changes belongs to a killed process. No decision depends on a host's clock or on a process number.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ from frictax.text import printable
 
 from .replacing import is_at, lock_file
 
-_BEAT = 3.0  # [s] interval at which the process with a lock changes its lock file
+_BEAT = 3.0  # [s] interval at which a process changes its lock file; much shorter than `_SILENCE`
 _SILENCE = 20.0  # [s] a process whose lock file does not change for this time counts as ended
 _LOOK = 0.5  # [s] interval at which the lock file of a process on another host is read
 _LARGEST = 4096  # [bytes] largest part of a lock file that is read
@@ -33,8 +32,8 @@ _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os,
 @contextlib.contextmanager
 def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
     """Hold a lock in this context: create the file `path`, and remove it at the end of the context.
-    Raise an error with one sentence if another process has the lock. This sentence contains `what`,
-    the name of the locked file, and `remedy`, what another process can do instead of waiting.
+    Raise an error with one sentence if another process has the lock. The error message contains
+    `what`, the name of the locked file, and `remedy`, an alternative to waiting.
     """
     while True:
         try:
@@ -65,7 +64,7 @@ def hold_lock(path: Path, what: str, remedy: str) -> Iterator[None]:
 
 
 def _remove_abandoned(path: Path, what: str, remedy: str) -> None:
-    """Remove a lock whose process has ended. Raise `FileExistsError` if the process still works."""
+    """Remove the lock of an ended process. Raise `FileExistsError` if the process still runs."""
     try:
         try:
             file = os.open(path, os.O_RDWR | _FLAGS)
@@ -131,7 +130,7 @@ def _beat(file: int, ended: threading.Event) -> None:
 
 
 def _write(file: int, beat: int) -> None:
-    """Write host, process number, start time and number of changes, always in the same size."""
+    """Write host, process number, start time and number of changes as text of constant length."""
     says = {"host": platform.node()[:200], "process": os.getpid(), "began": _BEGAN}
     text = json.dumps({**says, "system": _system(), "beat": beat})
     os.lseek(file, 0, os.SEEK_SET)
@@ -140,7 +139,7 @@ def _write(file: int, beat: int) -> None:
 
 
 def _content(path: Path) -> bytes:
-    """Open and read a file. A shared disk updates a file only when it is opened again."""
+    """Open and read a file; a shared disk may show changes only in a newly opened file."""
     try:
         file = os.open(path, os.O_RDONLY | _FLAGS)
     except OSError:
@@ -152,7 +151,7 @@ def _content(path: Path) -> bytes:
 
 
 def _system() -> str:
-    """Return a name of the running system that is the same in all of its containers."""
+    """Return an identifier of the running operating system, equal in all its containers."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return f"{platform.node()} {uuid.getnode()}"

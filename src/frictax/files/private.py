@@ -10,13 +10,13 @@ _HAS_OWNERS = os.name == "posix"
 
 
 def unsafe_part(folder: Path) -> tuple[Path, str] | None:
-    """Return the first folder or link on the path to `folder` that lets another user put files into
-    `folder`, and the rule that it breaks. Return None if `folder` is safe or missing.
+    """Return the first folder or link on the path to `folder` through which another user can put
+    files into `folder`, and the reason as text. Return None if `folder` is safe or missing.
 
     Each folder on a safe path belongs to this user or to root, and other users cannot write to it.
     Above `folder`, folders such as /tmp, in which users cannot change the files of others, are also
-    safe. The rule also applies to the targets of links. Windows does not have such permissions, so
-    every folder passes.
+    safe. These conditions also apply to the targets of links. Windows does not have such
+    permissions, so every folder passes.
     """
     if not _HAS_OWNERS:
         return None
@@ -57,7 +57,7 @@ def unsafe_part(folder: Path) -> tuple[Path, str] | None:
 
 
 def read_private(path: Path) -> bytes | None:
-    """Return the content of a file; None if unreadable or if another user could have written it."""
+    """Return the content of a file; None if it is unreadable or another user may write to it."""
     if unsafe_part(path.parent) is not None:
         return None
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)

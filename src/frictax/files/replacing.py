@@ -89,7 +89,7 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
                     os.replace(_part(folder, token, i), target)
                 _sync_folder(folder)
             except BaseException:
-                # If this process cannot restore the old files, the next process does.
+                # If the restoration fails, the next process that writes to the folder repeats it.
                 is_pending = True
                 _append(journal, _BACK)
                 _go_back(folder, token, names)
@@ -104,8 +104,8 @@ def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
 
 def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
     """Complete or undo the writing of a killed process in `folder`, and remove its temporary files.
-    If `reading`, a folder that cannot be written does not raise an error, and the function waits
-    for a process that is renaming files.
+    With `reading`, the function ignores system errors, and waits for a process that is renaming
+    files.
     """
     try:
         found = [match for name in os.listdir(folder) if (match := _OURS.fullmatch(name))]
@@ -132,11 +132,11 @@ def finish_interrupted(folder: Path, *, reading: bool = False) -> None:
 
 
 def _create_locked(folder: Path, ending: str) -> tuple[Path, int]:
-    """Return a new file that this process has open and locked."""
+    """Create, open and lock a temporary file; return its path and its file descriptor."""
     while True:
         path = folder / f".frictax-{secrets.token_hex(8)}.{ending}"
         file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
-        # If another process has removed the new file before it was locked, try again.
+        # If another process removed the new file before this process locked it, try again.
         if lock_file(file) is not False and is_at(path, file):
             return path, file
         os.close(file)
@@ -150,7 +150,7 @@ def _fill(
     sync: bool = True,
     mode: int | None = None,
 ) -> None:
-    """Write `content` with permissions `mode`, by default mode and owner of the replaced file."""
+    """Write `content`; the file gets the permissions `mode`, or mode and owner of the old file."""
     data = content if isinstance(content, bytes) else content.encode("utf-8", "xmlcharrefreplace")
     if mode is None and target.exists():
         before = target.stat()
@@ -186,7 +186,7 @@ def _go_back(folder: Path, token: str, names: list[list]) -> None:
 
 
 def _finish(folder: Path, token: str, reading: bool) -> None:
-    """Complete or undo the file replacements that a journal lists, if its process has ended."""
+    """Complete or undo the replacements in a journal if the process that wrote it has ended."""
     path = _journal(folder, token)
     try:
         journal = _open(path)
@@ -207,7 +207,7 @@ def _finish(folder: Path, token: str, reading: bool) -> None:
             names = [[str(name), bool(is_new)] for name, is_new in json.loads(lines[0])]
         except (ValueError, TypeError, IndexError):
             names = []
-        # `write_together` writes only names without folders. A journal with other names is ignored.
+        # Ignore a journal whose names contain folders; `write_together` writes only plain names.
         if not all(os.path.basename(name) == name not in ("", ".", "..") for name, _ in names):
             names = []
         if _BACK in lines:
@@ -231,7 +231,7 @@ def _lines(journal: int) -> list[bytes]:
 
 
 def _remove_all(folder: Path, token: str, journal: int) -> None:
-    """Remove all files of a journal, and then the journal itself."""
+    """Remove the temporary files that belong to a journal, and then the journal itself."""
     for name in os.listdir(folder):
         match = _OURS.fullmatch(name)
         if match and match[1] == token and match[2] != "journal":
@@ -279,7 +279,7 @@ def lock_file(file: int) -> bool | None:
         if sys.platform == "win32":
             import msvcrt
 
-            # Lock a byte far beyond the content, which no process writes.
+            # A locked byte cannot be read on Windows, so lock a byte far beyond the content.
             os.lseek(file, 2**30, os.SEEK_SET)
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
             os.lseek(file, 0, os.SEEK_SET)
@@ -321,7 +321,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _one_sentence(current: list[Path]) -> Iterator[None]:
-    """Replace an error of the system by one sentence about the file `current[0]`."""
+    """Replace a system error in this context by an error about the file `current[0]`."""
     try:
         yield
     except OSError as error:
@@ -364,8 +364,8 @@ def check_target(path: str | Path, what: str) -> Path:
 
 
 def check_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None:
-    """Check that `folder`, which may not exist yet, contains none of the files `names`. If
-    `overwrite`, files are allowed, but not links.
+    """Check that `folder`, which may not exist yet, contains none of the files `names`. With
+    `overwrite`, the files may exist, but not as links.
 
     **Raises:** `FileExistsError` with one sentence.
     """

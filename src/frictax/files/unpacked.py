@@ -65,8 +65,8 @@ def _mat_parts(path: Path) -> Iterator[bytes]:
 
 
 def check_parquet(path: Path) -> None:
-    """Raise `ValueError` if the columns of a Parquet file become too large. The size of numbers is
-    computed from their count, the size of texts from their lengths.
+    """Raise `ValueError` if the columns of a Parquet file become too large in memory. The size of
+    numeric columns follows from the number of values, that of text columns from the text lengths.
     """
     try:
         import pyarrow as pa  # pyright: ignore[reportMissingImports]
@@ -100,7 +100,7 @@ def check_parquet(path: Path) -> None:
                 for chunk in column.chunks:
                     if not hasattr(chunk, "dictionary"):
                         size += float(chunk.nbytes)
-                    else:  # Add the lengths of all texts.
+                    else:  # Count each text as often as the column contains it.
                         lengths = compute.binary_length(chunk.dictionary)
                         lengths = compute.fill_null(lengths, 0).to_numpy()
                         used = chunk.indices.drop_null().to_numpy()

@@ -55,8 +55,8 @@ from .result.units import unit_of
 from .search.methods import LevenbergMarquardt
 from .steady_model import check_determined, movable
 
-# Default engines: True -> for Levenberg-Marquardt, False -> for other methods. They are built once,
-# because the checks of an engine take 2 % of the time of a fit.
+# Default engines, for Levenberg-Marquardt (True) and for other methods (False). Both are built
+# once, because the checks of an engine take 2 % of the time of a fit.
 _DEFAULT_ENGINES = {
     alone: dataclasses.replace(OnSamples(), adjoint=ForwardAlone() if alone else None)
     for alone in (True, False)
@@ -95,7 +95,7 @@ def build_problem(
 ) -> tuple[Problem, list[Notice]]:
     """Return the least-squares problem of a fit, and notices about its parameters and records.
 
-    An `objective` other than None replaces `options.objective`. For a sweep it is `Steady()`.
+    A given `objective` replaces `options.objective`. The objective of a sweep is `Steady()`.
     """
     objective = objective or options.objective or FreeRun()
     engine = None if isinstance(objective, Steady) else fit_engine(options.engine, options.method)
@@ -136,9 +136,9 @@ def build_problem(
     origin = np.where(scaled, lower, 0.0)
     size = np.where(scaled, x0 - origin, 1.0)
     base = transform_parameters(unknowns, origin + (x0 - origin) / size, "to_unconstrained")
-    # Outputs in `floating` have ticks (one sample for each step of an encoder). Each prediction
-    # fits a constant offset to such an output. The offset is left out if the fit has a parameter
-    # with nearly the same effect: the initial value or sensor offset of the output.
+    # Outputs in `floating` are encoder ticks (one sample for each step). Each prediction fits a
+    # constant offset to these outputs. The fit omits this offset if another parameter has nearly
+    # the same effect: the initial value or the sensor offset of the output.
     moved = {u.path for u in unknowns}
     is_floating = lambda name: not {name, f"outputs.{name}.offset"} & moved  # noqa: E731
     prepared = tuple(
@@ -264,7 +264,7 @@ def _prepare(
 def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[Notice]]:
     """Return `problem` with `record` in place of its only record, and notices about `record`. The
     old and the new record must have the same channels in the same units. The problem must not fit
-    an initial state of the machine, because its start value depends on the record.
+    an initial state of the machine, because the start value of such a state depends on the record.
     """
     check_delays({}, record)
     again = divide_gaps(problem.objective.prepare(problem.setup.machine, record), problem.engine)
@@ -312,7 +312,7 @@ def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instru
 
 @functools.lru_cache(maxsize=64)
 def _perfect_sensors(channels: tuple[str, ...]) -> Named:
-    with jax.ensure_compile_time_eval():  # the cache must not store a tracer of `jit`
+    with jax.ensure_compile_time_eval():  # a tracer of `jit` must not enter the cache
         return _in_64_bits(Named.from_dict(dict.fromkeys(channels, perfect())))
 
 
@@ -342,7 +342,7 @@ def _declare_domains(
 def _choose_parameters(
     setup: Setup, options: FitOptions, tied: set[str]
 ) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
-    """Return free parameters with one value, those with a value for each record, and notices."""
+    """Return shared free parameters, free parameters with a value per record, and notices."""
     free, own = options.free, options.own
     free_paths, own_paths = named_paths(free), named_paths(own)
     for what, paths in (("free", free_paths), ("own", own_paths)):
@@ -374,7 +374,7 @@ def _choose_parameters(
 
 
 def _check_own_starts(own: Any, count: int) -> None:
-    """Raise `ValueError` unless `own` gives each path `count` start values (or none)."""
+    """Raise `ValueError` if `own` does not give a path `count` start values or None."""
     for path, values in own.items() if isinstance(own, Mapping) else ():
         if values is None:
             continue
@@ -410,8 +410,8 @@ def _in_64_bits(model) -> Any:
 
 
 def move_inside(model: Any, limits: Any) -> Any:
-    """Return `model` with its start values, which were estimated from data, moved inside `limits`
-    (the option `bounds`). Each value is then at least 1 % of the range away from both bounds.
+    """Move the start values in `model`, which were estimated from data, inside `limits` (the option
+    `bounds`). The distance of a moved value from both bounds is at least 1 % of the range.
     """
     moved = {}
     for path, pair in limits.items() if isinstance(limits, Mapping) else ():
@@ -432,7 +432,7 @@ def _two_numbers(pair) -> tuple[float, float]:
 
 
 def shared_limits(limits: Any, own: Any) -> Any:
-    """Return the option `bounds` in `limits` without the bounds of the parameters in `own`."""
+    """Return `limits` (the option `bounds`) without the parameters in `own`."""
     if not isinstance(limits, Mapping):
         return limits
     return {path: pair for path, pair in limits.items() if path not in own}
@@ -466,7 +466,7 @@ def on_log_scale(
 
 
 def narrow_domains(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:
-    """Return for each path in `limits` a declaration whose domain has these two bounds."""
+    """Return a dict from each path in `limits` to a declaration with its bounds as domain."""
     if not isinstance(limits, Mapping):
         raise ValueError(
             f"`bounds` must be a dict of path -> (least, most), got {limits!r}. Write"

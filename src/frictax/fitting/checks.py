@@ -78,7 +78,7 @@ def check_precision() -> None:
 
 
 def check_delays(instruments: Mapping[str, Instrument], record: Record) -> None:
-    """Raise `ValueError` for a delay that is not shorter than the record."""
+    """Raise `ValueError` for a delay as long as the record or longer."""
     for name, instrument in instruments.items():
         if abs(float(instrument.delay)) >= record.duration:
             raise ValueError(
@@ -105,7 +105,7 @@ def without_repeats(records: Mapping[str, Any]) -> tuple[dict[str, Any], list[No
 
 
 def check_deviations(records: Mapping[str, Any]) -> None:
-    """Raise `ValueError` for an output or sweep without sd that is fitted together with others."""
+    """Raise `ValueError` if outputs or sweeps in a joint fit lack standard deviations."""
     motions = {label: r for label, r in records.items() if isinstance(r, Record)}
     if not motions:
         return

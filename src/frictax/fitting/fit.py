@@ -73,28 +73,28 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
 
     - `model`: a law, a `SteadyFriction`, or a machine (a `Mechanism` or a hybrid system of your
       own). The fit of a law (`Stribeck(...)`) starts from its values and from the data. The fit of
-      a class (`Stribeck`) starts from the data only. One law applies to both directions.
+      a class (`Stribeck`) starts from the data only. Without `f_neg`, one law applies to both
+      directions.
     - `data`: for a law a `Sweep`, or a `DataFrame` that contains a sweep (see `Sweep.from_pandas`).
       For a machine a `Record`, a list of records, or a dict from label to record or sweep.
     - `free`: paths of the parameters that are fitted; by default all that the data can identify.
       Sensors and drives of a machine also have paths, such as ``"outputs.mass.s.delay"``.
     - `tied`: path -> rule that computes this parameter from other parameters. The rule is another
       path, ``"factor * path"``, or a function of all parameters by path that JAX can differentiate.
-      If one part or law is tied to another of the same class, all its parameters are tied. A tied
-      parameter is not in `free`. The table and `found.tied` show its standard error.
+      If a part or law is tied to another of its class, all its usually fitted parameters are tied.
+      A tied parameter is not in `free`. The table and `found.tied` show errors of tied parameters.
     - `log_scale`: paths of parameters > 0 of which only the order of magnitude is known, such as a
-      viscous coefficient. They are fitted on a logarithmic scale. Their intervals reach from
-      value/k to value*k, k = exp(half-width/value).
+      viscous coefficient. Logarithms of these parameters are fitted. The intervals of these
+      parameters reach from value/k to value*k, k = exp(half-width/value).
     - `priors`: a list of `Normal(...)` and `Smooth(...)`.
-    - `bounds`: path -> (least, most), for a range that is narrower than the domain of the
-      parameter.
-    - `method`: `LevenbergMarquardt()` or `Optax(...)`. `loss`: `Squares()` or `Huber()`. `level`:
-      confidence level of the intervals.
+    - `bounds`: path -> (least, most), a range that is narrower than the parameter's domain.
+    - `method`: either `LevenbergMarquardt()` or `Optax(...)`. `loss`: `Squares()` or `Huber()`.
+      `level`: confidence level of the intervals.
     - `starts`: number of points from which the search starts. `spread`: standard deviation of the
       random starts, relative to the start value. For `FreeRun`, use `rounds` instead of random
       starts. `seed`: random seed of the starts and of the rounds.
-    - `progress`: True shows the progress and the remaining time in one line. A function is called
-      with each `ProgressLine`. Ctrl-C (`KeyboardInterrupt`) stops the fit at once, and `fit`
+    - `progress`: if True, one line shows progress and remaining time. A function in `progress` is
+      called with each `ProgressLine`. Ctrl-C (`KeyboardInterrupt`) stops the fit at once, and `fit`
       returns the best result so far, with the notice `search-interrupted`.
 
     **Arguments** for a law:
@@ -102,7 +102,7 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
     - `f_neg`: another law, or class of law, for v < 0. With `f_neg`, the paths of the parameters
       begin with ``f_pos.`` (v > 0) or ``f_neg.`` (v < 0), such as ``"f_neg.F_Coulomb"``.
     - `peak` > 1: start value of the ratio of breakaway to sliding force; by default estimated from
-      the data. The ratio is fitted only if the sweep has breakaway rows.
+      the data. Without breakaway rows in the sweep, the ratio is not fitted.
     - `offset` [N or N.m]: start value of a constant force, such as a payload's weight. The sweep
       must contain both directions. The data cannot distinguish an offset from an asymmetry of
       Coulomb friction, so `offset` excludes `f_neg`.
@@ -111,13 +111,13 @@ def fit(model: Any, data: Any, **options: Any) -> FitResult:
 
     - `own`: paths of parameters that have a separate value for each record, or a dict from path to
       start values, one for each record. For the path ``"mass.v"``, the value of record run2 is
-      called ``"mass.v@run2"``. Start values of initial positions and speeds in `own` are read from
-      each record. An initial state in `free` that is 0 in the machine is read from the record, if
-      there is only one record.
-    - `objective`: `FreeRun()` by default, `Windows`, `ClosedLoop` or `InverseDynamics`. `start`:
-      the objective of a first fit, whose result gives the start values.
+      called ``"mass.v@run2"``. For initial positions and speeds in `own`, start values are read
+      from each record. In a fit to one record, an initial state in `free` that is 0 in the machine
+      is read from this record.
+    - `objective`: either `FreeRun()` (default), `Windows`, `ClosedLoop` or `InverseDynamics`.
+      `start`: the objective of a first fit, whose result gives the start values.
     - `instruments`: channel, such as ``"outputs.mass.s"``, -> `Instrument` (a sensor or actuator).
-    - `engine`: `OnSamples(...)`, which is fast, or `Adaptive(...)`, which uses diffrax's solver.
+    - `engine`: the fast `OnSamples(...)`, or `Adaptive(...)`, which uses diffrax's solver.
     - `rounds`: the largest number of rounds (further searches). A fit with `FreeRun` or
       `ClosedLoop` runs rounds if the first residuals exceed the noise of the record. The default is
       4; 0 means no rounds. Use 12 if the start values are far from the minimum. A round simulates
@@ -259,7 +259,7 @@ def fit_records(
 
 
 def _rounds(options: FitOptions) -> int:
-    """Return the largest number of rounds. Raise `ValueError` if `options.rounds` is impossible."""
+    """Return the largest number of rounds; raise `ValueError` if the options exclude rounds."""
     objective, rounds = options.objective, options.rounds
     is_free_run = isinstance(objective, FreeRun | ClosedLoop)
     if rounds and not (is_free_run and options.is_least_squares):
@@ -278,7 +278,7 @@ def _rounds(options: FitOptions) -> int:
 def _fit_start(
     model: Any, records: Mapping[str, Any], options: FitOptions, work: Work
 ) -> tuple[Any, FitOptions]:
-    """Fit with `options.start`. Return model and options for the next fit, with start values."""
+    """Fit with the objective `options.start`; return model and options with new start values."""
     own, start = options.own, options.start
     with_start = own_parameters(model, own)
     shared = [path for path in named_paths(own) if path not in with_start]
@@ -361,8 +361,8 @@ def _repeat_search(
     used if the corrected states raise the cost by more than 5 %.
     """
     objective = problem.objective
-    for _ in range(3):  # three updates are enough for the noise of a weak form
-        # Only whitened residuals depend on the noise. Without whitening, one search is enough.
+    for _ in range(3):  # Three updates are enough for the noise of a weak form.
+        # The noise estimate affects only whitened residuals; other residuals need one search.
         if end.interrupted or not objective.whitens():
             break
         x, delayed = np.asarray(end.state.x), problem.delayed
@@ -389,7 +389,7 @@ def _repeat_search(
             raise
         return problem, end._replace(interrupted=True), ()
     # Corrected initial states are worse if the model predicts kinks of the motion that the record
-    # does not contain. In this case the result of the first search is used.
+    # does not contain. If the cost rises by more than 5 %, the result of the first search is used.
     if second.state is end.state or not float(second.state.cost) < LARGEST_RISE * float(
         end.state.cost
     ):
@@ -398,14 +398,14 @@ def _repeat_search(
 
 
 def _merge_searches(end: Searched, second: Searched) -> Searched:
-    """Return the result `second` with the steps of both searches and its cost as the least cost."""
+    """Return `second` with the steps of both searches; its cost replaces the least of `end`."""
     steps = np.asarray(end.state.steps + second.state.steps, np.int32)
     costs = np.where(end.costs == np.nanmin(end.costs), float(second.state.cost), end.costs)
     return second._replace(state=dataclasses.replace(second.state, steps=steps), costs=costs)
 
 
 def with_step_notices(found: FitResult) -> FitResult:
-    """Return the fit. Add notices if time steps or interpolated inputs affect an estimate."""
+    """Return the fit, with notices if time steps or interpolated inputs affect an estimate."""
     said = [*long_steps(found), *between_samples(found)]
     # Without new notices, return `found` itself: a copy would compute its standard errors again.
     return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found

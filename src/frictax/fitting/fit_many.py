@@ -1,7 +1,7 @@
 """Fit one model to many records or measurements; one compiled call runs the searches of many fits.
 
-`fit_many` returns the values of all fits. `fleet` uses `fit_each`, which returns for each record
-its result, or the exception of a failed fit.
+`fit_many` returns the values of all fits. `fit_each`, which `fleet` uses, returns for each record a
+result, or the exception of a failed fit.
 """
 
 import dataclasses
@@ -59,9 +59,9 @@ def fit_many(
     """Fit one model separately to each of many measurements: records of many machines, or repeated
     (or simulated) measurements of one experiment.
 
-    On each processor, one compiled call runs 32 least-squares fits by Levenberg-Marquardt. Other
-    fits run one after the other. Records of another length need another compilation. Another number
-    of records, or other values, do not.
+    On each processor, one compiled call runs 32 least-squares fits by Levenberg-Marquardt. Fits by
+    other methods or losses run one after the other. A new length of the records requires a new
+    compilation, but a new number of records and new values do not.
 
     **Arguments:**
 
@@ -69,17 +69,17 @@ def fit_many(
       the values in `model`.
     - `data`: several records with the same channels, each with its own inputs and times. `data` can
       also be one sweep or one record, whose forces or outputs `measured` replaces.
-    - `measured`: the k measurements of n samples. For a sweep: forces (k, n) [N or N.m]. For one
-      record: output -> (k, n) in SI, or only the array (k, n) if the record has one output. Leave
-      `measured` out for several records.
+    - `measured`: the k measurements of n samples. For a sweep, an array (k, n) of forces [N or
+      N.m]. For one record, a dict from output to array (k, n) in SI units; a single output needs
+      only the array. Omit `measured` for several records.
     - `values`: path -> k numbers, one for the machine of each fit. The numbers are the fixed values
       of a parameter (such as a payload or an initial state), or the start values of a free
       parameter.
     - `free`, `tied`, `method`, `loss`, `level`, `progress`: as in `fit`; `objective`, `engine`: for
       records only.
 
-    **Returns:** `Replicates`: the values of all k fits, equal to those that `fit` finds. Use them
-    for bootstrap errors, or to count how often intervals cover the true value.
+    **Returns:** `Replicates`: the values of all k fits, equal to those that `fit` finds. Use these
+    values for bootstrap errors, or to count how often intervals cover the true value.
 
     **Raises:** `ValueError` for measurements of another shape, and for records whose channels
     differ.
@@ -151,8 +151,8 @@ def _problems_of_records(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> list[tuple[Problem, list[Notice]]]:
     objective, first = options.objective or FreeRun(), records[0]
-    # The weak form needs a noise estimate for each fit. One compiled program for all fits does not
-    # have these estimates. Therefore forces are compared at the samples.
+    # Forces are compared at the samples, because the weak form needs a noise estimate for each fit,
+    # which one compiled program for all fits does not compute.
     if isinstance(objective, InverseDynamics):
         objective = dataclasses.replace(objective, at_samples=True)
     options = dataclasses.replace(options, objective=objective)
@@ -207,8 +207,8 @@ class Ends:
             mine = self.found(i)
             if not mine.of_sweep:
                 return [(e.standard_error, e.lower, e.upper) for e in mine.estimates]
-            # `estimates` would also test whether the data show a Stribeck dip. This test takes
-            # longer than the fit, so the intervals are computed here without it.
+            # The intervals are computed here, because `estimates` also tests whether the data show
+            # a Stribeck dip, which takes longer than the fit.
             known = np.where(mine.active, 1.0, np.nan)
             half = known * mine.spread.half_width(self.level, np.eye(mine.x.size))
             sd = known * np.sqrt(np.diag(mine.covariance))
@@ -222,7 +222,7 @@ class Ends:
         return rows[..., 0], rows[..., 1], rows[..., 2]
 
     def with_steps_needed(self) -> "Ends":
-        """Return the searches; those whose fit needs shorter time steps are repeated with them."""
+        """Repeat each search whose fit needs shorter time steps, and return all searches."""
         problems, searches = list(self.problems), list(self.searches)
         for i, (problem, end) in enumerate(zip(problems, searches, strict=True)):
             if not isinstance(problem.engine, OnSamples) or not np.isfinite(float(end.state.cost)):
@@ -286,9 +286,9 @@ def fit_each(
 ) -> list[FitResult | Exception]:
     """Return the result of `fit` for each model and its record, or the exception that it raises.
 
-    Least-squares fits from one start are searched together, other fits one after the other. The
-    function `length` gets the number of samples of a record and returns the number after padding.
-    Padded records of different lengths share compiled programs.
+    Least-squares fits from one start are searched together, other fits one after the other. With
+    the function `length`, a record of n samples is padded to `length(n)` samples, so that records
+    of different lengths share compiled programs.
     """
     out: list[Any] = []
     objective, start = options.objective or FreeRun(), options.start

@@ -39,8 +39,8 @@ def search_together(
     """Minimise the cost of many problems, each with one record. Return the problems (with corrected
     initial states of windows), the final states of the searches, and notices.
 
-    `length`: a function that gets the number of samples of a record and returns the number after
-    padding (free runs only). Padded records of different lengths share a compiled program.
+    With the function `length` (free runs only), a record of n samples is padded to `length(n)`
+    samples, so that records of different lengths share a compiled program.
     """
     is_steady = problems[0].is_steady
     names = {" fits": 2.0, " edges": 1.0 * (not is_steady)}
@@ -54,7 +54,8 @@ def search_together(
         more = _together([again[i] for i in moved], method, parts[" fits"], begin)
         for i, end in zip(moved, more, strict=True):
             # Corrected initial states are worse if the model predicts kinks of the motion that the
-            # record does not contain. In this case the result of the first search is used.
+            # record does not contain. If the cost rises by more than 5 %, the result of the first
+            # search is used.
             if float(end.cost) < LARGEST_RISE * float(ends[i].cost):
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
                 ends[i] = dataclasses.replace(end, steps=steps)
@@ -79,7 +80,7 @@ def search_together(
 
 
 def _fill(problem: Problem, length: Length) -> Problem:
-    """Return the problem with added samples: weight 0, inputs like those of the last sample."""
+    """Return the problem with added samples, which have weight 0 and the last sample's inputs."""
     (one,) = problem.prepared
     if not (
         isinstance(problem.objective, FreeRun)
@@ -131,7 +132,7 @@ def _together(
     work: Work,
     starts: Sequence[np.ndarray] | None = None,
 ) -> list[Descent]:
-    """Search from the start values of each problem, or from its coordinates in `starts`. Return the
+    """Search each problem from its start values, or from the coordinates in `starts`. Return the
     final states of the searches. Problems of equal structure and shapes share compiled calls.
     """
     kinds: dict[Any, list[int]] = {}
@@ -170,7 +171,7 @@ def _of_a_kind(
     method: LevenbergMarquardt,
     tell: Callable[[int], None],
 ) -> Descent:
-    """Search each problem from its row of `begin`. Only arrays in `leaves` may differ."""
+    """Search each problem from its row of `begin`; problems differ only in arrays of `leaves`."""
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
@@ -195,8 +196,8 @@ def _of_a_kind(
         return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
 
     ends = search_from(begin, tell)
-    # A search hardly moves a value that is next to its bound. Therefore the value is reset, and the
-    # search is repeated.
+    # A search hardly moves a value that is next to its bound, so the value is reset, and the search
+    # is repeated.
     for back in BACK:
         z = [reset_strayed(p, _state_at(ends, i), back) for i, p in enumerate(problems)]
         if all(one is None for one in z):
@@ -215,8 +216,8 @@ def _of_a_kind(
 
 
 def _is_array(x: Any) -> bool:
-    """Return True if the leaf `x` of a pytree is an array. A Python number is part of the structure
-    of the pytree: a law selects its formula by an exponent that is a Python number.
+    """Return True if the leaf `x` of a pytree is an array. A Python number belongs to the structure
+    of the pytree, because a law selects its formula by a Python exponent.
     """
     return isinstance(x, np.ndarray | np.generic | jax.Array)
 
@@ -226,7 +227,7 @@ def _state_at(ends: Descent, i: int) -> Descent:
 
 
 class _OneOfMany(Run):
-    """The search of one of many problems, by the compiled program that all of them share."""
+    """The search of one of many problems, by the compiled program that all problems share."""
 
     def advance(self, state: Descent, until: int, noise: Any) -> Descent:
         assert noise == 1.0  # the common program is compiled for the noise scale 1
@@ -273,12 +274,11 @@ def _all(
     dof: Float[Array, " k"],
     floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
-    """Continue each search from its entry of `states` to the step whose number is in `limits`.
-    Return the arrays of the final states. For laws `method` is not None, and one call makes all
-    steps of each search.
+    """Continue search k from `states[k]` to step number `limits[k]`. Return the arrays of the final
+    states. In the fit of a law, `method` is given, and one call makes all steps of each search.
 
-    The searches run one after the other. In a vectorised batch, each search would take as many
-    steps as the longest search.
+    The searches run one after the other. A vectorised batch is slower, because each search takes as
+    many steps as the longest search.
     """
 
     def one(at) -> Descent:

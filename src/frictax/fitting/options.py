@@ -1,8 +1,8 @@
 """The options of a fit, defined once for `fit`, `fit_many`, `outlook`, `fleet`, `Structure` and
 problem files.
 
-`FitOptions` contains the values and defaults, and checks the values. From the `TypedDict`s, type
-checkers and editors know the options of each function and their types.
+`FitOptions` contains the values and defaults, and checks the values. The `TypedDict`s inform type
+checkers and editors about the options of each function and their types.
 """
 
 import dataclasses
@@ -88,21 +88,21 @@ class FitOptionsDict(SweepOptions, RecordOptions, total=False):
 
 
 class ManyOptions(ParameterOptions, SearchOptions, total=False):
-    """The options of `fit` that `fit_many` takes."""
+    """The options of `fit` that `fit_many` also accepts."""
 
     objective: AbstractObjective | None
     engine: OnSamples | None
 
 
 class FleetFitOptions(ParameterOptions, DomainOptions, SearchOptions, total=False):
-    """The options of `fit` that `fleet` takes."""
+    """The options of `fit` that `fleet` also accepts."""
 
     objective: AbstractObjective | None
     instruments: Mapping[str, Instrument] | None
 
 
 class NoSuchOption:
-    """The type of a misspelt option for type checkers, so that an error message names the option.
+    """The type that type checkers give a misspelt option, so that their message names the option.
     Without this type, pyright only reports that no overload of the function matches.
     """
 
@@ -208,8 +208,8 @@ def is_given(value: Any) -> bool:
 
 
 def refuse(given: Mapping[str, Any], of: str, here: str) -> None:
-    """Raise `ValueError` if an option in `given` has a value. These options are for `of` (a text
-    such as "a record"), and not for `here` (such as "a sweep").
+    """Raise `ValueError` if an option in `given` has a value. The message states that the option is
+    for `of` (such as "a record"), and not for `here` (such as "a sweep").
     """
     for name, value in given.items():
         if is_given(value):

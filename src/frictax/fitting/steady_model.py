@@ -39,18 +39,18 @@ def starting_law(
     kind: type[Law], sweep: Sweep, *, exponent: float = 1.0, nodes: ArrayLike | None = None
 ) -> Law:
     """Return a law of class `kind` that is close to the sweep, with start values for a fit. Each
-    value is inside its domain.
+    start value is inside its domain.
 
     The terms that are linear in their parameters are estimated by least squares with values >= 0.
     `fexp` is searched on a grid between about 1/highest and 1/lowest speed. The nodes of a table
     are the speed 0 and quantiles of the measured speeds.
 
-    **Arguments:** `kind`: `Coulomb`, `Stribeck`, `Table`, or a class of your own with a method
+    **Arguments:** `kind`: the class `Coulomb`, `Stribeck`, `Table`, or your own with a method
     `start_near` (see `AbstractLaw`); `exponent`: the exponent of `Stribeck`; `nodes`: the number
-    (>= 2) of the nodes of `Table`, or their speeds. The default number is a third of the number of
-    measured speeds, at most 6.
+    (>= 2) of the nodes of `Table`, or their speeds. The default number of nodes is a third of the
+    number of measured speeds, at most 6.
 
-    **Raises:** `ValueError` for another kind of law.
+    **Raises:** `ValueError` for any other `kind`.
 
     >>> import frictax as fx
     >>> sweep = fx.Sweep([1, 2, 4], [7.0, 8.0, 10.0], velocity_unit="m/s", force_unit="N")
@@ -70,7 +70,7 @@ def starting_law(
 
 @dataclasses.dataclass(frozen=True)
 class SlidingRows:
-    """The rows of a sweep except breakaway rows. A law estimates its start values from them.
+    """The rows of a sweep except breakaway rows, from which a law estimates its start values.
 
     - `v` (n,) > 0: speeds [m/s]; `f` (n,): friction force against the motion [N]; `weight` (n,):
       weight of each row in a fit [1].
@@ -92,9 +92,9 @@ class SlidingRows:
         return max(float(np.mean(np.abs(self.f))), 1e-30)
 
     def fit_terms(self, *columns: Any, prior: float = 0.0) -> tuple[np.ndarray, float]:
-        """Fit `f` by the sum of coefficient times column, for `columns` (n,). Return the
-        coefficients (>= 0) and the norm of the weighted residuals. With `prior` > 0, each
-        coefficient has an additional residual: `prior` times (coefficient - mean force).
+        """Fit `f` by a linear combination of the `columns` (n,). Return the coefficients (>= 0) and
+        the norm of the weighted residuals. With `prior` > 0, the fit has an additional residual for
+        each coefficient, (coefficient - mean force) times `prior`.
         """
         from scipy.optimize import nnls
 
@@ -120,24 +120,24 @@ def starting_bristle(
     """Return a bristle of class `kind` with start values for a fit, from motion and friction.
 
     After a reversal from full sliding, friction changes from one limit to the opposite one.
-    `sigma_0` is the friction force divided by the distance in which 63 % of this change happens.
-    This value is exact for `Dahl`. `ElastoPlastic` and `MaxwellSlip` are springs that yield near
-    their limit, so their `sigma_0` is 1.26 times as large. The start value must be correct within a
-    factor of a few. The motion of a contact that slides far does not depend on `sigma_0`, so a
-    search cannot correct a larger error. If the record has no reversal, `sigma_0` is the largest
-    force divided by 5 um (ground steel), or by 1 mrad (geared joints).
+    `sigma_0` is the friction force divided by the distance for 63 % of this change of friction.
+    This estimate is exact for `Dahl`. `ElastoPlastic` and `MaxwellSlip` are springs that yield near
+    their limit, so their `sigma_0` is 1.26 times as large. The start value of `sigma_0` must be
+    correct within a factor of a few. The motion of a contact that slides far does not depend on
+    `sigma_0`, so a search cannot correct a larger error. If the record has no reversal, `sigma_0`
+    is the largest force divided by 5 um (ground steel), or by 1 mrad (geared joints).
 
-    A single element of `MaxwellSlip` has the stiffness `sigma_0`. Several elements have equal
-    slip forces. Their deflections at slip form a geometric series, from half to twice that of a
-    single element.
+    A single element of `MaxwellSlip` has the stiffness `sigma_0`. If there are several elements,
+    their slip forces are equal. Their deflections at slip form a geometric series, from half to
+    twice the deflection of a single element.
 
-    **Arguments:** `kind`: `Dahl`, `LuGre`, `ElastoPlastic` or `MaxwellSlip`; `motion` [m or rad]
-    and `friction` [N or N.m] at each sample; `m` [kg or kg.m2]: the moving mass; `viscous` [N.s/m]:
-    the viscous friction. `sigma_1` and `viscous` together damp the sticking mass critically;
-    without `m`, `sigma_1` is 0. `rotational`: True for rotation; `elements`: number of elements of
-    `MaxwellSlip`.
+    **Arguments:** `kind`: the class `Dahl`, `LuGre`, `ElastoPlastic` or `MaxwellSlip`; `motion`
+    [m or rad] and `friction` [N or N.m] at each sample; `m` [kg or kg.m2]: the moving mass;
+    `viscous` [N.s/m]: the viscous friction. `sigma_1` and `viscous` together damp the sticking mass
+    critically; without `m`, `sigma_1` is 0. `rotational`: true for rotation; `elements`: number of
+    elements of `MaxwellSlip`.
 
-    **Raises:** `ValueError` for another kind of bristle, for `elements` < 1, and for several
+    **Raises:** `ValueError` for another class of bristle, for `elements` < 1, and for several
     elements if `kind` is not `MaxwellSlip`.
 
     >>> import frictax as fx, numpy as np
@@ -181,8 +181,8 @@ def starting_bristle(
 
 
 def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
-    """Return the friction model to fit. It is a law if `f_neg`, `peak` and `offset` are not given
-    and the sweep has no breakaway rows, otherwise a `SteadyFriction`.
+    """Return the friction model to fit. The model is a law if `f_neg`, `peak` and `offset` are not
+    given and the sweep has no breakaway rows. In all other cases the model is a `SteadyFriction`.
     """
     f_neg, peak, offset = options.f_neg, options.peak, options.offset
     if isinstance(model, SteadyFriction):
@@ -209,7 +209,7 @@ def assemble_friction(model: Any, data: Sweep, options: FitOptions) -> Any:
 
 
 def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
-    """Return a list of one model: `model` with the parameters `paths` estimated from the data. The
+    """Return a list that contains `model` with the parameters `paths` estimated from the data. The
     list is empty if no parameter in `paths` can be estimated.
     """
     steady = as_steady(model)
@@ -233,7 +233,7 @@ def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
 
 
 def _peak(law: AbstractLaw, data: Sweep, rows: np.ndarray) -> float:
-    """Return the ratio (>= 1.05) of the breakaway force in `rows` to sliding friction at rest."""
+    """Return the ratio (>= 1.05) of the breakaway force in `rows` to the law's force at speed 0."""
     return max(1.05, float(np.mean(np.abs(data.force[rows])) / max(float(law.f0), 1e-300)))
 
 
@@ -279,8 +279,8 @@ def movable(
 
 
 def check_determined(problem: Problem, data: Sweep) -> None:
-    """Raise `ValueError` if the sweep does not have more rows than the fit has parameters, or if
-    the sweep cannot distinguish the offset from friction.
+    """Raise `ValueError` if the number of rows does not exceed the number of fitted parameters, or
+    if the sweep cannot distinguish the offset from friction.
     """
     count = problem.x0.size
     if data.n <= count:

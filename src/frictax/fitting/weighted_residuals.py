@@ -31,12 +31,12 @@ def weighted_residuals(
 
     The function is pure in `model`, so `jax.grad`, `jacfwd`, `vmap` and `jit` can transform it.
     `fit` minimises half the sum of squares of these residuals. With `Windows`, only the first
-    search minimises this sum; the second one uses corrected initial states of the windows. If a
-    simulation fails, the residuals are not finite.
+    search minimises this sum, because the second search corrects the initial states of the windows.
+    If a simulation fails, the residuals are not finite.
 
-    **Arguments:** `model`: a law or `SteadyFriction` for a sweep, a machine for a record.
-    `objective` (default `FreeRun()`), `engine` (default `OnSamples()`) and `instruments` are as in
-    `fit`; they are for a record only.
+    **Arguments:** `model`: a law or `SteadyFriction` for a sweep, a machine for a record. For a
+    record only, `objective` (default `FreeRun()`), `engine` (default `OnSamples()`) and
+    `instruments` have the same meaning as in `fit`.
 
     >>> import frictax as fx, jax, jax.numpy as jnp
     >>> sweep = fx.Sweep([1, 2, 4], [7.0, 8.0, 10.5], velocity_unit="m/s", force_unit="N")

@@ -2,9 +2,9 @@
 
 Read the code in this order:
 
-- `sources`: the records;
-- `chunks`: the plan, the fit of a list of records, and finished parts on disk;
-- `table`: the rows; `workers`: processes and clusters; `fleet`: the public function;
+- `sources`: read the records;
+- `chunks`: divide the records into lists, fit a list, and store finished lists on disk;
+- `table`: the table of results; `workers`: processes and clusters; `fleet`: the public function;
 - `statistics`: population, drift and verdicts; `page`: the report of a fleet.
 """
 

@@ -33,7 +33,7 @@ _PLAN_FILE = "plan.json"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
-    """The machine of a fleet and the options of its fits: a problem file, or both as objects.
+    """The machine of a fleet and the options of its fits, from a problem file or as two objects.
 
     - `problem`: the problem file; `label`: the record in this file whose table defines how data
       files are read.
@@ -58,8 +58,8 @@ class Task:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chunk:
-    """Records that one call fits. `about`: a `DataFrame` with one row for each record; `values`:
-    parameter path -> value of this parameter for each record.
+    """The records that one call fits. `about`: a `DataFrame` with one row for each record;
+    `values`: dict from parameter path to the values of this parameter, one for each record.
     """
 
     number: int
@@ -102,7 +102,7 @@ def plan_chunks(
         try:
             digest.update(key_text(fits, fixed=True).encode())
         except Unknown:
-            # `key_text` does not support classes of the user. Therefore use the pickled objects.
+            # `key_text` does not support classes of the user, so hash the pickled objects instead.
             digest.update(pickle.dumps(fits))
     for source in sources:
         digest.update(repr((source.name, *source.fingerprint())).encode())
@@ -117,7 +117,7 @@ def padded_lengths(sizes: Sequence[int]) -> tuple[int, ...]:
     programs are compiled. Return () if the records have at most 8 different lengths.
     """
     sizes = [n for n in sizes if n > 0]
-    if len(set(sizes)) <= 8:  # Each of up to 8 lengths gets its own program.
+    if len(set(sizes)) <= 8:  # Each length gets its own compiled program.
         return ()
     out = [max(sizes)]
     while out[-1] > min(sizes) and len(out) < 100:
@@ -172,7 +172,7 @@ def fitted_chunk(task: Task, chunk: Chunk) -> Any:
 def _read_problem(
     problem: Path, label: str, allow_code: bool, stamp: int
 ) -> tuple[Any, FitOptions, Any]:
-    """Return machine, fit options and record reader from a file that last changed at `stamp`."""
+    """Return machine, fit options and record reader from a problem file that changed at `stamp`."""
     from frictax.problems import read
     from frictax.problems.problem import record_reader
 

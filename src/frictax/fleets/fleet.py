@@ -40,7 +40,7 @@ NAMES = {
 
 
 class FleetOptions(FleetFitOptions, total=False):
-    """The options of `fleet`: those of the fits, and those that define how the fits are run."""
+    """The options of `fleet`: options of the fits, and options that define how the fits run."""
 
     out: str | Path | None
     jobs: int | None
@@ -86,28 +86,28 @@ def fleet(
     """Fit one machine to each of thousands of records on all processors or a cluster.
 
     Estimates and intervals of each record are the same as those of `fit`. A process fits up to 64
-    records in one call. Records of more than 8 different lengths are extended to a few lengths by
-    samples of weight 0. If a record cannot be read or fitted, its row contains the reason.
+    records in one call. If the records have more than 8 different lengths, samples of weight 0
+    extend them to a few lengths. If a record cannot be read or fitted, its row contains the reason.
 
     **Arguments:**
 
     - `problem`: a machine; or a problem file (or its folder). In the problem file, the first fitted
       record defines how data files are read, and the table [fit] defines the options of the fits.
-    - `records`: a list of records. With a problem file: a folder with a file for each record, or
-      one long Parquet table. A column of that table contains the record name of each row.
+    - `records`: a list of records. With a problem file, also a folder with a file for each record,
+      or one long Parquet table with a column of record names.
     - `out`: the Parquet file to which the table is written. During the run, finished rows are
       stored in the folder ``OUT.parts`` beside this file. After an interruption, `resume=True`
       completes the run. `overwrite=True` replaces an existing file.
     - `jobs`: number of processes, by default the number of processors. With 1, the fits run in the
-      calling process. A script that uses several processes must be importable. Therefore put the
-      call below ``if __name__ == "__main__":``.
+      calling process. With more, each process imports the calling script. Therefore put the call
+      in a script below ``if __name__ == "__main__":``.
     - `cluster`: a client of Dask, or the address of its scheduler. Install frictax with the extra
-      ``cluster``. The workers must find the same files under the same paths.
-    - `about`: a table with a row for each record, or the file of that table. Its columns are
-      `record` (the name of the record or of its file), `machine`, `date` and `temperature`. All
-      further columns are copied to the result.
-    - `values`: parameter path -> array with a value for each record, used in its fit. With a
-      problem file: parameter path -> name of a column of `about` with these values.
+      ``cluster``. The workers of the cluster must find the same files under the same paths.
+    - `about`: a table with a row for each record, or the file of that table. The table has the
+      columns `record` (name of the record or of its file), `machine`, `date` and `temperature`. All
+      further columns are copied to the table of results.
+    - `values`: dict from parameter path to an array with the value of this parameter for each
+      record. With a problem file, a column name of `about` can replace an array.
     - `free`, `tied`, `log_scale`, `objective`, `bounds`, `instruments`, `method`, `loss`, `level`:
       as in `fit`, if `problem` is a machine.
     - `report`: path of an HTML page, see `write_fleet_report`. The page is updated during the fits,
@@ -172,8 +172,8 @@ def chunks_of(
     about: Any = None,
     allow_code: Checked[bool] = False,
 ) -> tuple[Task, Sequence[Chunk]]:
-    """Return the arguments of `fitted_chunk`: the task, and a list of chunks of records. Use them
-    to run a fleet on a cluster that `fleet` does not support. The arguments are those of `fleet`.
+    """Return the arguments of `fitted_chunk`: the task, and a list of chunks of records. Use this
+    function for a cluster that `fleet` does not support. The arguments are those of `fleet`.
     """
     run = RunOptions(about=about, allow_code=allow_code)
     plan = _plan(problem, records, run, {}).plan
@@ -199,7 +199,7 @@ def _run(
 ) -> Fleet:
     """Fit the chunks whose numbers are not in `done`, and return the table of all chunks."""
     plan = setting.plan
-    # Number of a finished chunk -> its rows, or None if the rows are stored in `parts`
+    # Dict from the number of a finished chunk to its rows, or to None if `parts` stores the rows.
     frames: dict[int, Any] = dict.fromkeys(done)
     todo = [chunk for chunk in plan.chunks if chunk.number not in done]
 
@@ -288,7 +288,7 @@ def _plan(problem: Any, records: Any, run: RunOptions, given: Mapping[str, Any])
 
 
 class LiveReport:
-    """The report of a fleet, updated during the fits. `replace`: True to replace a report file."""
+    """The report of a fleet, updated during the fits. `replace`: true to replace a report file."""
 
     def __init__(self, path: Path, setting: _Setting, *, replace: bool) -> None:
         from frictax.report.page import check_report
@@ -298,7 +298,7 @@ class LiveReport:
         self.next = 0.0
 
     def update(self, frames: Callable[[], Sequence[Any]]) -> None:
-        """Write the page with all finished rows, unless the last update was too recent."""
+        """Write the page with all finished rows, if the last update is not too recent."""
         if time.monotonic() < self.next:
             return
         began = time.monotonic()

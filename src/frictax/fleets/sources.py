@@ -25,7 +25,7 @@ ABOUT = ("machine", "date", "temperature")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MemorySource:
-    """A record in memory. `name`: its name in the table of the fleet."""
+    """A record in memory. `name`: name of the record in the table of the fleet."""
 
     name: str
     record: Record
@@ -82,8 +82,8 @@ Source = MemorySource | FileSource | TableSource
 
 
 def sources_in_memory(records: Sequence[Any]) -> list[MemorySource]:
-    """Return a source for each of the `records`. A record without a name, or with that of an
-    earlier record, is called "record N". N is its position in the list, or the next free number.
+    """Return a source for each of the `records`. A record without a name, or with the name of an
+    earlier record, is called "record N". N is its number in the list, or the next free number.
     """
     strangers = [type(r).__name__ for r in records if not isinstance(r, Record)]
     if strangers or not records:
@@ -121,7 +121,7 @@ def sources_in_folder(folder: Path) -> list[FileSource]:
         )
     out = []
     for path in paths:
-        suffix, size = path.suffix.lower(), 0  # The size 0 means: unknown before the file is read.
+        suffix, size = path.suffix.lower(), 0  # The size is unknown until the file is read.
         if suffix == ".parquet":
             check_pyarrow()
             with contextlib.suppress(Exception):  # The error is reported when the record is read.
@@ -180,7 +180,7 @@ def _open_parquet(path: Path) -> Any:
 
 
 def read_rows(source: TableSource) -> Any:
-    """Return the rows of one record of a long table. Read only the row groups that contain them."""
+    """Return the rows of one record of a long table. Read only row groups that contain its rows."""
     import pyarrow as pa  # pyright: ignore[reportMissingImports]
 
     stamp = source.path.stat().st_mtime_ns
@@ -194,21 +194,21 @@ def read_rows(source: TableSource) -> Any:
 
 @functools.lru_cache(maxsize=4)
 def _group_sizes(path: Path, stamp: int) -> np.ndarray:
-    """Return the number of rows in each row group of a Parquet file, last changed at `stamp`."""
+    """Return the number of rows in each row group of a Parquet file that changed at `stamp`."""
     about = _open_parquet(path).metadata
     return np.asarray([about.row_group(i).num_rows for i in range(about.num_row_groups)])
 
 
 @functools.lru_cache(maxsize=2)
 def _row_group(path: Path, stamp: int, number: int) -> Any:
-    """Read a row group. It is cached because it often contains the next records, too."""
+    """Read a row group. The result is cached because a group often also contains later records."""
     return _open_parquet(path).read_row_group(number)
 
 
 def describe_records(sources: Sequence[Source], about: Any, names: Mapping[str, str]) -> Any:
     """Return a `DataFrame` with a row for each record. The columns are machine, date, temperature,
-    and all further columns of `about` (a table or its file). `names`: "record", "machine", "date"
-    and "temperature" -> name of this column in `about` or in a long table.
+    and all further columns of `about` (a table or its file). `names`: dict from record, machine,
+    date and temperature to the name of this column in `about` or in a long table.
     """
     import pandas as pd
 

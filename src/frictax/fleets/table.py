@@ -19,7 +19,7 @@ from frictax.fitting.result.units import rms_units
 from frictax.measurements import Record
 
 FORMAT = 2  # version of the table format; increase it when a column or an attribute is added
-META = "frictax"  # key in `table.attrs` of the description: names, units, bounds and limits
+META = "frictax"  # key of the names, units, bounds and limits of parameters in `table.attrs`
 FIRST_COLUMNS = ("record", "machine", "date", "temperature")
 LAST_COLUMNS = ("samples", "seconds", "version")
 
@@ -43,10 +43,10 @@ class Fleet:
     - ``NAME`` of each fitted parameter: the estimate; ``NAME.standard_error``, ``NAME.lower`` and
       ``NAME.upper``: its standard error and the ends of its interval, as in a single fit; NaN if
       unknown; ``correlation:A:B``: correlation of two estimates;
-    - `converged` (of the search); `at_noise`: True if the residuals of a free run are white noise,
-      empty if unknown; `reason`: why a record does not have estimates, otherwise empty; `notices`:
-      codes of the notices. A fleet does not test for missing terms, because a test takes about 15
-      simulations. Call `fit(...).missing()` for records with large or autocorrelated residuals;
+    - `converged`: true if the search converged; `at_noise`: true if the residuals of a free run are
+      white noise, empty if unknown; `reason`: why a record does not have estimates, otherwise
+      empty; `notices`: codes of the notices. A fleet omits the test for missing terms, which takes
+      about 15 simulations. If residuals are large or not white, call `fit(...).missing()`;
     - ``rms.OUTPUT``: root mean square of the residuals; ``lag1.OUTPUT``: autocorrelation of
       residuals at a lag of one sample; `condition`: condition number of the fit; `samples`: number
       of samples; `seconds`: computing time; `version` of frictax.
@@ -108,11 +108,11 @@ class Fleet:
 
 
 def row_of(record: Record, found: FitResult) -> dict[str, Any]:
-    """Return a fit as a row of the table, a dict. The entry `META` describes the columns."""
+    """Return the row of a fit in the table, as a dict. The entry `META` describes the columns."""
     row: dict[str, Any] = {"record": record.name, "converged": found.converged, "reason": ""}
     row["at_noise"] = found.at_noise
     for e in found.estimates:
-        # The interval of a fit that did not converge would be misleading.
+        # Omit standard errors and intervals of a fit that did not converge; they would mislead.
         ended = found.converged
         row[e.name] = e.value
         row[f"{e.name}.standard_error"] = e.standard_error if ended else np.nan
@@ -188,10 +188,10 @@ def join_chunks(
     import pandas as pd
 
     description = {"names": [], "units": {}}
-    # If descriptions differ, the description of the first frame is used.
+    # If the descriptions of chunks differ, the description of the first chunk is used.
     for frame in reversed(frames):
         description |= frame.attrs.get(META, {})
-    # A chunk in which no fit succeeded lacks columns. The frame with most columns sets the order.
+    # A chunk without a successful fit lacks columns, so the widest chunk determines their order.
     by_width = sorted(frames, key=lambda frame: -len(frame.columns))
     columns = list(dict.fromkeys(c for f in by_width for c in f.columns))
     with_all = [f.reindex(columns=columns) for f in frames]
@@ -202,7 +202,7 @@ def join_chunks(
     places = np.asarray([place[name] for name in table["record"]])
     table = table.iloc[np.argsort(places, kind="stable")]
     inner = [c for c in columns if c not in FIRST_COLUMNS and c not in LAST_COLUMNS]
-    # In each chunk the columns of `about` are those after the column `version`.
+    # In each chunk, the columns of `about` follow after the column `version`.
     first = list(frames[0].columns)
     about = set(first[first.index("version") + 1 :])
     own = [c for c in inner if c in about]

@@ -23,8 +23,8 @@ TRIES = 3  # number of attempts for a chunk whose process or worker ends early
 def run_chunks(
     task: Task, chunks: Sequence[Chunk], jobs: int | None, cluster: Any
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Fit the chunks, and yield each chunk and its rows when it is finished. The fits run on the
-    workers of `cluster`; without a cluster, in `jobs` processes (None: one for each processor).
+    """Fit the chunks, and yield each finished chunk with its rows. The fits run on the workers of
+    `cluster`, or without a cluster in `jobs` processes (by default, one for each processor).
     """
     jobs = min(processors() if jobs is None else jobs, max(len(chunks), 1))
     if cluster is not None:
@@ -37,11 +37,10 @@ def run_chunks(
 
 
 def run_in_processes(task: Task, chunks: Sequence[Chunk], jobs: int) -> Iterator[tuple[Chunk, Any]]:
-    """Fit the chunks in `jobs` processes, and yield each chunk and its rows when it is finished. If
-    a process ends early (out of memory, or killed), the chunks that were running are repeated in a
-    pool of one process. There a faulty chunk cannot disturb other chunks. After the third failure
-    of a chunk, the rows of its records contain a `reason` instead of estimates.
-    """
+    """Fit the chunks in `jobs` processes, and yield each finished chunk with its rows. If a process
+    ends early (out of memory, or killed), a pool of one process repeats the chunks that were
+    running. A faulty chunk cannot disturb other chunks there. After the third failure of a chunk,
+    the rows of its records contain a `reason` instead of estimates."""
     tries = {chunk.number: 0 for chunk in chunks}
     remaining = {chunk.number: chunk for chunk in chunks}
     folder = program_folder()
@@ -78,7 +77,7 @@ def _run_until_broken(
 
     def submit_more() -> None:
         # Submit one chunk more than there are processes, so that no process waits. With one
-        # process, submit one chunk only.
+        # process, submit only one chunk, so that the cause of a failure is certain.
         for chunk in itertools.islice(waiting, jobs + (jobs > 1) - len(running)):
             running[pool.submit(fitted_chunk, task, chunk)] = chunk
 
@@ -112,7 +111,7 @@ def _lost_rows(chunk: Chunk) -> Any:
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")  # After a fork the threads of JAX are missing.
+    context = multiprocessing.get_context("spawn")  # A forked process would lack JAX's threads.
     places = context.SimpleQueue()
     for i in range(jobs):
         places.put(i)
@@ -177,7 +176,7 @@ def _configure_jax() -> None:
 def run_on_cluster(
     task: Task, chunks: Sequence[Chunk], cluster: Any
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Fit the chunks on a Dask cluster, and yield each chunk and its rows when it is finished.
+    """Fit the chunks on a Dask cluster, and yield each finished chunk with its rows.
 
     **Arguments:** `cluster`: a `distributed.Client`, or the address of a scheduler.
     """

@@ -14,8 +14,8 @@ from frictax.pytree import Pickled
 
 
 class AbstractLaw(Pickled, eqx.Module):
-    """Friction force [N] as a function of the sliding speed v >= 0 [m/s]. A law may also give a
-    torque [N.m] over rad/s, or a friction coefficient.
+    """Friction force [N] as a function of the sliding speed v >= 0 [m/s]. A law may also return a
+    torque [N.m] as a function of rad/s, or a friction coefficient.
 
     Write a formula that is smooth for v >= 0 and also slightly below 0. Do not use `abs`, because
     its derivative at rest is wrong. The contact mirrors the law for backward motion.
@@ -36,7 +36,7 @@ class AbstractLaw(Pickled, eqx.Module):
 
     # parameter -> its meaning in a few words, which reports print
     meanings: ClassVar[Mapping[str, str]] = {}
-    # The units depend on the contact: N, N.m or 1. Error messages of the law do not print units.
+    # The contact determines the force unit (N, N.m or 1), so errors of a law do not print units.
     unit_of_owner: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -60,7 +60,7 @@ class AbstractLaw(Pickled, eqx.Module):
 
     @property
     def formula(self) -> str:
-        """The formula over the speed v >= 0, which reports print."""
+        """The formula of the law as a text, which reports print."""
         return f"f(v) of the law {type(self).__name__}"
 
     @property
@@ -71,15 +71,15 @@ class AbstractLaw(Pickled, eqx.Module):
     @classmethod
     def start_near(cls, rows: Any, **form: Any) -> Any:
         """Return a law near the measured `rows`, from which a fit can start. For a law without this
-        method, the user must give the start values.
+        method, the user must give start values for the fit.
 
-        Each parameter value must be inside its domain and not at a bound, because the search of a
-        fit cannot leave a bound. Use at least 1 % of a typical value.
+        Each parameter value must be inside its domain, because a fit that starts at a bound stays
+        there. Set each parameter to at least 1 % of a typical value.
 
         **Arguments:** `rows`: a `SlidingRows`, with speeds `rows.v` (n,) > 0 [m/s], sliding
         friction `rows.f` (n,) [N], its mean `rows.mean_force`, and `rows.fit_terms(*columns)`;
-        `form`: `exponent` and `nodes` of `starting_law`, or the `form` of the law that the user
-        gave.
+        `form`: the arguments `exponent` and `nodes` of `starting_law`, or the property `form` of
+        the user's law.
         """
         raise NotImplementedError
 
@@ -88,15 +88,15 @@ class AbstractLaw(Pickled, eqx.Module):
         """The slope [N.s/m] of the viscous part of the law; default 0.
 
         The viscous part acts in parallel with a bristle and does not bend the bristle. In steady
-        sliding, the friction does not depend on how much of the law is declared viscous.
+        sliding, the total friction does not depend on `viscous_slope`.
         """
         return 0.0
 
     @property
     def stribeck_dip(self) -> tuple[Number, Number | float] | None:
-        """Two numbers for a law that may fall with speed: the smallest force [N] without the
-        viscous part, and 1/v_s [s/m]. v_s is the speed over which the law falls; 1/v_s is 0 if v_s
-        is not defined. None for a law that does not fall, or if this is not known.
+        """For a law that may fall with speed: the smallest force [N] without the viscous part, and
+        1/v_s [s/m]. The law falls over the speed v_s; 1/v_s is 0 if v_s is not defined. None if the
+        law does not fall, or if its class does not define these two numbers.
         """
         return None
 
@@ -110,9 +110,9 @@ class AbstractLaw(Pickled, eqx.Module):
 
     @property
     def is_smooth(self) -> bool:
-        """True if the slope of the law is also smooth down to v = 0. (The slope of v**1.5 is not.)
+        """True if the slope of the law is smooth down to v = 0, unlike the slope of v**1.5.
 
-        If True, the derivatives of a run do not need shorter time steps than the run itself.
+        With a smooth slope, derivatives of a simulation do not need additional time steps.
         """
         return False
 
@@ -120,7 +120,7 @@ class AbstractLaw(Pickled, eqx.Module):
     def is_nonnegative(self) -> bool:
         """True if the checks of the class ensure that the law is >= 0 at all speeds.
 
-        Otherwise the contact replaces negative values by 0, because friction never drives a body.
+        If False, the contact replaces negative values by 0, because friction never drives a body.
         """
         return False
 
@@ -137,7 +137,7 @@ class AbstractLaw(Pickled, eqx.Module):
         return self
 
 
-# Type of a field that contains a law. The converter of the field is `as_law`.
+# Type of a field that contains a law. Its converter `as_law` also accepts a table.
 if TYPE_CHECKING:
     Characteristic = Any
 else:

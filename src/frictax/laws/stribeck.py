@@ -34,8 +34,8 @@ class Stribeck(CheckedModule, AbstractLaw):
       the additional friction at rest, which falls with speed.
     - `fexp` >= 0 [s/m], the inverse of the Stribeck speed.
     - `exponent` > 0: 1 is the law of Modelica's `MassWithStopAndFriction`; 2 is the Gaussian usual
-      in robotics, with fexp = 1/vs and F_Stribeck = Fs - Fc. With a Python number, the exponent is
-      fixed. With an array, it is a parameter that can be differentiated.
+      in robotics, with fexp = 1/vs and F_Stribeck = Fs - Fc. An exponent given as a Python number
+      is fixed. An exponent given as an array is a parameter with derivatives.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -52,8 +52,8 @@ class Stribeck(CheckedModule, AbstractLaw):
     F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
     F_Stribeck: Scalar = parameter(AtLeast(0.0), "N")
     fexp: Scalar = parameter(AtLeast(0.0), "s/m")
-    # A Python number is not converted to an array. It stays a constant in compiled code, and the
-    # exponents 1 and 2 do not need a logarithm.
+    # A Python number is not converted to an array, so it stays a constant in compiled code. A
+    # constant exponent of 1 or 2 does not need a logarithm.
     exponent: Checked[float] | Scalar = eqx.field(
         converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
         default=1.0,
@@ -84,9 +84,9 @@ class Stribeck(CheckedModule, AbstractLaw):
             power = x * x
         else:
             moving = x > 0
-            # At x = 0 the derivative with respect to the exponent contains 0*log(0), so log(1)
-            # replaces log(0). The slope with respect to x is then 0 at x = 0, or 1 if the exponent
-            # is 1.
+            # At x = 0 the derivative of x**exponent with respect to the exponent contains 0*log(0),
+            # so log(1) replaces log(0). The slope of x**exponent at x = 0 is 1 for an exponent of
+            # 1, otherwise 0.
             power = jnp.where(
                 moving,
                 jnp.exp(exponent * jnp.log(jnp.where(moving, x, 1.0))),
@@ -112,8 +112,8 @@ class Stribeck(CheckedModule, AbstractLaw):
 
     @property
     def f0(self) -> Number:
-        # self(0) would contain an exponential. The event functions use f0 in every time step, and
-        # an exponential would be half of their cost.
+        # The event functions use f0 in every time step. The general formula contains an
+        # exponential, which would be half of the cost of an event function.
         return self.F_Coulomb + self.F_Stribeck
 
     @property

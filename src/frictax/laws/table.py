@@ -38,9 +38,9 @@ class Table(CheckedModule, AbstractLaw):
 
     - `rows`, M x 2: speeds [m/s], strictly increasing, and forces [N], >= 0.
     - `extrapolation`: the law beyond its last row. ``"linear"``, as in Modelica: the line through
-      the last two rows continues. If this line reaches 0, the force is 0 at all higher speeds.
-      ``"hold"``: the force of the last row. ``"error"``: the law is NaN. A run that reaches such a
-      speed ends with `Result.nonfinite`, and the error message of `simulate` names the law.
+      the last two rows continues. If the extrapolated force reaches 0, it is 0 at all higher
+      speeds. ``"hold"``: the force of the last row. ``"error"``: the law is NaN. A run beyond the
+      last row ends with `Result.nonfinite`, and the message of `simulate` names the law.
 
     **Raises:** `ValueError` for rows of another shape, repeated or decreasing speeds, a negative
     or non-finite value, or an unknown word for `extrapolation`.
@@ -139,7 +139,7 @@ class Table(CheckedModule, AbstractLaw):
     @classmethod
     def start_near(cls, rows: Any, nodes: ArrayLike | None = None, **form: Any) -> "Table":
         if nodes is None or isinstance(nodes, int):
-            # The nodes are 0, the highest measured speed, and quantiles between them.
+            # The nodes are 0, the highest measured speed, and quantiles of the measured speeds.
             distinct = np.unique(rows.v)
             count = int(np.clip(distinct.size // 3, 2, 6)) if nodes is None else nodes
             if not 2 <= count <= distinct.size:
@@ -155,7 +155,7 @@ class Table(CheckedModule, AbstractLaw):
             return cls([[at[0], rows.mean_force]])
         hats = [np.interp(rows.v, at, row) for row in np.eye(at.size)]
         # If no speed was measured between the neighbours of a node, the data do not determine the
-        # force at this node. In this case, a weak prior at the mean force determines it.
+        # force at this node. For such a node, a weak prior at the mean force determines the force.
         terms, _ = rows.fit_terms(*hats, prior=1e-3)
         return cls(np.column_stack([at, np.maximum(terms, 0.01 * rows.mean_force)]))
 
@@ -167,13 +167,13 @@ class Table(CheckedModule, AbstractLaw):
 
     @property
     def _end(self) -> Array:
-        """The speed at which the segment beyond the table begins. With ``"linear"`` the line
-        through the last two rows reaches 0 there (inf if the line does not fall). With ``"hold"``
-        and ``"error"`` the segment begins at the last row.
+        """The speed above which the force is constant or NaN. With ``"linear"``, the line through
+        the last two rows reaches 0 at this speed (inf if the line does not fall). With ``"hold"``
+        and ``"error"``, it is the speed of the last row.
         """
         if self.extrapolation == "hold":
             return self.v[-1]
-        # With "error", a run may still begin at the last row, or exceed it by a rounding error.
+        # With "error", a run may begin at the last row's speed, or exceed it by a rounding error.
         if self.extrapolation == "error":
             return self.v[-1] * (1 + 500 * jnp.finfo(self.v.dtype).eps)
         fall = (self.f[-2] - self.f[-1]) / (self.v[-1] - self.v[-2])
@@ -181,8 +181,8 @@ class Table(CheckedModule, AbstractLaw):
         return jnp.where(falls, self.v[-1] + self.f[-1] / jnp.where(falls, fall, 1.0), jnp.inf)
 
     def left_at(self, slowest: float, fastest: float) -> float | None:
-        """Return `fastest` or `slowest`, if it is outside the table by more than a tenth of the
-        table's speed range; None if both speeds are inside.
+        """Return the speed `fastest` or `slowest` that lies outside the table by more than a tenth
+        of the table's speed range. Return None if both speeds are inside.
         """
         first, last = (float(x) for x in np.asarray(self.v)[[0, -1]])
         if fastest > last + 0.1 * (last - first) and last > first:
@@ -200,8 +200,8 @@ class Table(CheckedModule, AbstractLaw):
         return jnp.where(jnp.asarray(piece) > rows - 2, beyond, line)
 
     def extended_rows(self) -> np.ndarray:
-        """Return the rows of this law for programs that always extrapolate through the last two
-        rows. For ``extrapolation="error"`` the rows are unchanged.
+        """Return the table with rows added for programs that always extrapolate through the last
+        two rows. For ``extrapolation="error"`` the rows are unchanged.
         """
         rows = np.column_stack([np.asarray(self.v), np.asarray(self.f)])
         end = float(self._end) if len(rows) > 1 else np.inf

@@ -21,7 +21,7 @@ from .law import AbstractLaw, Characteristic
 
 
 class _Around(AbstractLaw):
-    """A law built on another law, `law`, with the same `breaks` and other properties."""
+    """A law that modifies another law, `law`, and has the same `breaks` and other properties."""
 
     law: eqx.AbstractVar[AbstractLaw]
 

@@ -75,7 +75,7 @@ def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
     tick = TIME.get(normalize_unit(declared.get("time", "")))
     base = Clock(t, 1.0 if tick is None else tick.si, "time")
     hold = given.hold
-    # Test the recorded samples, because interpolation to other times creates further values.
+    # Test recorded samples for held inputs, because interpolation to other times adds values.
     if hold is None:
         hold = are_held(c.values[np.isfinite(c.values)] for c in channels if c.kind == "inputs")
     drop = given.drop_missing
@@ -98,7 +98,7 @@ def assemble(table: Table, outputs: Any, given: Columns) -> dict[str, Any]:
 def _named_columns(
     table: Table, outputs: Any, given: Columns
 ) -> tuple[Column | None, dict[str, Column], dict[str, Column]]:
-    """Return the checked columns: of the time (None if a rate is given), of inputs, of outputs."""
+    """Return the checked columns of time (None if `rate` is given), inputs and outputs."""
     if (given.time is None) == (given.rate is None):
         both = "both" if given.time is not None else "neither"
         raise ValueError(
@@ -112,7 +112,7 @@ def _named_columns(
         )
     clock = None if given.time is None else column_of("`time`", given.time)
     drives, measured = columns_of("inputs", given.inputs or {}), columns_of("outputs", outputs)
-    # A column has one role only, but the column of a force may be an input of several parts.
+    # Several inputs may share one column. The time and each output need a column of their own.
     used = {} if clock is None else {table.name(clock.name): "the time"}
     for kind, columns in (("output", measured), ("input", drives)):
         for name, column in columns.items():
@@ -146,7 +146,7 @@ def _named_columns(
 def _read_clock(
     table: Table, clock: Column | None, given: Columns, gaps: bool, found: list[str]
 ) -> tuple[Table, np.ndarray | None, str | None]:
-    """Return the table with the rows of `where` and `part`, its times or None, and their unit."""
+    """Return the table rows that `where` and `part` select, their times (or None) and time unit."""
     few = 0.01  # largest fraction of rows in which a valid clock repeats a time or starts again
     if given.where:
         table = table.where(given.where)
@@ -204,7 +204,7 @@ def _read_clock(
 
 
 def _column_of_parts(table: Table, starts: np.ndarray, n: int) -> tuple[str, Any] | None:
-    """Return a column that is different in each part, and its value in part 1; otherwise None."""
+    """Return a column that differs between the parts of the file, and its first value; or None."""
     for j, name in enumerate(table.header):
         cells = table.read(j)
         cells = cells if table.chosen is None else cells[table.chosen]
@@ -272,7 +272,7 @@ def _read_channel(
 
 
 def _numbers_of(table: Table, column: Column, role: str, read: np.ndarray) -> np.ndarray:
-    """Return the cells `read` of a column as numbers, times the sign and gain of its `Column`."""
+    """Return the cells `read` of a column as numbers, multiplied by the column's sign and gain."""
     told = table.name(column.name)
     label = f"Column {told!r} of {table.source} for {role}"
     if role.endswith("the time"):
@@ -285,8 +285,8 @@ def _numbers_of(table: Table, column: Column, role: str, read: np.ndarray) -> np
 def _times(
     table: Table, clock: Column, role: str, gaps: bool, found: list[str]
 ) -> tuple[np.ndarray, str | None]:
-    """Return the times of a clock and their unit. Wraps are removed, and the nanoseconds of another
-    column are added. Times since 1970 become times since the first row, which keeps all digits.
+    """Return the times of a clock and their unit. Remove wraps, and add the nanoseconds of another
+    column. Convert times since 1970 to times since the first row, to keep all digits.
     """
     name = table.name(clock.name)
     read = table.column(clock.name, role, gaps)
@@ -332,7 +332,7 @@ def _is_range(unwrap: Any) -> TypeGuard[float]:
 
 
 def _starts_of(t: np.ndarray) -> np.ndarray:
-    """Return the rows in which the clock starts again: their time is less than the previous one."""
+    """Return the rows at which the clock starts again: their time is less than the time before."""
     if np.all(np.diff(t) >= 0):
         return np.zeros(0, int)
     there = np.flatnonzero(np.isfinite(t))
@@ -340,7 +340,7 @@ def _starts_of(t: np.ndarray) -> np.ndarray:
 
 
 def _unit_of(column: Column, table: Table) -> str | None:
-    """Return the unit of a column after its gain: as given, or from its cells or name, or None."""
+    """Return the unit of a column after its gain (given, or found in cells or name), or None."""
     return column.to or column.unit or table.unit(column.name) or named_in(table.name(column.name))
 
 

@@ -1,4 +1,4 @@
-"""Checks of the arguments of a `Record`. Each error gives the rule, the value and a remedy."""
+"""Checks of the arguments of a `Record`. Each error names the rule, the value and a remedy."""
 
 import dataclasses
 import itertools
@@ -146,7 +146,7 @@ def _channel_units(
     first: dict[str, str] = {}
     for name, unit in found.items():
         part, last = units.split_channel(name)
-        if last in ("fn", "lossPower"):  # Translations and rotations both have these variables.
+        if last in ("fn", "lossPower"):  # fn and lossPower exist in rotations and translations.
             continue
         other = first.setdefault(part, name)
         if found[other].rotational != unit.rotational:
@@ -166,7 +166,7 @@ def _channel_units(
 
 
 def _channels(what: str, given: Any) -> dict[str, Any]:
-    """Return the argument `what` as a dict; {} for None. Raise an error unless keys are texts."""
+    """Return argument `what` as a dict ({} for None). Raise an error if a key is not a text."""
     example = {
         "inputs": '{"drive": F}',
         "outputs": '{"mass.s": q}',
@@ -281,7 +281,7 @@ def numbers(label: str, values: Any) -> np.ndarray:
 
 
 def check_times(t: np.ndarray, place: Place) -> None:
-    """Raise an error unless there are enough times, all finite and increasing."""
+    """Raise an error if there are too few times, or if times are not finite or do not increase."""
     if t.size < FEWEST:
         raise ValueError(
             f"`Record` must hold at least {FEWEST} samples, got {t.size}. Check the file, or take a"
@@ -334,7 +334,7 @@ def check_channel(label: str, values: np.ndarray, t: np.ndarray, place: Place) -
             " such rows: time need not be uniform."
         )
 
-    # The squares of numbers above 1e100 [SI] can overflow.
+    # Products of numbers above 1e100 [SI] can overflow.
     large = np.flatnonzero(np.abs(values) > 1e100)
     if large.size:
         i = int(large[0])

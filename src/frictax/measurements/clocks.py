@@ -15,7 +15,7 @@ from .reading.tables import Table
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """A clock: recorded `times` (n,), their unit in seconds (`size`), and `name` of the column."""
+    """A time column: `times` (n,), length of their unit in s (`size`), and name of the column."""
 
     times: np.ndarray
     size: float
@@ -53,7 +53,7 @@ def resample_channels(
     """Return the channels at the times of the clock `base`.
 
     With `drop`, rows with missing numbers are left out. `own`: True if a channel has its own clock.
-    In this case, a row in which a clock and all of its channels are empty is not a sample of it.
+    If `own` is True, a clock ignores rows in which its time and all of its channels are empty.
     """
     shared = [c for c in channels if c.clock is None]
     if not (drop or own):
@@ -99,7 +99,7 @@ def resample_channels(
 def _rows(
     table: Table, clock: Clock, channels: list[Channel], drop: bool, own: bool
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the indices of rows with numbers in all columns of a clock, and notes on the rest."""
+    """Return the rows with numbers in all columns of a clock, and notes on the omitted rows."""
     columns = {f"column {clock.name!r}": clock.times}
     columns |= {f"channel {c.name!r}": c.values for c in channels}
     columns |= {
@@ -196,7 +196,7 @@ _EPOCHS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def epoch_unit(times: np.ndarray) -> str | None:
-    """Return the unit of times since 1970, found from their size; None for times of another start.
+    """Return the unit of times since 1970, found from their size; None for other times.
 
     >>> [epoch_unit(np.array([x])) for x in (1.7e18, 1.7e15, 1.7e12, 1.7e9, 12.5)]
     ['ns', 'us', 'ms', 's', None]
@@ -212,8 +212,8 @@ def epoch_unit(times: np.ndarray) -> str | None:
 
 
 def mean_rate(times: np.ndarray) -> float:
-    """Return the mean number of samples per unit of `times`, which may repeat. It is the slope of a
-    straight line, rounded to three digits if this changes it by less than 0.2 %.
+    """Return the mean number of samples per unit of `times`, which may repeat. The rate is the
+    slope of a fitted line, rounded to three digits if this changes it by less than 0.2 %.
 
     >>> mean_rate(0.002 * (np.arange(400) // 2))
     1000.0
@@ -245,12 +245,12 @@ def held_means(
 def nearest_line(
     t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]
 ) -> Float[np.ndarray, " k"]:
-    """Return values at the kept times. Their linear interpolation is the best fit, in least squares
-    over time, to the linear interpolation of all samples.
+    """Return input values at the kept times. Their linear interpolation is the least-squares fit
+    over time to the linear interpolation of all samples.
 
     The integrals of the input u and of t*u over the record do not change. If u is linear between
-    kept times, the result is exact. The integral of u up to a kept time can change, because values
-    that keep it oscillate from sample to sample. The values u_k solve ∫h_j u = Σ_k ∫h_j h_k u_k.
+    kept times, the result is exact. The integral of u up to a kept time can change: values that
+    preserve it oscillate from sample to sample. The values u_k solve ∫h_j u = Σ_k ∫h_j h_k u_k.
     Function h_k is 1 at kept time k, 0 at the other kept times, and linear between them.
 
     >>> nearest_line(np.arange(5.0), 2 * np.arange(5.0), np.array([0, 2, 4])).round(12)

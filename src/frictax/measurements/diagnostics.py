@@ -10,7 +10,7 @@ from frictax.notice import Notice
 
 from .units import POSITION_OF, RATE_OF, VELOCITY_OF, Unit, related_channel, split_channel
 
-GAP = 5.0  # longest interval that is not a gap [median time steps; for `Ticks` encoder steps]
+GAP = 5.0  # [median time steps; encoder steps for `Ticks`] longest interval that is not a gap.
 # Ratio of a recorded output to the integral of its recorded rate -> mistake that explains it.
 _SLIPS = {
     1e3: "a factor of 1000: m and mm, or s and ms",
@@ -65,7 +65,7 @@ def record_notices(record: Any) -> tuple[Notice, ...]:
 
 
 def gaps(t: np.ndarray) -> np.ndarray:
-    """Return the indices of samples that are followed by a gap of more than five median steps."""
+    """Return the indices of samples before a gap of more than five median time steps."""
     step = np.diff(t)
     return np.flatnonzero(step > GAP * np.median(step))
 
@@ -98,7 +98,7 @@ def _time(record: Any, is_clocked: bool) -> Iterator[Notice]:
 def _saturation(
     kind: str, name: str, t: np.ndarray, x: np.ndarray, unit: Unit, then: str
 ) -> Iterator[Notice]:
-    """Yield a notice if `x` stays at its extreme value, and reaches or leaves it at full speed."""
+    """Yield a notice if `x` stays at an extreme value that it reaches or leaves at usual speed."""
     for extreme, word in ((x.max(), "largest"), (x.min(), "smallest")):
         at = np.concatenate([[False], x == extreme, [False]])
         runs = np.flatnonzero(np.diff(at.astype(int))).reshape(-1, 2).tolist()
@@ -111,14 +111,14 @@ def _saturation(
 
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
-    """Return whether `x` reaches its extreme at `begin`, or leaves it at `end`, at full speed."""
+    """Return whether `x` reaches its extreme at `begin`, or leaves it at `end`, at usual speed."""
     step = quantum(x)
     for width in (2, 4, 8, 16, 32, 64):
         if width > end - begin:
             return False
         moved = np.abs(x[width:] - x[:-width])
         moved = moved[moved > 0]
-        # An input that is switched between few values changes in few samples, and is not tested.
+        # Do not test an input that switches between few values: it changes in few samples only.
         if moved.size < 0.3 * x.size:
             return False
         typical = float(np.median(moved))
@@ -130,7 +130,7 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
 
 
 def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
-    """Return whether `x` leaves x[0] at its usual speed: `typical` change in `width` samples."""
+    """Return whether `x` moves away from x[0] at usual speed, by `typical` in `width` samples."""
     if x.size < 2 * width:
         return False
     near, far = abs(x[width - 1] - x[0]), abs(x[2 * width - 1] - x[width])
@@ -163,7 +163,7 @@ def _motion(
     if unit.si_name == "m/s" and fastest > 100.0 and not is_declared:
         yield unit_doubt(f"reaches {fastest:.4g} m/s", "mm/s", "millimetres a second")
     # A motion back and forth over many turns is unusual, so its unit may not be rad. A rotor that
-    # turns in one direction does make many turns.
+    # turns in one direction often makes many turns.
     if (
         unit.si_name == "rad"
         and reach > 20.0
@@ -184,7 +184,7 @@ def _motion(
     both = np.minimum(jump[:-1], jump[1:])
     lone = np.flatnonzero((step[:-1] * step[1:] < 0) & (both > 10 * usual) & (both > 0.1 * reach))
     lone = lone + 1 if y.size > 100 else lone[:0]
-    # Add the glitches of positions and velocities only, because a force may be a short pulse.
+    # Add glitches only for positions and velocities, because a real force may be a short pulse.
     if split_channel(name)[1] in (*VELOCITY_OF, *POSITION_OF):
         lone = np.union1d(lone, glitches)
     named = 20  # largest number of times listed in a notice
@@ -237,8 +237,8 @@ def jumps_between_levels(u: np.ndarray) -> bool:
 
 
 def are_held(inputs: Iterable[np.ndarray]) -> bool:
-    """Return whether a record treats inputs as held if `hold` is not given: each input that changes
-    jumps between few values. Interpolation would begin a jump one sampling interval too early.
+    """Return the default of `hold`: True if each input that changes jumps between few values.
+    Linear interpolation would start each jump one sampling interval too early.
 
     >>> relay = np.repeat([1.0, -1.0, 1.0], 10)
     >>> are_held([relay]), are_held([np.sin(np.arange(30))]), are_held([np.ones(30)])

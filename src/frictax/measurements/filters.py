@@ -1,7 +1,7 @@
 """Velocity and acceleration from a measured position, without a shift in time.
 
-A fit does not need these derivatives. They serve to draw the friction curve of a record, to find
-where the machine is at rest, and to estimate start values.
+A fit does not need measured derivatives. Velocity and acceleration serve to draw the friction curve
+of a record, to find where the machine is at rest, and to estimate start values.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     The gain at frequency f is 1/(1 + (f/cutoff)^(2*order)) in `x` (one half at the cutoff). The
     differences over a time step dt lower the gain further, by the fraction (2*pi*f*dt)^2/6 in `v`
     and (2*pi*f*dt)^2/12 in `a`. Within about 1/cutoff [s] of the ends of the record, `v` and `a`
-    are less accurate, because the filter has only one side of the signal there.
+    are less accurate, because the filter uses only one side of the signal there.
 
     If the times are not uniform, cubic splines interpolate `x` to uniform times and back.
 
@@ -88,14 +88,14 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     # The padding has the length of the impulse response, but at most the length of the record.
     reach = min(times.size - 1, max(12, round(8.0 / (cutoff * step))))
     even = values if uniform else CubicSpline(times, values)(grid)
-    # k: number of samples at each end, in one period of the cutoff, that give slope and curvature
+    # k: samples in one period of the cutoff; cubics through k samples determine the end conditions
     trend, k = np.zeros_like(even), max(8, round(1.0 / (cutoff * step)))
     if order > 2 and even.size >= 2 * k:
         # Subtract the polynomial of degree 5 with the value, slope and curvature of the motion at
         # both ends. A filter of order 3 or more does not change this polynomial, because the gain
         # of the filter is flat to order 5. The remaining signal has no curvature at the ends, as
-        # `sosfiltfilt` assumes when it pads the signal by reflection. If a curved signal is padded,
-        # the derivatives at the ends are wrong.
+        # `sosfiltfilt` assumes when it pads the signal by reflection. Padding of a curved signal
+        # makes the derivatives at the ends wrong.
         width, polynomial = (k - 1) / (times.size - 1), np.polynomial.polynomial
         cubics = [
             polynomial.polyfit(np.arange(k) / (k - 1), y, 3) for y in (even[:k], even[::-1][:k])

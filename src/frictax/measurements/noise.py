@@ -22,13 +22,13 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
     than 20 samples.
 
     Cubic polynomials are fitted in short windows, and the median size of their residuals is the
-    estimate. This separates noise from motion, because a motion is smooth from sample to sample
-    except at a few kinks. Wider windows are tried as long as the residuals grow no faster than
-    those of autocorrelated noise. If the width doubles, residuals of a random walk grow by a factor
-    of 2**0.5, but those of a motion that is not a cubic by 2**4. The estimate is at least the
-    rounding error of the sensor, 1/12**0.5 of its resolution. It is too large if the motion is not
-    a cubic over five samples, and too small if a filter has smoothed the noise. The search ends if
-    the estimate reaches `enough`.
+    estimate. These fits separate noise from motion, because a motion is smooth from sample to
+    sample except at a few kinks. The windows become wider as long as the residuals grow no faster
+    than those of autocorrelated noise. If the width doubles, residuals of a random walk grow by a
+    factor of 2**0.5, but residuals of a motion that is not a cubic by 2**4. The estimate is at
+    least the rounding error of the sensor, 1/12**0.5 of its resolution. The estimate is too large
+    if the motion is not a cubic over five samples, and too small if a filter has smoothed the
+    noise. The search ends if the estimate reaches `enough`.
 
     >>> t = np.linspace(0.0, 1.0, 1001)
     >>> noise = np.random.default_rng(0).standard_normal(1001)
@@ -42,7 +42,7 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
     for width in [w for w in _WIDTHS if w == _WIDTHS[0] or 8 * w <= n]:
         # 200 windows are enough for an accurate median.
         wider = _beside_cubics(x, width, most=200)
-        # If the width doubles, only residuals of a motion grow by a factor of more than 2.5.
+        # If the window width doubles, only residuals of a motion grow by a factor above 2.5.
         if left and wider > 2.5 * left:
             break
         left = max(left, wider)
@@ -52,8 +52,8 @@ def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
 
 
 def noise_of_output(record: Any, name: str, enough: float = np.inf) -> float:
-    """Return the standard deviation of the noise of an output of a `Record`. This is its `sd` if it
-    is known, the noise of the times [s] if it has ticks, otherwise the estimate by `noise_of`.
+    """Return the standard deviation of the noise of a `Record`'s output: its `sd` or, if `sd` is
+    missing, the noise of the tick times [s] or the estimate by `noise_of`.
     """
     sd = record.sd.get(name)
     if sd is not None:
@@ -65,7 +65,7 @@ def noise_of_output(record: Any, name: str, enough: float = np.inf) -> float:
 
 def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
     """Return the standard deviation of the white part of the noise of `x`, from residuals of cubics
-    in windows of five samples. The motion hardly contributes to these. nan below 20 samples.
+    in windows of five samples. Such residuals hardly contain motion. nan below 20 samples.
     """
     if x.size < 20:
         return float("nan")
@@ -73,10 +73,10 @@ def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
 
 
 def white_share(correlation: Any) -> Any:
-    """Return the expected square of the result of `white_noise_of` for noise of variance 1 that is
-    e[i] = c*e[i-1] + w[i]. Here c is `correlation`, and w is white noise.
+    """Return the expected square of `white_noise_of` for autocorrelated noise e[i] = c*e[i-1] +
+    w[i] of variance 1. Here c is `correlation`, and w is white noise.
 
-    The sum of squared residuals of a cubic on five samples x is ((1, -4, 6, -4, 1) x)**2 / 70.
+    The squared residuals of a cubic fit to five samples x sum to ((1, -4, 6, -4, 1) x)**2 / 70.
     """
     c = correlation
     return 1.0 + (-56.0 * c + 28.0 * c**2 - 8.0 * c**3 + c**4) / 35.0
@@ -86,9 +86,9 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
     """Return the cutoff [Hz] of the low-pass filter with the most accurate time derivative of `x`,
     of order `derivative`; infinite if `x` does not have noise.
 
-    A filter passes noise below its cutoff and removes motion above its cutoff. The square of each
-    of these errors is a sum of the power at the frequencies f with the weight f**(2 * derivative).
-    The cutoff minimises three times the passed noise plus the removed motion, for white noise.
+    A filter passes noise below its cutoff and removes motion above its cutoff. Passed noise and
+    removed motion are sums of the power at frequencies f with the weight f**(2 * derivative). The
+    cutoff minimises three times the passed noise plus the removed motion, for white noise.
 
     >>> t = np.linspace(0.0, 4.0, 2001)
     >>> noise = 0.01 * np.random.default_rng(0).standard_normal(2001)
@@ -107,15 +107,15 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
     window = np.hanning(n)
     power = np.abs(np.fft.rfft((even - even.mean()) * window)) ** 2 / np.sum(window**2)
     f = np.arange(power.size) * (n - 1) / (n * span)
-    # Weight of passed noise. Removed motion has the weight 1, because a fit corrects for it later.
+    # Weight of passed noise. Removed motion has weight 1, because a fit corrects for this error.
     motion = 3.0
     gain = np.cumsum(((1.0 + motion) * noise**2 - power) * f ** (2 * derivative))
-    # The record contains at least four periods of the cutoff frequency.
+    # Choose a cutoff with at least four periods in the record.
     return float(max(f[int(np.argmin(gain))], 4.0 / span))
 
 
 def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
-    """Return the standard deviation of residuals of cubics, a median of at most `most` windows."""
+    """Return the standard deviation of residuals of cubics, from the median of `most` windows."""
     indices, beyond_cubic = _stretches(x.size, width, most)
     stretches = x[indices]
     # Subtract the first sample of each window, because a large offset causes rounding errors.
@@ -124,8 +124,8 @@ def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
 
 
 def _deviation_from_median(squares: Float[np.ndarray, " k"], freedom: int) -> float:
-    """Return the standard deviation of noise from the median of `squares`. Each of these is a sum
-    of squares of the noise with `freedom` degrees of freedom.
+    """Return the standard deviation of noise from the median of `squares`. Each entry of `squares`
+    is a sum of squares of the noise with `freedom` degrees of freedom.
     """
     squares, half = np.sort(squares), squares.size // 2
     middle = (squares[half] + squares[-half - 1]) / 2
@@ -185,11 +185,11 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     """Return the ticks of a position `x` [SI] at the times `t` [s]. Return None if a clock
     determines when `x` is sampled, or if the motion changes its direction.
 
-    The positions of ticks differ by equal steps in one direction, at uneven times. A few ticks may
-    be lost: an interval with two steps lasts twice as long. A clock takes samples at even times.
+    Successive ticks differ by equal position steps in one direction, at uneven times. A few ticks
+    may be lost: an interval of two steps lasts twice as long. A clock takes samples at even times.
 
     >>> n = np.arange(200)
-    >>> times = 10.0 * np.log(1.0 + n / 100.0)  # a speed that decays
+    >>> times = 10.0 * np.log(1.0 + n / 100.0)  # a speed that grows
 
     >>> ticks = find_ticks(times, 0.5 * n)
     >>> ticks.step, ticks.speed[[0, 100]].round(2)
@@ -206,7 +206,7 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     counts = np.rint(moved / step).astype(int)
     equal = 0.01  # [encoder steps] largest deviation of an interval from a whole number of steps
     is_equal = np.abs(moved / step - counts) <= equal
-    # At least half of the intervals must be one encoder step long. In others, ticks were lost.
+    # Longer intervals contain lost ticks. At least half of the intervals must be one step long.
     if not is_equal.all() or np.mean(counts == 1) < 0.5:
         return None
     periods = took / np.median(took)
@@ -238,8 +238,8 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     width = int((12.0 * (noise / period / accuracy) ** 2) ** (1 / 3)) // 2 * 2 + 1
     width = min(int(np.clip(width, *_SMOOTHED)), (t.size - 1) // 2 * 2 + 1)
     # The time per encoder step at a tick is the slope of a parabola that is fitted in a window
-    # around the tick. The time of this tick does not affect the slope. Therefore the weight of the
-    # tick in a fit does not depend on the error of its time.
+    # around the tick. The time of the middle tick does not affect the slope. Therefore the weight
+    # of the tick in a fit does not depend on the error of its time.
     count, time = _windows(n, t, width)
     powers = count[..., None] ** np.arange(3)
     gram = np.einsum("kwi,kwj->kij", powers, powers)
@@ -249,13 +249,13 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     ends = [found[i, 1] + 2 * found[i, 2] * count[i, rows] for i, rows in (begin, end)]
     smooth, local = np.concatenate([ends[0], found[:, 1], ends[1]]), np.gradient(t, n)
     # With few ticks and much noise, the slope of a parabola may be near 0 or have the wrong sign.
-    # In this case, the slope between the neighbouring ticks replaces it.
+    # The slope between the two neighbouring ticks then replaces the slope of the parabola.
     smooth = np.where(smooth > 0.2 * local, smooth, local)
     return Ticks(abs(step), counts, abs(step) / smooth, noise)
 
 
 def lost_ticks(ticks: Mapping[str, Ticks]) -> Int[np.ndarray, " k"]:
-    """Return the indices of samples with more than 5 encoder steps to the next, in all outputs."""
+    """Return the indices of samples with over 5 encoder steps to the next sample in all outputs."""
     return np.flatnonzero(np.min([one.counts for one in ticks.values()], axis=0) > GAP)
 
 
@@ -271,7 +271,7 @@ def _windows(
 def find_glitches(
     t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Return the indices of the glitches of `x`, and values at them, interpolated from neighbours.
+    """Return the indices of the glitches of `x`, and values interpolated from their neighbours.
 
     A glitch is one sample far from the cubic through its six neighbours, which are close to this
     cubic. A kink or a step is not a glitch, because its neighbours do not lie on one cubic.
@@ -294,8 +294,8 @@ def find_glitches(
     shown = np.einsum("kiw,kw->ki", pseudo, x[beside])
     left = x[beside] - np.einsum("kwi,ki->kw", powers, shown)
     error = noise * np.sqrt(1.0 + np.sum(pseudo[:, 0] ** 2, axis=1))
-    # A glitch is more than 8 standard errors off the cubic through its six neighbours, and these
-    # are close to the cubic.
+    # A glitch is more than 8 standard errors off the cubic through its six neighbours, and the
+    # neighbours are close to the cubic.
     far = np.abs(x[at] - shown[:, 0]) > 8.0 * error
     far &= np.sqrt(np.sum(left**2, axis=1) / 2.0) < 3.0 * noise
     # If more than 5 % of the samples look like glitches, the motion itself consists of pulses.

@@ -27,13 +27,13 @@ class Column:
     - `sign`: -1 reverses the sign of the recorded numbers, 1 does not.
     - `to`: the unit of the variable after multiplication by the gain.
     - `sd`, in `unit`: standard deviation of the measurement, a number, or the name of a column with
-      a value in each row. For outputs only.
+      a value in each row. Only an output may have `sd`.
     - `time`: the column of this channel's own clock: a name, a number or a `Column` with its unit.
-      An input is resampled to the times of the record, and its integral over time stays the same.
-      An output is interpolated. The record covers only the time that all clocks cover.
+      An input is resampled to the times of the record, and its integral over time stays the same;
+      an output is interpolated. The record contains only times within the range of all clocks.
     - `unwrap`: True removes the jumps of an encoder, an angle or a clock that starts again at the
-      end of its range. The range is found from the values. A number, such as 4096 or 360, gives the
-      range in `unit`. False keeps the jumps. By default a position or time with jumps is an error.
+      end of its range. The range is found from the values. A number (4096, 360) is the range in
+      `unit`. False keeps the jumps. By default a position or time with jumps is an error.
     - `nanoseconds`: for a time in whole seconds, the column with the nanoseconds to add.
 
     **Raises:** `ValueError` for arguments that are not valid or contradict each other.
@@ -144,7 +144,7 @@ class Column:
 
 
 def columns_of(what: str, given: Any) -> dict[str, Column]:
-    """Return a dict: channel -> `Column`. Names and numbers of columns are made `Column`s."""
+    """Return a dict: channel -> `Column`. Convert names and numbers of columns to `Column`s."""
     example = 'inputs={"drive": "F"}' if what == "inputs" else 'outputs={"mass.s": "q"}'
     if not isinstance(given, Mapping):
         raise ValueError(

@@ -54,7 +54,7 @@ class Record(RecordVerbs):
 
     An input has the name of the part that it drives (``"drive"``), an output the name of the
     variable that it measures (``"mass.s"``). With ``hold=True`` inputs are held until the next
-    sample, as by a digital controller. With ``hold=False`` they are interpolated linearly. By
+    sample, as by a digital controller. With ``hold=False`` inputs are interpolated linearly. By
     default inputs are held if each input that changes has at most five values and changes in fewer
     than 20 % of the samples. The notice `levels-held` reports this choice. Time steps need not be
     equal. A record of a free decay does not have inputs.
@@ -66,8 +66,8 @@ class Record(RecordVerbs):
     - `sd`: dict: output -> standard deviation > 0 of its noise, a number or (n,), in the unit of
       the output; None if it is not known.
     - `units`: dict: channel, or ``"time"``, -> unit of its numbers; SI by default. The last word of
-      an output's name is its variable (s, v, a, f; phi, w, tau). A unit of another quantity is an
-      error. The variables s, v, a, f may also describe a rotation.
+      an output's name is its variable (s, v, a, f; phi, w, tau). A unit that does not fit the
+      variable is an error. The variables s, v, a, f may also describe a rotation.
     - `hold`: see above; `name`, `citation`: texts for tables and reports.
 
     The fields are read-only arrays in SI. `units`: unit of each channel, for tables and plots;
@@ -130,7 +130,7 @@ class Record(RecordVerbs):
         """Read a record from the columns of a text file: ``time="t", inputs={"drive": "F"},
         outputs={"mass.s": "q"}``.
 
-        A column is given by its name, its number from 1, or a `Column` with its unit, sign, gain,
+        Specify a column by its name, by its number from 1, or as a `Column` with unit, sign, gain,
         standard deviation and own clock.
 
         **Arguments:**
@@ -140,7 +140,7 @@ class Record(RecordVerbs):
           column names; `delimiter`: one character, ``" "`` for any number of spaces; `decimal`: the
           decimal sign.
         - ``drop_missing=True`` leaves out rows with a missing or unreadable number, lines with a
-          wrong number of cells, and a few repeated times. `notes` gives their number.
+          wrong number of cells, and a few repeated times. `notes` reports omitted rows.
         - ``where={"drive": 1}`` keeps the rows in which the column ``drive`` is 1.
         - `part`: number, from 1, of the part to read, if the clock starts again within the file.
 
@@ -221,7 +221,7 @@ class Record(RecordVerbs):
 
     @cached_property
     def ticks(self) -> dict[str, Ticks]:
-        """Output -> its `Ticks`, if it has one sample per encoder step, at uneven times."""
+        """Name of each output with one sample per encoder step, at uneven times -> its `Ticks`."""
         found = {
             name: find_ticks(self.t, y)
             for name, y in self.outputs.items()
@@ -255,7 +255,7 @@ class Record(RecordVerbs):
 
     @cached_property
     def notices(self) -> tuple[Notice, ...]:
-        """Notices on suspicious data: gaps, saturation, resolution, units. A fit repeats them."""
+        """Notices on suspicious data, such as gaps or saturation. A fit repeats these notices."""
         return (
             *(Notice("record-read", "", {"told": told}) for told in self.notes),
             *record_notices(self),
@@ -269,10 +269,10 @@ class Record(RecordVerbs):
     def trim(
         self, start: float | None = None, end: float | None = None, *, reset: bool = False
     ) -> "Record":
-        """Return a record of the samples with start <= t <= end [s]. Each bound can be left out, or
-        lie beyond the record.
+        """Return a record of the samples with start <= t <= end [s]. Each bound is optional, and
+        may lie beyond the record.
 
-        The times stay those of the source; with ``reset=True`` they begin at 0.
+        The times do not change; with ``reset=True`` they begin at 0.
 
         **Raises:** `ValueError` if fewer than four samples remain.
         """
@@ -305,12 +305,12 @@ class Record(RecordVerbs):
         )
 
     def decimate(self, n: int) -> "Record":
-        """Return a record of each n-th sample of time and outputs, without a filter. The impulse of
-        an input (its integral over time) stays the same.
+        """Return a record with each n-th sample of time and outputs, without a filter. The impulse
+        of an input (its integral over time) stays the same.
 
         A held input becomes its mean over each new interval, so its impulse up to every kept time
         is the same. An interpolated input becomes a polyline with corners at the kept times, fitted
-        by least squares. The integrals of the input and of time times the input over the record do
+        by least squares. For an interpolated input u, the integrals of u and t*u over the record do
         not change. Samples after the last kept sample are dropped. Outputs are not averaged,
         because a fit compares each sample with the simulation.
 

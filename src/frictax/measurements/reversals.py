@@ -9,10 +9,10 @@ from jaxtyping import Float
 def rises(
     s: Float[np.ndarray, " n"], f: Float[np.ndarray, " n"], shares: Sequence[float]
 ) -> Float[np.ndarray, "r k"]:
-    """Return one row for each reversal of the position `s` after which friction changes fully.
+    """Return one row for each reversal of the position `s` after which friction reverses fully.
 
-    Column i: distance from the reversal at which friction `f` has made the fraction `shares[i]` of
-    its change up to the next reversal. Last column: half of this change of `f`.
+    Column i: distance from the reversal at which friction `f` reaches the fraction `shares[i]` of
+    its total change up to the next reversal. Last column: half of the total change.
     """
     path = s.tolist()
     reach = 0.05 * float(np.ptp(s))
@@ -32,7 +32,7 @@ def rises(
         way, force = np.abs(s[begin:end] - s[begin]), f[begin:end] - middle
         if way.size < 3 or np.sign(force[0]) == np.sign(force[-1]):
             continue
-        if min(abs(force[0]), abs(force[-1])) < limit:  # The body does not slide fully.
+        if min(abs(force[0]), abs(force[-1])) < limit:  # Friction does not reverse fully.
             continue
         gone = (force - force[0]) / (force[-1] - force[0])
         ways = [float(way[np.argmax(gone >= share)]) for share in shares]

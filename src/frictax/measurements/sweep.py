@@ -81,7 +81,7 @@ class Sweep(SweepVerbs):
     - `velocity` (n,), in `velocity_unit`: m/s, mm/s, ... or rad/s, deg/s, rpm, ...
     - `force` (n,), in `force_unit`: N, mN, kN, ... or N.m, mN.m, ...; multiplied by `sign`.
     - `sigma` (n,) > 0, in `force_unit`: standard deviations of the forces up to a common factor. A
-      fit estimates this factor from the residuals. With `sigma_known=True` the factor is 1.
+      fit estimates the common factor from the residuals; with `sigma_known=True` it is 1.
     - `breakaway` (n,): True for a row with v = 0 whose `force` is the force at which motion began.
     - `name`, `citation`: texts for the report; `notes`: which runs were left out, and why.
 
@@ -220,13 +220,13 @@ class Sweep(SweepVerbs):
     ) -> "Sweep":
         """Build a sweep from the columns of a `DataFrame`, as `from_csv` does.
 
-        Columns that are not given are found by their names. The name of the velocity column
-        contains a unit of speed (``speed [rpm]``, ``speed_rpm``) or one of the words ``velocity``,
-        ``speed``, ``omega``, ``v``, ``w``. The name of the force column contains a unit of force or
-        one of the words ``force``, ``torque``, ``tau``, ``f``, ``M``. The other two columns are
-        called ``sigma`` and ``breakaway``. A unit that is not given is read from
-        ``frame.attrs["units"]`` or from the name of the column. If no unit is found, it is rad/s or
-        N.m; if the other unit is one of a translation, it is m/s or N.
+        Columns that the caller does not specify are found by words in their names. The name of the
+        velocity column contains a unit of speed (``speed [rpm]``, ``speed_rpm``) or one of the
+        words ``velocity``, ``speed``, ``omega``, ``v``, ``w``. The name of the force column
+        contains a unit of force or one of the words ``force``, ``torque``, ``tau``, ``f``, ``M``.
+        The optional columns are called ``sigma`` and ``breakaway``. A unit that is not given is
+        read from ``frame.attrs["units"]`` or from the name of the column. Without a unit, velocity
+        is in rad/s and force in N.m; if the other unit belongs to a translation, in m/s and N.
         ``Sweep.from_pandas(sweep.to_pandas())`` equals `sweep`.
 
         **Raises:** `ValueError` if no column or several columns fit, and for the errors of `Sweep`.
@@ -293,15 +293,15 @@ class Sweep(SweepVerbs):
         """Average raw runs at steady speed: each `Record` becomes one row of a sweep.
 
         `sigma` of a row is the standard error of its mean force. Because of autocorrelation, n
-        samples count as n / (1 + 2 * sum of their autocorrelations) independent samples only.
+        samples count as only n / (1 + 2 * sum of autocorrelations) independent samples.
 
-        Unsteady runs are left out, and `notes` gives the reason. A run is unsteady if one of three
-        conditions is met.
+        Unsteady runs are left out, and `notes` gives the reason. A run is unsteady under one of
+        three conditions:
 
-        - Its speed or force drifts: a straight line fitted to it changes over the run by more than
-          2 % of the mean and more than 3 standard errors. These allow for autocorrelation.
+        - Its speed or force drifts: a fitted straight line changes over the run by more than 2 % of
+          the mean and 3 standard errors. The standard errors account for autocorrelation.
         - The standard deviation of its speed exceeds half of the mean speed, as in stick-slip.
-        - Its force counts as fewer than 10 independent samples.
+        - The force of the run counts as fewer than 10 independent samples.
 
         **Arguments:**
 
@@ -355,12 +355,12 @@ class Sweep(SweepVerbs):
         return self._rows(self.direction > 0, "v > 0")
 
     def negative(self) -> "Sweep":
-        """Return a sweep of the rows with a negative velocity or breakaway force, signs kept."""
+        """Return a sweep of the rows with negative velocity or breakaway force, signs unchanged."""
         return self._rows(self.direction < 0, "v < 0")
 
     @property
     def direction(self) -> Float[np.ndarray, " n"]:
-        """1 or -1 for each row: sign of the velocity, in a breakaway row sign of the force."""
+        """1 or -1 for each row: the sign of the velocity or, in a breakaway row, of the force."""
         return np.where(self.breakaway, np.sign(self.force), np.sign(self.velocity))
 
     @property
@@ -418,7 +418,7 @@ _SLIDING = {u for kind in (units.VELOCITY, units.FORCE) for u in kind if not kin
 
 
 def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
-    """Return the unit (of `known`) in a column's name: in brackets, or after "_" or a space."""
+    """Return the unit in a column's name (in brackets, after "_" or a space) that is in `known`."""
     words = [units.named_in(column), *map(units.normalize_unit, re.split(r"[\s_]+", column))]
     return next((word for word in words if word in known), None)
 
@@ -584,7 +584,7 @@ def steady_runs(
                     f"its {what} drifts by {drift / max(mean, 1e-300):.0%} of"
                     f" its mean, {drift / max(chance, 1e-300):.0f} standard errors"
                 )
-        # With fewer independent samples, the standard error of the mean force is not reliable.
+        # With fewer than 10 independent samples, the standard error of the mean is not reliable.
         fewest = 10
         if independent < fewest and not reasons:
             reasons.append(

@@ -18,7 +18,7 @@ _GRAVITY = 9.80665  # [m/s2] standard gravity, exact
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """A unit: its name, its size in SI (`si`), the SI unit's name, and True for a rotation."""
+    """A unit: its name, its size in SI (`si`), the SI unit's name, and a flag for rotation."""
 
     name: str
     si: float
@@ -118,7 +118,7 @@ def split_channel(name: str) -> tuple[str, str]:
 
 def related_channel(name: str, of: Mapping[str, str]) -> str | None:
     """Return the name of the output for another variable of the same body or joint. `of`: variable
-    -> other variable, such as `VELOCITY_OF`. None if `of` does not contain the variable of `name`.
+    -> other variable, such as `VELOCITY_OF`. Return None if `of` does not contain the variable.
 
     >>> [related_channel(name, VELOCITY_OF) for name in ("arm.phi", "phi1", "arm.f")]
     ['arm.w', 'w1', None]
@@ -135,7 +135,7 @@ VELOCITY_OF = {"s": "v", "phi": "w"}
 POSITION_OF = {v: s for s, v in VELOCITY_OF.items()}
 RATE_OF = {**VELOCITY_OF, "s_rel": "v_rel", "phi_rel": "w_rel", "v": "a", "w": "a"}
 RATE_OF |= dict.fromkeys(("v_rel", "w_rel"), "a_rel")
-# Units of sensors and amplifiers. A gain converts such values to a mechanical quantity.
+# Units of sensors and amplifiers. A gain converts such a unit to a mechanical unit.
 ELECTRIC = ("V", "mV", "A", "mA", "count", "counts", "tick", "ticks")
 # SI units of inputs: of forces, of prescribed motions, and "1" for a relative normal force.
 DRIVEN = ("N", "N.m", "m", "rad", "m/s", "rad/s", "m/s2", "rad/s2", "1")
@@ -174,7 +174,7 @@ _ALIASES = {
 
 
 def velocity_unit(name: str) -> Unit:
-    """Return the velocity unit called `name`. `ValueError` lists the known names.
+    """Return the velocity unit called `name`. A wrong name raises `ValueError`.
 
     >>> velocity_unit("rpm").si_name, round(velocity_unit("rpm").si, 6)
     ('rad/s', 0.10472)
@@ -235,7 +235,7 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
 
 
 def named_in(header: str) -> str | None:
-    """Return the unit in brackets at the end of a column's name; None if it has no known unit.
+    """Return the unit in brackets at the end of a column's name; None without a known unit.
 
     >>> named_in("Position [mm]"), named_in("angle (°)"), named_in("q")
     ('mm', 'deg', None)

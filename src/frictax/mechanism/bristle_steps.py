@@ -1,5 +1,5 @@
-"""Steps and events of contacts with a bristle: a time step that cannot gain energy, prescribed
-motions, slipping elements, begin and end of a normal force.
+"""Time steps and events of contacts with a bristle: a step that cannot add energy, prescribed
+motions, slip of elements, begin and end of a normal force.
 """
 
 import functools
@@ -28,11 +28,11 @@ def within_limits(before: Any, after: Any) -> Array:
     """Return whether a linearly implicit step between the snapshots `before` and `after` is
     accurate.
 
-    The step is accurate under two conditions. First, no bristle is bent beyond its limit. A bristle
-    beyond its limit shows that the motion stopped inside the step, where the linearization is
-    wrong. Second, each bristle slides, or the period of its oscillation is longer than about two
-    steps. A bristle that does not slide oscillates about v = 0, where the linearization is also
-    wrong. If steps are longer than half a period of this oscillation, errors and derivatives grow.
+    The step is accurate under two conditions. First, no bristle force exceeds its limit. A force
+    above its limit shows that the motion stopped inside the step, where the linearization is wrong.
+    Second, each bristle slides, or the period of its oscillation is longer than about two steps. A
+    sticking bristle oscillates about v = 0, where the linearization is wrong too. If steps are
+    longer than half an oscillation period, errors and derivatives grow.
     """
     ok = jnp.all(jnp.isfinite(after.y))
     h = after.t - before.t
@@ -42,8 +42,8 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                # If friction decreases with speed, the velocity may grow within a step. If the
-                # velocity grows by more than half, the step is not accurate.
+                # If friction decreases with speed, the velocity may grow within a step. A step in
+                # which the velocity grows by more than half is not accurate.
                 v, s, force = before.bristle_v[b], before.element_slip[b], before.bristle_force[b]
 
                 def friction(v: Array, part=part, s=s, force=force, b=b) -> Array:
@@ -63,8 +63,8 @@ def within_limits(before: Any, after: Any) -> Array:
         if moves is not None:
             sigma_0 = part.bristle.sigma_0
             way = h * jnp.minimum(jnp.abs(v0), jnp.abs(v1))
-            # A bristle counts as sliding under two conditions. In the step it moves by more than
-            # three times its deflection at the limit, and its force is within 10 % of the limit.
+            # A bristle slides if its force is within 10 % of the limit, and if it moves in the step
+            # by more than three times its deflection at the limit.
             slides = (v0 * v1 > 0) & (sigma_0 * way > 3.0 * most)
             limit = after.bristle_limits[b]
             slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < 0.1 * limit)
@@ -75,7 +75,7 @@ def within_limits(before: Any, after: Any) -> Array:
 
 
 def _scale_force(now: Any, b: int, force: Array) -> Array:
-    """Return `force` times the factor cgeo*fn of bristle number `b`; the factor is 1 without fn."""
+    """Return `force` times cgeo*fn of bristle `b`, or times 1 without a normal force fn."""
     scale = now.bristle_scale[b]
     return force if scale is None else scale * force
 
@@ -97,7 +97,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
 
     In the step the bodies lose at least the energy h*w*F, which the bristles store or dissipate.
     Therefore, without a motor drive, a step of any length h does not add energy. An oscillation
-    that the step cannot resolve decays. (With the midpoint rule it would continue.)
+    that the step cannot resolve decays. (With the midpoint rule it does not decay.)
 
     `snapshot`(t, y, imposed) returns a `MachineSnapshot`, and `flow`(snapshot) returns dy/dt.
     """
@@ -110,7 +110,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     held, scaled = now.bristle_force, functools.partial(_scale_force, now)
 
     def means(b: int, w: Array) -> tuple[Array, Array]:
-        """Return the mean friction of contact b at velocity w, and its bristle force at the end."""
+        """Return the mean friction of contact b at velocity w, and the final bristle force."""
         part = elements[b]
         if part.bristle.elements:
             force, modes, s = held[b], now.element_modes[b], now.element_slip[b]
@@ -146,7 +146,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     most = jnp.stack(bounds)
     known = constant((w0, gain, most))
     w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
-    # This Newton step gives `w` its derivatives. Its value changes only by a rounding error.
+    # This Newton step adds derivatives to `w`, and changes its value only by a rounding error.
     both = [
         jax.jvp(functools.partial(mean, b), (w[b],), (jnp.ones_like(w[b]),)) for b in range(count)
     ]
@@ -216,7 +216,7 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
     """
     w0, gain, most = known
     count = w0.shape[0]
-    close = 1e-12  # error of w before the final Newton step, per initial length of the bracket
+    close = 1e-12  # error of w before the final Newton step, relative to the initial bracket length
 
     def one(b: int, w: list[Array]) -> Array:
         others = [gain[b, d] * friction(d, w[d]) for d in range(count) if d != b]
@@ -254,7 +254,7 @@ def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
 
 
 def is_motion_given(mechanism: Any, lay: Layout) -> bool:
-    """Return whether bristle forces are the only states. Such a run does not need time steps.
+    """Return whether bristle forces are the only states, so that a run does not need time steps.
 
     A bristle with `C` needs time steps: its force changes with time, not only with distance.
     """
@@ -273,11 +273,11 @@ def bristle_forces_along(
 ) -> Float[Array, "n f"]:
     """Return the forces in the bristles [N] at the times `ts`, in the order of the state vector.
 
-    `s`: positions of the contacts at these times [m]. `now`: the machine at the first time, with
+    `s`: positions of the contacts at the times `ts` [m]. `now`: the machine at the first time, with
     the bristle forces at the start. Each contact moves at constant speed between two samples, and
     for constant speed the bristle force is known in closed form. The result is exact if the force
-    depends only on the distance moved. Otherwise its error decreases with the square of the
-    interval between samples.
+    depends only on the distance moved. If the force also depends on speed, its error decreases with
+    the square of the sampling interval.
     """
     parts: list[Any] = now.bristle_elements
 
@@ -304,7 +304,7 @@ def element_margins(now: MachineSnapshot) -> list[Array]:
     the slip direction. A rounding error is added to each event function.
 
     In the direction opposite to the motion, the limit of an element is its fraction of the law at
-    rest. If the law falls with speed, an element may still carry this force.
+    rest. If the law falls with speed, an element may still carry this larger force.
     """
     found: list[Array] = []
     for b, modes in enumerate(now.element_modes):
@@ -328,11 +328,11 @@ def change_slipping_elements(
 ) -> Array:
     """Return the state after an event of an element, and write the modes of the elements to `new`.
 
-    `fired`: index in `element_margins` of the event function that fell to 0. If `fired` is another
-    number, no element changes its mode. `accounts`: number of energies at the end of `y`. An
-    element that sticks again carries its fraction of the law at rest. The energy of a slipping
-    element is computed with the force at which the element began to slip. Therefore the energy
-    jumps when the element sticks again. The jump counts as loss."""
+    `fired`: index in `element_margins` of the event function that fell to 0. For any other `fired`,
+    no element changes its mode. `accounts`: number of energies at the end of `y`. An element that
+    sticks again carries its fraction of the law at rest. The energy of a slipping element is
+    computed with the force at which the element began to slip. Therefore the energy jumps when the
+    element sticks again, and this jump counts as a loss."""
     lay, first = now.layout, 0
     place, state = lay.first_element, lay.first_bristle
     for b, n in enumerate(lay.elements):
@@ -364,7 +364,7 @@ def change_slipping_elements(
 
 def press_margins(now: MachineSnapshot) -> list[Array]:
     """Return one event function for each bristle with a normal force fn: fn while the contact is
-    pressed, and -fn while the contact is not pressed. A rounding error is added.
+    pressed, and -fn while the contact is not pressed. A rounding error is added to each function.
     """
     eps, found = 500 * jnp.finfo(now.t.dtype).eps, []
     for b, press in enumerate(now.bristle_press):

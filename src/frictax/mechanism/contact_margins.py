@@ -126,7 +126,7 @@ def is_sliding(m: Array) -> Array:
 
 
 def is_unpressed(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array) -> Array:
-    """Return whether the normal force is 0 just after time `t`. `k`: segment of its signal."""
+    """Return whether the normal force is 0 just after time `t`. `k`: segment of the signal."""
     value, rate = _pressing_signal(mechanism, layout, t, contact, k)
     # If the signal switches to 0, its value may differ from 0 by a rounding error.
     zero = _rounding_at(t, rate)
@@ -147,7 +147,7 @@ def _pressing_signal(
 
 
 def _rounding_at(t: Array, rate: Array) -> Array:
-    """Return the rounding error of a signal at the rounded time `t`, which grows with its rate."""
+    """Return the rounding error of a signal at time `t`, which grows with the signal's rate."""
     return jnp.finfo(t.dtype).eps * (500.0 + 50.0 * jnp.abs(rate * t))
 
 

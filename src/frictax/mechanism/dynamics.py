@@ -29,8 +29,8 @@ class MachineSnapshot(Snapshot):
     - `drive`: values of the signals. `driven`: for each source (external force), the part of its
       force [N] that does not have a potential energy.
     - `temperature`: temperatures of the thermal nodes [K].
-    - `bristle_...`, `element_...`: lists over the contacts with a bristle. The friction of these
-      contacts is part of `load`.
+    - `bristle_...`, `element_...`: lists over the contacts with a bristle. The friction of contacts
+      with a bristle is part of `load`.
     """
 
     mechanism: Any
@@ -143,7 +143,7 @@ class MachineSnapshot(Snapshot):
             row = contact_row(contact, bodies)
             for i, x in row.items():
                 terms = [bodies[body][i] for body, _ in contact.ends if i in bodies[body]]
-                if len(terms) > 1:  # The entries of two bodies may cancel with a rounding error.
+                if len(terms) > 1:  # Entries of two bodies may cancel up to rounding errors.
                     size = 32 * float(jnp.finfo(jnp.asarray(x).dtype).eps) * sum(map(abs, terms))
                     row[i] = jnp.where(abs(x) > size, x, 0.0)
             rows.append(row)
@@ -197,7 +197,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_elements(self) -> list[Any]:
-        """The parts with a bristle, with each law at the temperature of its part."""
+        """The friction elements with a bristle, with each law at the temperature of its element."""
         found = [self.mechanism.parts[contact.part] for contact in self.layout.bristles]
         for T, node in zip(self.temperature, self.layout.nodes, strict=True):
             for b in node.bristles:
@@ -272,7 +272,7 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def _bristle_laws(self) -> list[Any]:
-        """Force limit [N], viscous slope [N.s/m], smallest limit [N] of each bristle's law."""
+        """Force limit [N], viscous slope [N.s/m] and smallest limit [N] of each bristle's law."""
         at = zip(self.bristle_elements, self.bristle_v, self.element_slip, strict=True)
         return [bristle_law(part, v) if s is None else element_law(part, v, s) for part, v, s in at]
 

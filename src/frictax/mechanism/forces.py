@@ -191,8 +191,8 @@ class AbstractSource(CheckedModule):
     is_smooth: ClassVar[bool] = True
 
     def check_rules(self) -> None:
-        # `self.signal_name` makes equinox build a module, which takes 20 us for each source and
-        # fit.
+        # Call the method of the class, because `self.signal_name` makes equinox build a module,
+        # which takes 20 us for each source and fit.
         if (name := type(self).signal_name(self)) is not None:
             check_signal(self, name)
 
@@ -256,8 +256,8 @@ class PositionController(AbstractSource):
     k*kv*(kp*(s_ref(t) - s) - v).
 
     The gains are usually known. Therefore a fit changes a gain only if the user names it as a
-    parameter. The work of the drive counts in `run.energy.drive`. While friction holds the body,
-    only s_ref can change f.
+    parameter. The work of the drive counts in `run.energy.drive`. While the body sticks, only s_ref
+    can change f.
 
     A digital controller holds its output between two sampling times, and computes the speed from
     differences of position. This model uses the true speed at every time and neglects the delay T
@@ -355,7 +355,7 @@ class LinearPositionDependentForce(AbstractSource):
 
     On guides and screw axes, this force comes from a cable chain, a counterweight or a guide that
     is not level. With slope = 0 the force is a constant offset. With slope < 0 the force pulls
-    towards the position at which f is 0. With slope > 0 the force pushes away from this position.
+    towards the position of zero force, with slope > 0 it pushes away.
 
     The potential energy is -(f_nominal*(s - s0) + slope/2*(s - s0)^2), which is 0 at s0 and may be
     negative. The potential energy counts in `run.energy.elastic`, so the work of this force is not
@@ -419,7 +419,7 @@ class PeriodicPositionDependentForce(AbstractSource):
     **Raises:** `ValueError` for a value that is not finite or a period that is not positive.
 
     **Source:** the lowest harmonic of a cogging force: D. C. Hanselman, Brushless Permanent Magnet
-    Motor Design, 2006. Modelica has no counterpart.
+    Motor Design, 2006. Modelica does not have such a component.
 
     A mass at a stable position oscillates with the period 2*pi/sqrt(2*pi/0.01*4.0/0.5) = 0.0886 s:
 
@@ -465,7 +465,7 @@ class _QuadraticSpeedDependent(AbstractSource):
 
     def driven(self, value: Number | None, s: Number, v: Number) -> Number:
         f_nominal, v_nominal = self.nominal()
-        # The slope of v*|v| is 2*|v|. This slope is continuous at v = 0.
+        # The slope 2*|v| of v*|v| is continuous at v = 0, although the slope of |v| is not.
         return f_nominal * (v / v_nominal) * jnp.abs(v / v_nominal)
 
 

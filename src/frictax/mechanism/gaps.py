@@ -14,9 +14,9 @@ from frictax.parameters.arrays import larger
 
 from .forces import AbstractCompliant
 
-# Segments of the force law of a gap. At the side of smaller s_rel, the segment number is negative.
-# TOUCHES: the damper force f_d is inside its limits. LIFTED: f_d = -f_c, so the normal force is 0.
-# DOUBLED: f_d = f_c, so the normal force is 2*f_c. Here f_c is the spring force.
+# Segments of the force law of a gap (spring force f_c, damper force f_d). At the side of smaller
+# s_rel, the segment number is negative. TOUCHES: f_d is inside its limits -f_c and f_c.
+# LIFTED: f_d = -f_c, so the normal force is 0. DOUBLED: f_d = f_c, so the normal force is 2*f_c.
 OPEN, TOUCHES, LIFTED, DOUBLED = 0, 1, 2, 3
 
 
@@ -35,7 +35,7 @@ class AbstractGap(AbstractCompliant):
 
     @abc.abstractmethod
     def depth(self, s_rel: Number, side: ScalarLike) -> Number:
-        """Return the depth [m] of contact at `side` (+1 or -1); a distance is a negative depth."""
+        """Return the depth [m] of contact at `side` (+1 or -1); it is negative in a gap."""
 
     @abc.abstractmethod
     def exponent(self) -> ScalarLike:
@@ -61,14 +61,14 @@ class AbstractGap(AbstractCompliant):
         """Return two event functions, which are positive while the gap is on segment `piece`. A
         multiple of `rounding` [m], the rounding error of s_rel, is added to each event function.
 
-        Both event functions are depths, also for the limits of the damper force. A force c*x^n
-        reaches 0 with slope 0 for n > 1, and an event at such a zero is located inaccurately.
+        Both event functions are depths, also at the limits of the damper force. For n > 1 the force
+        c*x^n reaches 0 with slope 0, and such a zero is located inaccurately.
         """
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         x, borne = self.depth(s_rel, side), self._depth_under(self.d * side * v_rel)
         slack = rounding * (1 + jax.lax.stop_gradient(jnp.abs(borne)))
-        # Only half of the rounding error is added here. With a backlash of 0, a gap that leaves one
-        # side must touch the other side at once.
+        # Add only half of the rounding error: with a backlash of 0, surfaces that separate at one
+        # side must touch at the other side at once.
         away = [0.5 * slack - self.depth(s_rel, which) for which in self.sides] + [
             jnp.full_like(s_rel, jnp.inf)
         ]
@@ -81,8 +81,8 @@ class AbstractGap(AbstractCompliant):
     def following(
         self, s_rel: Array, v_rel: Array, piece: Integer, first: Array, second: Array
     ) -> Integer:
-        """Return the segment after an event. `first`, `second`: whether the first or second result
-        of `margins` fell to 0."""
+        """Return the segment after an event. `first`, `second`: True if the first or the second
+        event function of `margins` fell to 0."""
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         touched = jnp.where(first, self.sides[0], self.sides[-1])
         begun = touched * jnp.where(self.d * touched * v_rel > 0, DOUBLED, TOUCHES)
@@ -119,7 +119,7 @@ class ElastoGap(AbstractGap):
     """An elastic stop: a spring and a damper between two bodies that touch if s_rel < s_rel0.
 
     While x = s_rel0 - s_rel > 0, the force f_c + f_d pushes the bodies apart. The spring force is
-    f_c = c*x^n. The damper force is f_d = -d*v_rel, limited to the range -f_c ... f_c. Otherwise
+    f_c = c*x^n. The damper force is f_d = -d*v_rel, limited to the range -f_c ... f_c. For x <= 0
     the force is 0.
 
     **Arguments:** `a`, `b`: the flanges, as for a `Spring`; `c` >= 0 [N/m^n], `d` >= 0 [N.s/m],

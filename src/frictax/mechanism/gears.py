@@ -130,7 +130,7 @@ class IdealPlanetary(AbstractGear):
 
 
 class _Corners(AbstractLaw):
-    """A law with zero friction, whose `breaks` are the speeds of corners of the loss table."""
+    """A law with zero friction; its `breaks` are the speeds at which the loss table has corners."""
 
     speeds: Float[Array, " n"]
 
@@ -160,7 +160,7 @@ class LossyGear(AbstractContact, AbstractPairGear):
         tauLoss = (1 - 1/eta_mf2)*tau_a + tau_bf2   while the power flows from b to a
 
     While a turns backward, tauLoss is the lesser of (1 - eta_mf1)*tau_a - tau_bf1 and
-    (1 - 1/eta_mf2)*tau_a - tau_bf2. At rest the gear holds any tauLoss between these limits.
+    (1 - 1/eta_mf2)*tau_a - tau_bf2. At rest, tauLoss lies between its forward and backward value.
 
     Efficiencies and bearing torques are interpolated linearly between the given speeds, and
     extrapolated linearly beyond the last row. All columns are constant above the lowest speed at
@@ -169,9 +169,9 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
     The start values of `a` determine those of `b`. No other gear may act on body `a`.
 
-    A friction element between the two bodies of the gear transmits torque past the gear. The
-    element may reduce the gear losses by more than its own friction. For some loads, no combination
-    of sticking and sliding is consistent with the forces. The run then ends with
+    If a friction element also connects the two bodies, a part of the torque does not pass the gear.
+    The friction element may reduce the gear losses by more than its own friction. For some loads,
+    no combination of sticking and sliding then satisfies the equations, and the run ends with
     `Result.inconsistent`.
 
     **Arguments:**

@@ -93,9 +93,9 @@ class MechanicalSystem(AbstractHybridSystem):
             )
         found += element_margins(now) + press_margins(now)
         found = found or [jnp.ones((), y.dtype)]
-        # A NaN in an event function ends the run with an error. A NaN in a load reaches an event
-        # function or a rate. A NaN in the normal force of a stuck contact, or in a prescribed
-        # motion, does not. Therefore 0 times these values is added to the first event function.
+        # A NaN in an event function ends the run with an error. A NaN in the normal force of a
+        # stuck contact, or in a prescribed motion, does not reach an event function or a rate.
+        # Therefore add 0 times these values to the first event function.
         hidden = [n for n in now.normal + now.bristle_normal if n is not None] + (
             now.drive if self.layout.motions else []
         )
@@ -127,13 +127,13 @@ class MechanicalSystem(AbstractHybridSystem):
         new = list(mode)
         for j, (signal, k) in enumerate(self._signals(mode)):
             after = signal.passed(t, k)
-            # If a prescribed velocity may jump at this switch, only `jump` changes the segment.
+            # If a prescribed velocity may jump at the end of the segment, only `jump` changes it.
             if any(j == motion for _, _, motion in self.layout.motions):
                 after = jnp.where(signal.turns(k), after, k)
             new[self.layout.first_signal + j] = after
             for c, contact in enumerate(self.layout.contacts):
-                # If the normal force of a contact starts or vanishes at the switch, only `jump`
-                # changes the segment.
+                # If the normal force of a contact starts or vanishes at the end of the segment,
+                # only `jump` changes the segment.
                 if contact.signal == j:
                     off = is_unpressed(self.mechanism, self.layout, t, contact, after)
                     goes_on = off == (mode[c] == FREE)

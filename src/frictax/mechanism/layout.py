@@ -1,7 +1,7 @@
-"""Layout of a mechanism: numbers of its bodies, contacts and signals, and what each is attached to.
+"""Number the bodies, contacts and signals of a mechanism, and find the bodies of each contact.
 
-The layout depends only on the structure of a mechanism, not on its parameter values. Errors for
-names that do not fit together are raised here.
+The layout depends only on the structure of a mechanism, not on its parameter values. An unknown
+body or a part of the wrong kind raises `ValueError`.
 """
 
 import dataclasses
@@ -30,9 +30,9 @@ BODIES = (AbstractBody, MassWithStopAndFriction)
 
 @dataclasses.dataclass(frozen=True)
 class Flange:
-    """An end of a body. `body`: number of the body among the bodies; None for a `Fixed`. `part`:
-    number of the body among all parts. The flange is side*L/2 from the body's centre. `side`: -1 at
-    flange_a, 1 at flange_b, 0 at the centre and for a body without a length L."""
+    """An end or the centre of a body. `body`: index in the list of bodies; None for a `Fixed`.
+    `part`: index in the list of all parts. The flange is side*L/2 from the body's centre. `side`:
+    -1 at flange_a, 1 at flange_b, 0 at the centre and for a body without a length L."""
 
     body: int | None
     part: int
@@ -41,18 +41,18 @@ class Flange:
 
 @dataclasses.dataclass(frozen=True)
 class Contact:
-    """A friction contact and its attachment. The motion of the contact is the motion of `flange`
-    relative to `support` (None: the housing).
+    """A friction contact, which measures the motion of `flange` relative to `support`. Without
+    `support`, the motion is relative to the housing.
 
-    - `part`: number of the friction element among all parts. `signal`: number of the signal that
-      gives its normal force, or None.
+    - `part`: index of the friction element in the list of all parts. `signal`: index of the signal
+      that gives the normal force, or None.
     - `group`: numbers of this contact and of all contacts coupled to it by bodies and gears.
-    - `alone`: whether the contact is the only one in its group, and acts on exactly one coordinate,
-      which no gear couples to another coordinate. `redundant`: whether several contacts of the
-      group can hold the same motion.
-    - `wall`, `piece`, `side`, `face`: indices into the mode vector, or None. Entry `wall` is the
-      state of the mechanical stop, and entry `piece` the segment of the law. Entry `side` is the
-      active line of a friction that depends on a torque, and entry `face` the pressed side.
+    - `alone`: whether the group has one contact and one coordinate. `redundant`: whether several
+      contacts of the group can hold the same motion, as two brakes on one shaft do.
+    - `wall`, `piece`, `side`, `face`: indices in the mode vector, or None. The entry at `wall` is
+      the state of the stop, and at `piece` the segment of the friction law. The entry at `side` is
+      the active line of a friction that depends on a torque, and at `face` the sign of
+      `f_normalized`.
     - `is_pressed`: whether the contact has a normal force, from a signal or from the motion.
     """
 
@@ -71,7 +71,7 @@ class Contact:
 
     @property
     def ends(self) -> list[tuple[int, float]]:
-        """Pairs (body number, sign): velocity of the contact = sum of sign * velocity of body."""
+        """Pairs (body index, sign); the contact has the velocity sum(sign * body velocity)."""
         flanges = (self.flange, 1.0), (self.support, -1.0)
         return [(f.body, sign) for f, sign in flanges if f is not None and f.body is not None]
 
@@ -88,8 +88,8 @@ class Gear:
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A thermal node: the number of its part, and the numbers of the elements that heat it:
-    contacts without bristle, springs and dampers (`compliants`), and contacts with a bristle.
+    """A thermal node: the index of its part, and the indices of the elements that heat the node.
+    The elements are contacts without bristle, springs and dampers, or contacts with a bristle.
     """
 
     part: int
@@ -104,7 +104,7 @@ def mechanism_error(sentence: str) -> ValueError:
 
 
 def build_contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int]) -> Contact:
-    """Return the `Contact` for part number i; `signal`(part, field) returns a signal's number."""
+    """Return the `Contact` of part i; `signal` returns the index of the signal in a field."""
     plus, minus = part.between()
     flange = find_flange(mechanism, i, plus, 1)
     support = None if minus is None else find_flange(mechanism, i, minus, 1)
@@ -138,7 +138,7 @@ def build_gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:
 
 
 def moving_body(mechanism: Any, i: int, name: str) -> int:
-    """Return the number of body `name`, which part i names. Raise `ValueError` for a `Fixed`."""
+    """Return the index of body `name`, used by part i. Raise `ValueError` if it is a `Fixed`."""
     body = find_flange(mechanism, i, name, 0).body
     if body is None:
         raise mechanism_error(
@@ -164,8 +164,8 @@ def is_rotational(part: Any) -> bool | None:
 
 
 def turns_about(mechanism: Any, name: str) -> bool | None:
-    """Return whether the part called `name` turns. For a part that can turn or slide, return
-    whether its body turns; None for such a part without a body.
+    """Return whether the part called `name` turns. If parts of this class can turn or slide, return
+    whether the body of this part turns; None without a body.
     """
     part = mechanism[name]
     turns = is_rotational(part)
@@ -177,8 +177,8 @@ def turns_about(mechanism: Any, name: str) -> bool | None:
 
 
 def find_flange(mechanism: Any, part: int, name: Any, side: int) -> Flange:
-    """Return the `Flange` for the `name` written in part number `part`. `side`: the flange to use
-    (-1, 0 or 1) if `name` is a body name without flange.
+    """Return the `Flange` to which part number `part` refers by `name`. If `name` is the name of a
+    body without a flange, use the flange `side` (-1, 0 or 1).
     """
     owner = mechanism.names[part]
     if not isinstance(name, str):
@@ -232,17 +232,17 @@ PARTS = (
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The numbers of the parts of a mechanism, grouped by kind.
+    """Lists of indices of the parts of a mechanism, for each kind of part.
 
-    - `bodies`: part number of each body. `coordinates`: numbers of the bodies whose positions are
-      the coordinates. `gears` and `motions` (part, body, signal) determine the other positions.
+    - `bodies`: part index of each body. `coordinates`: indices of the bodies whose positions are
+      the generalized coordinates. The `gears` and `motions` determine the other positions.
     - `contacts`: the contacts without bristle. `bristles`: the contacts with a bristle, which act
-      like forces. `elements`: for each bristle the number of its elements, each with a mode; 0 if
-      the bristle has one force and no mode.
-    - `compliants`: part number and two flanges of each spring, damper or gap. `gaps`: indices of
-      the gaps in `compliants`.
-    - `forces`: (part, flange, signal or None) of each source. `signals`: (part, name of the field).
-    - `nodes`: thermal nodes. `conductors`: (part, node, second node or None for surroundings).
+      like forces. `elements`: for each bristle, the number of its elements (each has a mode); 0 for
+      a bristle without modes.
+    - `compliants`: part index and both flanges of each spring, damper or gap. `gaps`: indices of
+      the gaps in the list `compliants`.
+    - `forces`: part, flange and signal (or None) of each source. `signals`: part and field name.
+    - `nodes`: thermal nodes. `conductors`: part and two nodes (second None for surroundings).
     """
 
     bodies: tuple[int, ...]
@@ -266,22 +266,22 @@ class Layout:
 
     @property
     def first_signal(self) -> int:
-        """Index in the mode vector of the first signal's segment number."""
+        """Index in the mode vector where the segment numbers of the signals begin."""
         return self.first_gap + len(self.gaps)
 
     @property
     def first_gap(self) -> int:
-        """Index in the mode vector of the first gap's segment number."""
+        """Index in the mode vector where the segment numbers of the gaps begin."""
         return self.first_press + sum(c.is_pressed for c in self.bristles)
 
     @property
     def first_press(self) -> int:
-        """Index in the mode vector of the first flag of a bristle contact with a normal force."""
+        """Index in the mode vector where the flags of bristle contacts with normal force begin."""
         return self.first_element + sum(self.elements)
 
     @property
     def first_element(self) -> int:
-        """Index in the mode vector of the first mode of a bristle element."""
+        """Index in the mode vector where the modes of bristle elements begin."""
         return len(self.contacts) + sum(
             place is not None for c in self.contacts for place in (c.wall, c.piece, c.side, c.face)
         )
@@ -293,8 +293,8 @@ class Layout:
 
 
 def body_rows(lay: Layout, factors: Callable[[int], tuple[Any, ...]]) -> list[SparseRow]:
-    """Return for each body the coefficients with which its position depends on the coordinates. The
-    part caused by prescribed motions is not included. `factors`(part): factors of a gear.
+    """Return for each body the coefficients of its position as a linear function of the
+    coordinates. `factors` returns the factors of the angles in the equation of a gear.
     """
     found: dict[int, SparseRow] = {b: {i: 1.0} for i, b in enumerate(lay.coordinates)}
     found |= {body: {} for _, body, _ in lay.motions}
@@ -319,8 +319,8 @@ def contact_row(contact: Contact, bodies: list[SparseRow]) -> SparseRow:
 def layout(mechanism: Any) -> Layout:
     """Return the `Layout` of a mechanism. Raise `ValueError` if the names do not fit together."""
     leaves, structure = jax.tree.flatten(mechanism)
-    # A part written by a user may have leaves that are not arrays, such as names. The layout of
-    # such a mechanism is not cached.
+    # A user's part may have pytree leaves that are not arrays, such as names. The key of the cache
+    # does not contain their values, so such a layout is not cached.
     if not all(eqx.is_array_like(leaf) for leaf in leaves):
         return _build_layout(mechanism)
     remembered = _layout_cache((structure, *map(np.shape, leaves)))
@@ -331,7 +331,7 @@ def layout(mechanism: Any) -> Layout:
 
 @functools.lru_cache(maxsize=256)
 def _layout_cache(structure) -> list[Layout]:
-    """Return the cache entry of a structure: at first an empty list, to which `layout` appends."""
+    """Return the cached list for a structure; `layout` appends the `Layout` to the empty list."""
     return []
 
 
@@ -398,8 +398,8 @@ def _build_layout(mechanism) -> Layout:
 
 
 def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
-    """Return a dict of the bodies whose positions are not coordinates. Key: number of the body.
-    Value: name of the gear or motion that determines its position.
+    """Return a dict for the bodies whose positions are not coordinates: body index -> name of the
+    gear or motion that determines the position of the body.
     """
     followers: dict[int, str] = {}
     for part, body in [(part, body) for part, body, _ in motions] + [
@@ -457,9 +457,9 @@ def _number_modes(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
 
 
 def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
-    """Return the contacts after the fields `group`, `alone` and `redundant` were computed."""
-    # Redundancy depends on the structure, not on the gear ratios. Random numbers replace the
-    # ratios, because random numbers do not cancel by accident.
+    """Return the contacts with computed values of `group`, `alone` and `redundant`."""
+    # Redundancy depends on the couplings, not on gear ratios. Random ratios are used, because
+    # special ratios could reduce the rank of the matrix by accident.
     draw = np.random.default_rng(0)
     at = body_rows(
         lay,
@@ -499,7 +499,7 @@ def _group_contacts(mechanism, lay: Layout) -> tuple[Contact, ...]:
 def _thermal_network(
     mechanism: Any, lay: Layout
 ) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
-    """Return the thermal nodes, and the conductors (part, node, node or None for surroundings)."""
+    """Return the thermal nodes, and the part and nodes of each conductor (None: surroundings)."""
     names, parts = mechanism.names, mechanism.parts
     contacts = {names[contact.part]: c for c, contact in enumerate(lay.contacts)}
     compliants = {names[part]: k for k, (part, _, _) in enumerate(lay.compliants)}
@@ -538,7 +538,7 @@ def _thermal_network(
 
 
 def signal_of(mechanism: Any, place: tuple[int, str]) -> Any:
-    """Return the signal in field `place[1]` of part `place[0]`."""
+    """Return the signal at `place`, a pair of part index and field name."""
     return getattr(mechanism.parts[place[0]], place[1])
 
 
@@ -553,7 +553,7 @@ def state_names(mechanism: Any) -> tuple[str, ...]:
         turns = parts[lay.bodies[b.ends[0][0]]].rotational
         name = f"{names[b.part]}.{'tau_z' if turns else 'f_z'}"
         own = [f"{name}[{i}]" for i in range(n)] if n else [name]
-        # With a normal force fn, the state of a bristle is its force divided by cgeo*fn. This state
-        # is not a force, so it does not get the name of a force.
+        # With a normal force fn, the state of a bristle is its force divided by cgeo*fn. The ratio
+        # is not a force, so this state of a bristle does not get a name.
         held += [""] * len(own) if b.is_pressed else own
     return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)

@@ -1,4 +1,4 @@
-"""`Mechanism`: a machine of named parts, and `structure_only`: the machine with neutral names."""
+"""`Mechanism`, a machine of named parts, and `structure_only`, which replaces part names."""
 
 import copy
 import functools
@@ -23,8 +23,8 @@ class Mechanism(MechanismVerbs, eqx.Module):
     """A machine that consists of parts. The user gives each part a name.
 
     A part is attached to a body by the body's name; ``"mass.flange_a"`` and ``"mass.flange_b"`` are
-    the ends of a body. ``machine["mass"]`` returns a part. The same expression works in
-    `eqx.tree_at`.
+    the ends of a body. ``machine["mass"]`` returns the part "mass". Use this expression in
+    `eqx.tree_at` to change the part.
 
     **Raises:** `ValueError` if a part refers to an unknown name, if an argument is not a part, and
     if parts do not fit together.
@@ -49,7 +49,7 @@ class Mechanism(MechanismVerbs, eqx.Module):
     """
 
     parts: tuple[Any, ...]
-    # The static tuple keeps the user's order of the parts. JAX would sort a dict by its keys.
+    # A tuple preserves the user's order of the parts; JAX sorts the keys of a dict.
     names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, /, *unnamed: Part, **parts: Part) -> None:
@@ -102,10 +102,10 @@ Machine = Mechanism | AbstractHybridSystem
 
 def structure_only(mechanism: Mechanism) -> Mechanism:
     """Return a copy of `mechanism` whose parts are named "part0", "part1", ... Machines that differ
-    only in the names of parts then share compiled programs.
+    only in part names then share compiled programs.
 
-    Return `mechanism` unchanged if a part is of a user's class. The text fields of such a part need
-    not be names of parts.
+    If a user wrote the class of a part, return `mechanism` unchanged, because text fields of that
+    class may not be names of parts.
     """
     own = (type(part).__module__.startswith("frictax.") for part in mechanism.parts)
     if type(mechanism) is not Mechanism or not all(own):
@@ -120,8 +120,8 @@ def _number_names(structure: Any) -> Any:
     number = {name: f"part{i}" for i, name in enumerate(mechanism.names)}
 
     def rename(name: Any) -> Any:
-        """Return the new name of a part or flange, or a tuple of new names. Return any other value
-        unchanged.
+        """Return the new name of a part or flange; for a tuple, a tuple of new names. Do not change
+        other values.
         """
         if isinstance(name, tuple):
             return tuple(map(rename, name))
@@ -150,7 +150,7 @@ _NAMES = ("body", "support", "a", "b", "sun", "carrier", "ring", "sources")
 
 
 def _copy_with(thing: Any, fields: dict[str, Any]) -> Any:
-    """Return a copy of `thing` with the new values `fields`, without the checks of the class."""
+    """Return a copy of module `thing` with new `fields`; the checks of its class do not run."""
     other = copy.copy(thing)
     vars(other).update(fields)
     return other

@@ -1,4 +1,4 @@
-"""Choice of the contact modes after an event: stick or slide, consistent with the forces."""
+"""Choose the mode of each contact after an event: stuck or sliding, consistent with the forces."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from .stiction import AT_LIMIT, Lines, modes_at_rest, modes_by_torque
 
 
 def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
-    """Return for each contact a dict from the name of an event function to whether it fell to 0.
+    """Return for each contact a dict: name of an event function -> whether this function fell to 0.
     `fired`: the index of the event function that fell to 0."""
     events, first = [], 0
     for contact in layout.contacts:
@@ -39,27 +39,27 @@ def crossed_guards(layout: Layout, parts: Any, fired: Array) -> list[dict[str, A
 def modes_after_event(
     before: Snapshot, now: Snapshot, events: list[dict[str, Array]], fired: Array, new: list[Array]
 ) -> tuple[dict[int, Array], Array]:
-    """Choose the modes of all contacts for state and loads of `now`, and write them to `new`.
-    Return a dict (contact number -> whether the contact comes to rest), and whether the modes are
-    consistent with the forces. The results do not have derivatives."""
+    """Choose the modes of all contacts from the state and loads in `now`, and write the modes to
+    `new`. Return a dict (contact index -> whether the contact comes to rest), and whether the modes
+    are consistent with the forces. Integers and flags do not have derivatives."""
     rests, ok = {}, jnp.array(True)
     for group in now.layout.groups:
-        # A group without an event does not change its modes, even at v = 0 where a motion begins.
+        # Contacts of a group without an event keep their modes, even if a motion begins at v = 0.
         touched = fired == DEADLINE
         for c in group:
             for event in events[c].values():
                 touched = touched | event
         off = [_is_free(now, c, before.mode[c], events[c], fired) for c in group]
         at_rest = [_is_at_rest(before, now, c, events[c]) for c in group]
-        # A freewheel at rest can hold a torque without a normal force.
+        # A freewheel at rest can hold a torque without a normal force, so it is not free.
         at_rest = [
             rest if now.part(c).blocks_backward else rest & ~f
             for c, f, rest in zip(group, off, at_rest, strict=True)
         ]
         off = [f & ~rest for f, rest in zip(off, at_rest, strict=True)]
-        # A load is sudden if it exceeds the breakaway force of a stuck contact by more than 1e-7 of
-        # its holding range. If breakaway is located in time, the load is not sudden. A sudden load
-        # was already present when the run started from rest.
+        # A sudden load was already present when the run started from rest. A sudden load exceeds
+        # the breakaway force of a stuck contact by more than 1e-7 of the contact's capacity. If
+        # breakaway is located in time, the load exceeds this force only by a rounding error.
         is_event, sudden = fired != DEADLINE, jnp.array(False)
         for c in group if before.begins_stuck else ():
             least = jnp.minimum(*reserves(before, c)) < -1e-7 * before.share(c)
@@ -72,8 +72,8 @@ def modes_after_event(
                 before, now, c, events[c], (touched, free, rest, direction, sudden), new
             )
         if now.contact(group[0]).redundant:
-            # In a redundant group several contacts can hold the same motion. The stuck contacts
-            # determine the velocities of the others, whose sign may be wrong by rounding.
+            # In a redundant group several contacts can hold the same motion. Stuck contacts
+            # determine the velocities of other contacts, whose signs rounding may change.
             sticks = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
             rests |= {
                 c: rests[c] & (~sticks | (new[c] == STUCK) | _was_held(before, c)) for c in group
@@ -97,14 +97,14 @@ def modes_after_event(
 
 
 def bring_to_rest(now: Snapshot, y: Array, rests: dict[int, Array]) -> Array:
-    """Bring the contacts with a True flag in `rests` to rest at one instant. Return the state."""
+    """Return the state after an impact that stops the contacts whose flag in `rests` is True."""
     n = len(now.q)
     return jnp.concatenate([y[:n], jnp.stack(inelastic_impact(now, rests)), y[2 * n :]])
 
 
 def inelastic_impact(now: Snapshot, which: dict[int, Array]) -> list[Array]:
-    """Return the rates of the coordinates after an inelastic impact: impulses at the contacts whose
-    flag in `which` is True bring these contacts to rest.
+    """Return the rates of the coordinates after an inelastic impact. The impact stops each contact
+    whose flag in `which` is True.
     """
     u = dict(enumerate(now.u))
     for group in now.layout.groups:
@@ -139,8 +139,8 @@ def _mode_after_event(
     """Write to `new` the new mode of contact c, the state of its stop and the segment of its law.
     Return whether contact c comes to rest.
 
-    `found` has five entries: whether the group has an event; whether the normal force is 0; whether
-    the contact is at rest; its mode if it is at rest; whether the group has a sudden load.
+    `found` contains flags for an event in the group, a free contact and a contact at rest; the mode
+    at rest; and a flag for a sudden load in the group.
     """
     (touched, off, rest, direction, sudden), part, contact = found, now.part(c), now.contact(c)
     old, v = before.mode[c], now.v_rel[c]
@@ -157,9 +157,8 @@ def _mode_after_event(
         touched, jnp.where(off, FREE, jnp.where(rest, direction, moving)), old
     )
     _write_law_piece(before, now, c, event, new)
-    # A contact that begins to slide, or that continues to slide in its direction at v = 0, is not
-    # brought to rest. Otherwise the velocity of the contact loses its derivative with respect to
-    # the parameters.
+    # The velocity is not set to 0 if the contact begins to slide, or continues to slide in its
+    # direction at v = 0. A velocity set to 0 loses its derivative with respect to the parameters.
     came = event["forward"] | (mode == STUCK) | (is_sliding(old) & (mode == -old))
     came = jnp.where(old == STUCK, ~(sudden & is_sliding(mode)), came)
     if now.levers_vary:
@@ -178,8 +177,8 @@ def _group_modes_at_rest(
     """Return the modes of the contacts of a group, a dict of active lines, and whether the modes
     are consistent with the forces.
 
-    Contacts that are not `at_rest` continue to slide. The dict is for contacts whose friction
-    depends on a torque: contact number -> whether the first of its two lines is active.
+    Contacts that are not `at_rest` continue to slide. If the friction of a contact depends on a
+    torque, its entry in the dict is True if the first of its two friction lines is active.
     """
     if any(now.contact(c).side is not None for c in group):
         return _group_modes_by_torque(before, now, group, at_rest, events)
@@ -207,8 +206,8 @@ def _group_modes_at_rest(
             for i, (m, f) in enumerate(zip(passing, others, strict=True))
         ]
         at_rest = [rest & (m == 0) for rest, m in zip(at_rest, passing, strict=True)]
-        # The impact changes the rates u, and thus the term dJ/dt u of the contact accelerations.
-        # Here `turning` is this term after the impact.
+        # Stopping the contacts changes the rates u, and thus the term dJ/dt u of the contact
+        # accelerations. Here `turning` is this term after the change.
         turning = now.turning_at(inelastic_impact(now, dict(zip(group, at_rest, strict=True))))
         free = [p - now.turning[c] + turning[c] for c, p in zip(group, free, strict=True)]
     b = _rates(free, matrix, others)
@@ -227,9 +226,9 @@ def _group_modes_at_rest(
         _leave_by_own_margin(before, c, events[c], m) for c, m in zip(group, modes, strict=True)
     ]
     if now.contact(group[0]).redundant:
-        # Other contacts may have held a contact that counted as sliding at zero speed. This contact
-        # may stick now, and takes load from the contact that broke away. If such a contact sticks,
-        # all contacts of the group get the modes of `found`.
+        # Stuck contacts may have held a contact that counted as sliding at zero speed. If this
+        # contact sticks now, it takes load from the contact that broke away. Then all contacts of
+        # the group get the modes in `found`.
         relieves = [
             rest & is_sliding(before.mode[c]) & (found.modes[i] == STUCK)
             for i, (c, rest) in enumerate(zip(group, at_rest, strict=True))
@@ -245,8 +244,8 @@ def direction_without_lever(old: Array, rate: Array) -> Array:
     """Return the sliding direction of a contact that no friction can hold: the sign of its
     acceleration `rate`.
 
-    If the rate is 0, the direction is the `old` direction, or forward if the contact did not slide.
-    If this direction is wrong, an event corrects it when the velocity exceeds its rounding error.
+    If `rate` is 0, return the direction before the event, or forward if the contact did not slide.
+    If the result is wrong, an event corrects it when the velocity exceeds its rounding error.
     """
     moves = jnp.where(is_sliding(old), old, FORWARD)
     return jnp.where(rate > 0, FORWARD, jnp.where(rate < 0, BACKWARD, moves))
@@ -259,12 +258,12 @@ def _directions_without_hold(
     at_rest: list[Array],
     known: tuple[Any, Any, Any],
 ) -> list[Array]:
-    """Return the sliding direction of each contact at rest that no friction can hold; 0 otherwise.
+    """Return the sliding direction of each contact at rest that no friction can hold; else 0.
 
-    A contact that friction cannot hold does not have a lever (no force at the contact can
-    accelerate it), or its lever is very short. With a very short lever, the forces of the whole
-    group cannot stop the change of its velocity. The velocity passes through 0 because the lever
-    passes through 0.
+    Friction cannot hold a contact without a lever, because no force at the contact can accelerate
+    it. Friction cannot hold a contact with a very short lever if the forces of the whole group
+    cannot stop the change of its velocity. This velocity passes through 0 because the lever passes
+    through 0.
     """
     matrix, rates, hold = known
     most = [
@@ -279,8 +278,8 @@ def _directions_without_hold(
 
 
 def _is_short(now: Snapshot, c: int) -> Array:
-    """Return whether the lever of contact c is very short: stopping the contact would change the
-    rate of a coordinate by more than 10,000 rounding errors of a velocity.
+    """Return whether the lever of contact c is very short. An impact at a very short lever changes
+    a coordinate's rate by more than 10,000 rounding errors of a velocity.
     """
     along = now.accelerations_by(now.contact_jacobian[c]).values()
     most = jnp.max(jnp.stack([jnp.abs(x) for x in along])) * jnp.abs(now.v_rel[c])
@@ -302,8 +301,8 @@ def _group_modes_by_torque(
     at_rest: list[Array],
     events: list[dict[str, Array]],
 ) -> tuple[list[Array], dict[int, Array], Array]:
-    """Return the results that `_group_modes_at_rest` describes. In this group the force limits of
-    some contacts depend on a torque, and thus on the forces of all contacts.
+    """Return the results of `_group_modes_at_rest` for a group with friction that depends on a
+    torque. The force limits of this group depend on the forces of all contacts.
     """
     hold, slide = _limits(before, now, group, events)
     matrix, free = _equations(now, group)
@@ -359,8 +358,8 @@ def _group_modes_by_torque(
 def _limits(
     before: Snapshot, now: Snapshot, group: tuple[int, ...], events: list[dict[str, Array]]
 ) -> tuple[Any, Any]:
-    """Return the breakaway forces and the sliding forces at rest: two dicts from direction (-1, 1)
-    to a list over the contacts of the group. Both forces are 0 if the friction depends on a torque.
+    """Return two dicts, for breakaway force and sliding friction at zero speed: direction (-1, 1)
+    -> list over the contacts of the group. Both forces are 0 if the friction depends on a torque.
     """
     hold, slide = {}, {}
     for m in (-1, 1):
@@ -386,9 +385,9 @@ def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
     """Return the factor on the force limits of contact c in direction m: slightly below 1 if the
     contact must slide in this direction, else 1.
 
-    The contact must slide in two cases: its event function for this direction fell to 0 while it
-    was stuck, or it already slides in this direction at zero speed. The factor makes the limit
-    smaller than a load that equals the friction up to a rounding error.
+    The contact must slide in two cases: a stuck contact has an event for this direction, or the
+    contact already slides in this direction at zero speed. The factor lowers the limit below a load
+    that equals the friction up to a rounding error.
     """
     old = before.mode[c]
     leaves = (old == STUCK) & event["forward" if m == 1 else "backward"]
@@ -414,7 +413,7 @@ def _stack_both_ways(limits: dict[int, list[Array]]) -> tuple[Array, Array]:
 
 def _leave_by_own_margin(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) -> Array:
     """Return the breakaway direction of stuck contact c if its own event function fell to 0, else
-    `chosen`. The value of this event function is only a rounding error and is not used.
+    `chosen`. At its event, this function is only a rounding error, so its sign is not used.
     """
     stuck = before.mode[c] == STUCK
     return jnp.where(
@@ -426,9 +425,9 @@ def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]
     """Return whether the velocity of contact c is 0 after the event."""
     old, least = before.mode[c], velocity_rounding(now, c)
     # The velocity needs a tolerance for two reasons. First, if two contacts slide with the same
-    # velocity, the event of one contact is located at a velocity just below 0. Second, the velocity
-    # of a stuck contact, or of a contact that others hold, has an integration error, so only a jump
-    # of this velocity counts.
+    # velocity, the event of one contact is located when the velocity is just below 0. Second, the
+    # velocity of a stuck or held contact has an integration error, so only a jump of this velocity
+    # ends the rest.
     still = jnp.abs(now.v_rel[c]) <= 10 * least
     held = (old == STUCK) | _was_held(before, c)
     still = jnp.where(held, jnp.abs(now.v_rel[c] - before.v_rel[c]) <= 1e4 * least, still)
@@ -441,14 +440,14 @@ def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]
 
 
 def _was_held(before: Snapshot, c: int) -> Array:
-    """Return whether contact c, not stuck itself, could not move because others were stuck."""
+    """Return whether contact c was not stuck, but stuck contacts prevented its motion."""
     return jnp.array(False) if (held := before.is_held[c]) is None else held
 
 
 def _write_law_piece(
     before: Snapshot, now: Snapshot, c: int, event: dict[str, Array], new: list[Array]
 ) -> None:
-    """Write to `new` which segment of its law contact c is on in its new mode."""
+    """Write to `new` the active segment of the friction law of contact c in its new mode."""
     if (piece := now.contact(c).piece) is None:
         return
     old, mode = before.mode[c], new[c]
@@ -459,11 +458,11 @@ def _write_law_piece(
 
 
 def _is_free(now: Snapshot, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
-    """Return whether contact c is free: without normal force, or without friction and stop."""
+    """Return whether contact c is free: it has no normal force, or no friction and no stop."""
     contact, part = now.contact(c), now.part(c)
     if contact.is_pressed and contact.face is None:
         by_value = _is_off_now(now, c)
-        # At an event of the normal force, its value is a rounding error and is not used.
+        # At an event of the normal force, the force is a rounding error, so its sign is not used.
         crossed = jnp.where(event["normal"], old != FREE, old == FREE)
         unknown = (old == STUCK) if part.blocks_backward else jnp.array(False)
         return jnp.where((fired == DEADLINE) | unknown, by_value, crossed)

@@ -1,7 +1,7 @@
 """Forces and accelerations of a machine at one time, for given modes of its contacts.
 
 `Snapshot` contains the equations of motion with friction. `MachineSnapshot` (dynamics.py) supplies
-their input for a `Mechanism`, and `_LinkageSnapshot` (user_machines.py) for a user's machine.
+the loads of a `Mechanism`, and `_LinkageSnapshot` (user_machines.py) those of a user's machine.
 """
 
 from functools import cached_property
@@ -19,23 +19,24 @@ from .sparse import SparseRow, dot, scale, solve_in_span, solve_sparse
 
 
 class Snapshot:
-    """A machine at one time. Most attributes are lists with a scalar for each coordinate, each body
-    or each contact.
+    """The forces and accelerations of a machine at one time. Most attributes are lists with a
+    scalar for each coordinate, each body or each contact.
 
     - `mode`: the mode vector, numbered as in the layout. `q`, `u`: coordinates and their rates.
-    - Of each body: `s`, `v`: position and velocity. `body_rows`: coefficients with which the
-      position depends on the coordinates. `given`: acceleration caused by prescribed motions, or
-      None. `load`: sum of all forces except friction [N].
-    - Of each contact: `contact_jacobian`: coefficients with which the motion depends on the
-      coordinates. `v_rel`: relative velocity. `direction`: 1, -1, or 0 for a contact that does not
-      slide. `piece`: segment of the law. `normal`: normal force [N] or None. `scale`: factor on the
-      law, such as cgeo*fn. `side`: active line (1 or -1) of a friction that depends on a torque,
-      else None. `elements`: the friction part, with its law at the present temperature.
+    - For each body: position `s` and velocity `v`. `body_rows`: coefficients of the position as a
+      linear function of the coordinates. `given`: acceleration by prescribed motions, or None.
+      `load`: sum of all forces on the body except friction [N].
+    - For each contact: relative velocity `v_rel`, and the derivatives `contact_jacobian` of this
+      velocity with respect to the coordinate rates. `direction`: 1, -1, or 0 for a contact that
+      does not slide. `piece`: active segment of the friction law. `normal`: normal force [N] or
+      None. `scale`: factor on the law, such as cgeo*fn. `side`: active line (1 or -1) of a friction
+      that depends on a torque, else None. `elements`: friction element, with its law at the present
+      temperature.
     """
 
     # Whether the Jacobian (levers) of the contacts depends on the position and may become 0.
     levers_vary = False
-    # Whether a run begins with stuck contacts at rest, which a load may release at once.
+    # Whether a load may release a stuck contact at the start of a run.
     begins_stuck = False
 
     mechanism: Any
@@ -82,7 +83,7 @@ class Snapshot:
         return rows
 
     def accelerations_by(self, force: SparseRow) -> SparseRow:
-        """Return the coordinate accelerations that `force`, along the coordinates, causes."""
+        """Return the coordinate accelerations that the generalized force `force` causes."""
         if all(len(row) == 1 for row in self.mass_matrix.values()):
             return {i: f / self.mass_matrix[i][i] for i, f in force.items()}
         return solve_sparse(self.mass_matrix, [force])[0]
@@ -111,7 +112,7 @@ class Snapshot:
         return self.layout.contacts[c]
 
     def gap_piece(self, k: int) -> Array:
-        """Return the segment of the force law of gap k; 0 if number k is a spring or damper."""
+        """Return the active segment of the force law of gap k; 0 if k is a spring or damper."""
         gaps = self.layout.gaps
         return self.mode[self.layout.first_gap + gaps.index(k)] if k in gaps else jnp.asarray(0)
 
@@ -143,8 +144,8 @@ class Snapshot:
         return larger(first, second)
 
     def torque_terms(self, c: int) -> tuple[Array, SparseRow]:
-        """Return the torque that the first body of contact c transmits. It is linear in the forces
-        of all contacts. The results are the constant part, and a dict: contact -> coefficient.
+        """Return the torque that the first body of contact c transmits, as a linear function of all
+        contact forces. The results are the constant term and a dict: contact -> coefficient.
         """
         contact = self.contact(c)
         body = contact.flange.body
@@ -173,20 +174,20 @@ class Snapshot:
         return self.part(c).lines(self.direction[c] * self.v_rel[c], self.piece[c])
 
     def line(self, c: int) -> tuple[Array, Array]:
-        """Return the active line (k, d) of sliding contact c, with the friction k*torque + d."""
+        """Return (k, d) for the active line of sliding contact c: friction = k*torque + d."""
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         # For backward motion the first line belongs to the opposite sign of the torque.
         first = m * self.side[c] > 0
         return jnp.where(first, k1, k2), m * jnp.where(first, d1, d2)
 
     def side_margin(self, c: int) -> Array:
-        """Return the event function of the active line of contact c [N.m]: the difference between
-        the frictions of both lines. It is negative if the wrong line is active.
+        """Return the event function for the active line of contact c [N.m], the difference between
+        the frictions of both lines. The difference is negative if the wrong line is active.
         """
         m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         torque = m * self.transmitted_torque(c)
-        # Two parallel lines do not intersect. The friction changes from one line to the other where
-        # the torque changes its sign.
+        # Two parallel lines do not intersect. The friction changes from one line to the other at
+        # half of the friction d1.
         ahead = jnp.where(k1 == k2, torque - 0.5 * d1, (k1 - k2) * torque + d1 - d2)
         return m * self.side[c] * ahead
 
@@ -196,8 +197,8 @@ class Snapshot:
         their capacities.
         """
         if self.part(c).depends_on_torque:
-            # Only the load of the body is used, because the friction of other contacts is not known
-            # yet.
+            # The torque contains only the load of the body, because the friction of other contacts
+            # is computed later.
             body = self.contact(c).flange.body
             assert body is not None
             return self._greater_line(c, 1, self.load[body]) + self._greater_line(
@@ -208,7 +209,7 @@ class Snapshot:
         return self.f0_max(c, 1) + self.f0_max(c, -1)
 
     def shares(self, group: tuple[int, ...]) -> list[Array]:
-        """Return the capacities of a group of contacts relative to the largest, at least 1e-4."""
+        """Return the capacities of a group of contacts over the largest capacity, at least 1e-4."""
         sizes = [self.share(c) for c in group]
         most = -least(-jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
         return [larger(size / most, 1e-4) for size in sizes]
@@ -253,7 +254,7 @@ class Snapshot:
         return rows
 
     def turning_at(self, u: list[Array]) -> Any:
-        """Return the contact accelerations dJ/dt u that a change of the Jacobian J causes."""
+        """Return the contact accelerations dJ/dt u; 0 for a constant Jacobian J of the contacts."""
         return [self.zero] * len(self.contact_jacobian)
 
     def has_lever(self, c: int) -> Array:
@@ -261,19 +262,18 @@ class Snapshot:
 
         A contact does not have a lever if its two bodies always move together, or at a dead centre.
         """
-        # Smallest acceleration by a unit force, lever^2/mass, of a contact that has a lever.
+        # A contact has a lever if a unit force causes an acceleration lever^2/mass above `least`.
         least = jnp.finfo(self.t.dtype).tiny ** 0.5
         return self.delassus[c].get(c, self.zero) > least
 
     @cached_property
     def is_held(self) -> list[Any]:
-        """For each contact, whether it is not stuck but cannot move, because other contacts are
-        stuck; None for a contact that other contacts can never hold.
+        """For each contact, whether it is not stuck, but stuck contacts prevent its motion; None
+        for a contact that other contacts can never hold.
         """
-        # `held` is a limit for the ratio of two accelerations that a unit force causes: with the
-        # stuck contacts held, and without. If the ratio is below this limit, the stuck contacts
-        # hold the contact. If the stuck contacts do not hold it, the ratio exceeds the smallest
-        # mass divided by the sum of all masses.
+        # Fixing the stuck contacts reduces the acceleration of a contact by a unit force. If the
+        # ratio of the accelerations after and before is below `held`, the stuck contacts hold this
+        # contact. Otherwise the ratio exceeds the smallest mass divided by the sum of all masses.
         held = 1e-11
         found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
@@ -308,11 +308,11 @@ class Snapshot:
     ) -> list[Array]:
         """Return the forces at the contacts of `group`.
 
-        A contact whose flag in `which` is True gets the force that causes its relative acceleration
-        in `aims`. Any other contact, and a contact without a lever, gets its force in `others`. For
-        a contact in `lines`, the factor in `lines` times its torque is added, and this torque
-        depends on the forces of all contacts. Contacts that hold the same motion share the load in
-        proportion to their capacities.
+        If the flag of a contact in `which` is True, its force cancels its relative acceleration in
+        `aims`. The force of any other contact, and of a contact without a lever, is its entry in
+        `others`. If `lines` contains a factor for a contact, this factor times the torque caused by
+        all contact forces is added. Contacts that hold the same motion share the load in proportion
+        to their capacities.
         """
         lines = lines or {}
         if not self.contact(group[0]).alone:
@@ -332,9 +332,9 @@ class Snapshot:
         }
         if not self.contact(group[0]).redundant:
             return list(solve_sparse(rows, [right])[0].values())
-        # Several solutions exist. The solution with the smallest sum of force^2/share over the
-        # holding contacts is W G z. Here W is diag(share), and G is the Delassus matrix of these
-        # contacts. If G is singular, the undetermined part of z does not change G z.
+        # Several solutions exist. The solution with the smallest sum of force^2/share has the form
+        # W G z with W = diag(share), the Delassus matrix G of the holding contacts, and a vector z.
+        # If G is singular, z is not unique, but G z is unique.
         weighed = dict(zip(group, self.shares(group), strict=True))
         held = dict(zip(group, which, strict=True))
         slanted = {}

@@ -1,7 +1,7 @@
 """Sparse rows and small systems of linear equations, written out entry by entry.
 
 The system of equations of a machine has few unknowns, and many entries of its matrix are always 0.
-Only the other entries are computed. XLA can optimise each entry separately.
+Only the entries that may differ from 0 are computed. The compiler XLA can optimise each entry.
 """
 
 from typing import Any
@@ -51,7 +51,7 @@ def add_scaled(a: SparseRow, b: SparseRow, factor: Any = 1.0) -> SparseRow:
     for i, x in b.items():
         scaled = x if _is_number(factor, 1.0) else factor if _is_number(x, 1.0) else factor * x
         total[i] = total[i] + scaled if i in total else scaled
-        if _is_number(total[i], 0.0):  # The terms of two flanges of one body may cancel.
+        if _is_number(total[i], 0.0):  # The terms of flanges on one body may cancel: drop the 0.
             del total[i]
     return total
 
@@ -67,7 +67,7 @@ def dot(a: SparseRow, b: SparseRow) -> Any:
 
 
 def scale(factor: Any, x: Any) -> Any:
-    """Return factor*x. If `factor` or `x` is the Python number 1.0 or -1.0, do not multiply."""
+    """Return factor*x. If `factor` or `x` is the Python number 1.0 or -1.0, skip the product."""
     for one, other in ((factor, x), (x, factor)):
         if isinstance(one, float) and abs(one) == 1.0:
             return other if one == 1.0 else -other
@@ -82,16 +82,16 @@ def solve_in_span(
     """
     matrix = {c: {d: p for d in rows if (p := dot(rows[c], span[d])) is not None} for c in rows}
     # A small term on the diagonal makes the matrix regular, and iterative refinement removes the
-    # error of this term. The derivative of a nearly singular elimination is inaccurate. Therefore
-    # JAX treats the matrix with this term as a constant. The derivatives come from the residual
-    # `remains` only, and are exact.
+    # error of this term. The derivative of an elimination with a nearly singular matrix is
+    # inaccurate. Therefore JAX treats the matrix with this term as a constant. The derivatives come
+    # from the residual `remains` only, and are exact.
     slack = jnp.finfo(zero.dtype).eps ** 0.75
     regular = {
         c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}
         for c, row in matrix.items()
     }
-    # The residual is computed from x and not from z, because terms with z may be 1e4 times as
-    # large. Their rounding errors are then also larger.
+    # The residual is computed from x, because terms with z may be 1e4 times as large, and their
+    # rounding errors are then also larger.
     x = dict.fromkeys(rows, zero)
     for _ in range(3):
         remains = {c: right[c] - sum(g * x[d] for d, g in rows[c].items()) for c in rows}

@@ -17,14 +17,14 @@ from frictax.parameters import Integer
 class _Tolerances(NamedTuple):
     """Tolerances as functions of the rounding unit eps, with values for 64-bit numbers in comments.
 
-    `modes_at_rest` applies the tolerances after scaling each contact such that G_ii = 1.
+    `modes_at_rest` scales the Delassus matrix G to G_ii = 1 before it applies these tolerances.
     """
 
     # A pivot below eps**0.7 = 1e-11 counts as 0. A pivot that is not 0 exceeds the ratio of the
     # smallest mass to the sum of all masses.
     rank: Any
-    # If contacts are redundant, `modes_by_torque` adds eps**0.75 = 2e-12 of each diagonal element
-    # of the equations of stuck contacts to this element, so that the matrix is regular.
+    # For redundant contacts, `modes_by_torque` increases the diagonal of the equations of stuck
+    # contacts by the fraction eps**0.75 = 2e-12, so that the matrix is regular.
     regularization: Any
     # The acceleration of a redundant contact counts as 0 below eps**0.57 = 1e-9 of the sum of the
     # absolute values of its terms.
@@ -43,14 +43,14 @@ class _Tolerances(NamedTuple):
         return cls(eps**0.7, eps**0.75, eps**0.57, eps**0.5, 2**16 * eps, 512 * eps)
 
 
-AT_LIMIT = 0.57  # exponent; a contact holds up to eps**0.57 = 1e-9 of its force limit above it
+AT_LIMIT = 0.57  # exponent; a contact sticks up to eps**0.57 = 1e-9 of its limit above the limit.
 # Largest number of linear systems solved per contact. The rule of least index changes the first
-# wrong mode. In theory the rule may need 3**k systems for k contacts. In tests the rule needed at
-# most 7*k systems (36 kinds of random problems, 20000 of each kind, k = 4 to 12).
+# wrong mode. In theory it may solve 3**k systems for k contacts. In tests it solved at most 7*k
+# systems (36 kinds of random problems, 20000 of each kind, k = 4 to 12).
 _MOST_SOLUTIONS = 64
 
 PerContact = Float[Array, " k"]
-BothWays = tuple[PerContact, PerContact]  # values for backward and for forward motion
+BothWays = tuple[PerContact, PerContact]  # limits for backward and forward motion
 
 
 class ContactModes(eqx.Module):
@@ -60,10 +60,10 @@ class ContactModes(eqx.Module):
     - `ok`: whether the modes are consistent with forces and accelerations.
     - `looks`: how many times the equations of the stuck contacts were solved.
     - `rounds`: 1 plus the number of times that limits were lowered after contacts broke away; at
-      most k + 1. Only `modes_at_rest` sets it.
+      most k + 1. Only `modes_at_rest` sets `rounds`.
     - `lines`: the active line (0 or 1) of each contact whose friction depends on a torque, see
-      `Lines`. For a stuck contact, it is the line on which the contact would break away. Only
-      `modes_by_torque` sets it.
+      `Lines`. For a stuck contact, this is the line for its breakaway. Only `modes_by_torque` sets
+      `lines`.
     """
 
     modes: Int[Array, " k"]
@@ -89,16 +89,16 @@ def modes_at_rest(
         forward:   a_rel >= 0  and  f =  slide[1]
         backward:  a_rel <= 0  and  f = -slide[0]
 
-    At first every limit is `hold`. f is the minimum of f'G f/2 - b'f within the limits. A contact
-    whose force is at a limit has broken away, and both of its limits are lowered to `slide`. The
-    minimum is computed again until no limit changes, at most k + 1 times. If hold = slide and G is
-    regular, the solution is unique. If hold > slide, several solutions may exist. This function
+    At first every limit is `hold`. Within the limits, f minimises f'G f/2 - b'f. A contact whose
+    force is at a limit has broken away, and both of its limits are lowered to `slide`. The
+    minimisation is repeated until no limit changes, at most k + 1 times. If hold = slide and G is
+    regular, the solution is unique. If hold > slide, several solutions may exist. `modes_at_rest`
     finds the solution in which all contacts that can break away together do so.
 
     **Redundant contacts.** If G is singular, several contacts can hold the same motion. Among the
     forces that hold the motion, those with the least sum of f**2/share are chosen: two brakes on
-    one mass carry the load in proportion to `share`. A contact at its limit whose motion is held by
-    other contacts counts as sliding, although its a_rel is 0.
+    one mass carry the load in proportion to `share`. A contact whose force is at its limit counts
+    as sliding, even if other contacts hold its motion and its a_rel is 0.
 
     **Arguments:** (units for translation; for rotation read N.m, rad/s2 and 1/(kg.m2))
 
@@ -107,29 +107,29 @@ def modes_at_rest(
     - `b`: relative accelerations [m/s2] with the friction of the sliding contacts, but without the
       friction of the contacts at rest.
     - `hold`: the largest force [N] with which a stuck contact opposes motion (backward, forward),
-      >= 0; inf at a stop or freewheel. For a contact that has already broken away, give `slide`.
+      >= 0; inf at a stop or freewheel. If a contact has already broken away, `hold` is `slide`.
     - `slide`: the force [N] of sliding friction at rest (backward, forward), 0 <= slide <= hold.
     - `share`: capacity [N] of each contact, > 0 and finite. Redundant contacts share a load in
       proportion to `share`.
-    - `in_rest`: which contacts are at rest. The other contacts get no force and the mode 0.
+    - `in_rest`: which contacts are at rest. Contacts in motion get no force and the mode 0.
 
-    **Returns:** `ContactModes`, whole numbers without derivative. The limits are raised by up to
-    1e-9 of `hold`, plus 1.5e-11 of the force that causes the largest |b|. Therefore a contact
-    exactly at its limit holds until its breakaway event is located. `ok` is False if a number is
-    not finite, or if no modes are consistent, for example because infinite limits block a
-    prescribed motion. `ok` accepts acceleration errors of 1.5e-8 of |b| + |G| |f|. All these
-    tolerances are for 64-bit numbers.
+    **Returns:** `ContactModes` with whole numbers, which do not have a derivative. The limits are
+    raised by up to 1e-9 of `hold`, plus 1.5e-11 of the force that causes the largest |b|. Therefore
+    a contact whose load equals its limit sticks until its breakaway event is located. `ok` is False
+    if a number is not finite, or if no modes are consistent, for example because infinite limits
+    block a prescribed motion. `ok` accepts acceleration errors of 1.5e-8 of |b| + |G| |f|. All
+    these tolerances are for 64-bit numbers.
 
     **Method:** principal pivoting by least index. The mode of a contact is wrong if it contradicts
-    the force that would hold the contact. The first contact with a wrong mode changes from stuck to
+    the force needed to hold the contact. The first contact with a wrong mode changes from stuck to
     sliding or back. Induction over k shows that the iteration ends. The last contact changes only
     when the modes of all contacts before it are right. The acceleration of the last contact is then
     a strictly decreasing function of its force, so its mode changes at most twice.
 
-    A term e/share on the diagonal, in the limit e -> 0+, makes G positive definite. The limit is
-    taken algebraically. Elimination with the largest pivot first finds a basis of the stuck
-    contacts: as many contacts as possible whose rows of G are linearly independent. The other
-    stuck contacts are redundant and have their own, well-posed equations.
+    Terms e/share on the diagonal make a singular G positive definite. The limit e -> 0+ is computed
+    algebraically. Elimination with the largest pivot first finds a basis of the stuck contacts: as
+    many contacts as possible whose rows of G are linearly independent. Stuck contacts outside of
+    the basis are redundant and have their own, well-posed equations.
 
     **Source:** the problem: M. Otter, H. Elmqvist, S. E. Mattsson, Hybrid Modeling in Modelica
     based on the Synchronous Data Flow Principle, CACSD 1999. The rule of least index: K. G. Murty,
@@ -189,8 +189,8 @@ def modes_at_rest(
 
 def _raise_of_limits(most: Array, zero: Array) -> Array:
     """Return the amounts (2, k) by which the limits `most` (2, k) are raised. `zero`: a small force
-    that every contact holds. The amounts have a different factor for each contact, so that contacts
-    do not reach their limits at the same time.
+    that every contact can hold. The relative amounts differ, so that equal contacts do not reach
+    their limits at the same time.
     """
     k, eps = most.shape[1], jnp.finfo(most.dtype).eps
     finite = jnp.where(jnp.isfinite(most), most, 0.0)
@@ -209,7 +209,7 @@ def _holding_forces(
     G: Array, b: Array, weight: Array, modes: Array, at_limit: Array, beyond: Array
 ) -> Array:
     """Return for each contact the force that would hold it stuck while the other contacts keep
-    their modes. For a stuck contact this is its actual force.
+    their modes. The result for a stuck contact is its actual force.
 
     `at_limit`: forces of the sliding contacts; 0 for all other contacts. The forces of redundant
     contacts have the least sum of weight*f**2. For a prescribed motion, which no force can stop,
@@ -219,7 +219,7 @@ def _holding_forces(
     rank = tolerances.rank
     table, basis = eliminate(jnp.column_stack([G, b - G @ at_limit]), stuck, rank)
     # The basis is a set of stuck contacts whose rows of G are linearly independent. Any other row j
-    # is a sum of these rows with the coefficients mix[:, j], except for the pivot on the diagonal.
+    # is a sum of these rows with the coefficients mix[:, j], plus a pivot on the diagonal.
     mix = jnp.where(basis[:, None] & ~basis & (jnp.abs(table[:, :-1]) > rank), table[:, :-1], 0.0)
     alone, a_rel = jnp.where(basis, table[:, -1], 0.0), jnp.where(basis, 0.0, table[:, -1])
     pivot = jnp.diagonal(table)
@@ -274,12 +274,12 @@ class Lines(eqx.Module):
     For forward motion, friction is the greater of the two values slope*tau + offset. For backward
     motion, friction is the lesser of the two values slope*tau - offset.
 
-    - `is_by_torque`: which of the k contacts have a friction that depends on a torque. Only these
-      contacts use the other fields.
-    - `at` (k,) [N.m], `by` (k x k) [1]: coefficients of the torque at each contact.
-    - `slope` [1], `offset` [N.m] (2 x k): coefficients of the two lines. The first row is for power
-      flow from body a to body b.
-    - `factor` [1] (2 x k): factors on the limits (backward, forward) of a stuck contact.
+    - `is_by_torque`: which of the k contacts have a friction that depends on a torque. All other
+      fields apply only to contacts whose friction depends on a torque.
+    - `at` (k,) [N.m], `by` (k x k) [1]: coefficients of the torque tau at each contact.
+    - `slope` [1], `offset` [N.m] (2 x k): coefficients of the two friction lines. The first row is
+      for a power flow from body a to body b.
+    - `factor` [1] (2 x k): factors on the force limits (backward, forward) of a stuck contact.
     """
 
     is_by_torque: Bool[Array, " k"]
@@ -302,13 +302,13 @@ def modes_by_torque(
 ) -> ContactModes:
     """Solve the problem of `modes_at_rest` for contacts with friction that depends on a torque.
 
-    **Arguments:** those of `modes_at_rest`, with two changes. `b` does not contain any contact
-    force. `motion` replaces `in_rest`: which contacts are at rest, and the modes and forces of the
-    other contacts (not used if they depend on a torque). `redundant`: whether G may be singular.
+    **Arguments:** those of `modes_at_rest`, with two changes. `b` contains accelerations without
+    any contact force. `motion` replaces `in_rest` by three arrays: flags for contacts at rest, and
+    the modes and forces of the other contacts. `redundant`: whether G may be singular.
 
     **Method:** the rule of least index, as in `modes_at_rest`. If the friction of a sliding contact
-    depends on a torque, it is on one of two lines. If the value of the other line is greater, the
-    contact changes to the other line.
+    depends on a torque, one of two friction lines is active. If the other line has the greater
+    value, that line becomes active.
     """
     G, b, hold, slide, share, motion, lines = jax.lax.stop_gradient(
         (G, b, hold, slide, share, motion, friction)
@@ -329,13 +329,13 @@ def modes_by_torque(
         limit = jnp.where(modes > 0, limits[1], limits[0])
         at_limit = modes * jnp.where(jnp.isfinite(limit), limit, 0.0)
         at_limit = jnp.where(in_rest, at_limit, own_forces)
-        # A contact that no force can accelerate does not hold.
+        # A contact that no force can accelerate cannot hold a load, so it does not count as stuck.
         stuck, by_torque = in_rest & (modes == 0) & (own > 0), lines.is_by_torque & (modes != 0)
         row = jnp.eye(k) - jnp.where(by_torque, slope, 0.0)[:, None] * lines.by
         right = jnp.where(by_torque, slope * lines.at + modes * offset, at_limit)
         matrix, right = jnp.where(stuck[:, None], G, row), jnp.where(stuck, b, right)
-        # The forces of the stuck contacts are share*(G z). If G is singular, the undetermined part
-        # of z does not change G z.
+        # The forces of the stuck contacts are share*(G z) with a vector z. If G is singular, z is
+        # not unique, but G z is unique.
         elastic = jnp.where(stuck, G, 0.0)
         spread = jnp.eye(k)
         if redundant:
@@ -381,8 +381,8 @@ def modes_by_torque(
             turns = jnp.where(is_held, modes * (borne - f) < -little, turns)
         wished = jnp.where(in_rest, jnp.where(modes == 0, away, jnp.where(turns, 0, modes)), modes)
         # Friction that depends on a torque is one of two linear functions of the torque: the
-        # greater one in forward motion, the lesser one in backward motion. A stuck contact gets the
-        # function of the direction in which it would break away.
+        # greater one in forward motion, the lesser one in backward motion. A stuck contact uses the
+        # function for the direction of its load.
         towards = jnp.where(wished == 0, jnp.where(f >= 0, 1, -1), wished)
         values = towards * along + lines.offset
         size = jnp.max(jnp.abs(lines.slope), axis=0) * (

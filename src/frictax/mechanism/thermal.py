@@ -9,8 +9,8 @@ class HeatCapacitor(CheckedModule):
     """A thermal node of uniform temperature T, heated by friction elements and dampers.
 
     C*dT/dt is the sum of the loss powers and of the conducted heat flows. If a friction element
-    heats the node, the law of this element is evaluated at T. Energy lost at a stop does not heat a
-    node.
+    heats the node, the law of this element is evaluated at T. The energy lost in impacts at a stop
+    does not heat a node.
 
     **Arguments:** `sources`: one name or several names of the friction elements and dampers that
     heat the node; `C` > 0: heat capacity [J/K]; `T` > 0: temperature at the start [K].

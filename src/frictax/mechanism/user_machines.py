@@ -42,7 +42,7 @@ class AbstractOwnMotion(AbstractHybridSystem):
 
     def others(self, t: Number, y: State, args: PyTree) -> Float[Array, " k"]:
         """Return the rates of the further states (k,), such as the integral of a controller's
-        error. The further states follow positions and velocities in `y`. By default k = 0.
+        error. The further states follow positions and velocities in `y`; by default k = 0.
         """
         return jnp.zeros(0)
 
@@ -60,8 +60,8 @@ class AbstractAxis(AbstractOwnMotion):
     (backward), 0 (stuck) or 1 (forward). If the class defines `pressing`, the sign of `pressing` is
     the next entry. If the law has corners, the number of the law's segment is the last entry.
 
-    **To be written:** a field `friction`, a `SupportFriction` (the name of its body is not used);
-    the methods `inertia`, `load` and `states`; `pressing` and `others` if needed. A fit also needs
+    **To be written:** a field `friction`, a `SupportFriction` (its body is not used), and the
+    methods `inertia`, `load` and `states`. `pressing` and `others` are optional. A fit also needs
     the method `start`(t), which returns ``self.begin(t, y)`` for the start state y.
 
     **Raises:** `ValueError` if `friction` is not a `SupportFriction`.
@@ -111,8 +111,8 @@ class AbstractAxis(AbstractOwnMotion):
 
     @abc.abstractmethod
     def states(self) -> tuple[str, ...]:
-        """Return the names of the states: ``("phi", "w")`` for turning or ``("s", "v")`` for
-        sliding, then the names of the further states.
+        """Return the names of the states, which begin with ``("phi", "w")`` for turning or ``("s",
+        "v")`` for sliding, and end with the names of the further states.
         """
 
     def pressing(self, t: Number, y: State, args: PyTree) -> ScalarLike:
@@ -156,8 +156,8 @@ class AbstractAxis(AbstractOwnMotion):
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         # A rounding error is added to each event function, so that every event function is positive
-        # when a mode begins. For a velocity, at most 1e-9 is added, because `eps` is 6e-5 for
-        # 32-bit numbers, and 6e-5 m/s is not a small velocity.
+        # when a mode begins. For a velocity, at most 1e-9 is added. For 32-bit numbers `eps` is
+        # 6e-5, and 6e-5 m/s is not a small velocity.
         m, eps, inf = mode[0], 500 * jnp.finfo(y.dtype).eps, jnp.full_like(y[1], jnp.inf)
         forward, backward = self._reserves(t, y, mode, args)
         slack = self._slack(t, y, mode, args)
@@ -181,7 +181,7 @@ class AbstractAxis(AbstractOwnMotion):
         old, new, arrived = mode[0], list(mode), y
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))
-        # `own`: whether the event function that fell to 0 used the correct sign of `pressing`.
+        # `own`: whether the event function that fell to 0 contains the correct sign of `pressing`.
         own = jnp.array(True)
         if self._is_pressed:
             own = self._pressed_friction(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
@@ -201,8 +201,8 @@ class AbstractAxis(AbstractOwnMotion):
             step = jnp.where(fired == faster, 1, jnp.where(fired == faster + 1, -1, 0))
             first = piece_at(self.friction, new[0], 0.0)
             new[-1] = jnp.where(new[0] == old, mode[-1] + step, first)
-        # If a load releases the axis at the start of a run, the velocity is restored, with its
-        # derivative with respect to the start velocity.
+        # If a load releases the axis at the start of a run, use the velocity before the jump. That
+        # velocity has a derivative with respect to the start velocity.
         leaves = (old == STUCK) & (new[0] != STUCK)
         y = y.at[1].set(jnp.where(leaves, arrived[1], y[1]))
         return y, mode_vector(new), jnp.zeros((), jnp.int32)
@@ -256,10 +256,10 @@ class AbstractLinkage(AbstractOwnMotion):
     The state is y = (q, u, further states). The mode vector contains a `Mode` for each contact,
     then the segment number of each law that has corners.
 
-    **To be written:** a field `frictions`, a tuple of `SupportFriction` (the names of their bodies
-    are not used); the methods `mass_matrix`, `force` and `states`; `jacobian` if the contacts are
-    not the joints; `others` and `degrees_of_freedom` if there are further states. A fit also needs
-    the method `start`(t), which returns ``self.begin(t, y)`` for the start state y.
+    **To be written:** a field `frictions`, a tuple of `SupportFriction` (their body names are not
+    used), and the methods `mass_matrix`, `force` and `states`. Write `jacobian` if the contacts are
+    not the joints, and `others` and `degrees_of_freedom` if there are further states. A fit also
+    needs the method `start`(t), which returns ``self.begin(t, y)`` for the start state y.
 
     **Raises:** `ValueError` if `frictions` is not a tuple of `SupportFriction`.
 
@@ -323,8 +323,8 @@ class AbstractLinkage(AbstractOwnMotion):
         """Return the names of the states, in the order q, u, further states."""
 
     def jacobian(self, q: Float[Array, " n"]) -> Float[Array, "k n"]:
-        """Return the matrix J(q). The velocities of the k contacts are J(q) u. By default J is the
-        unit matrix, and each coordinate has one contact.
+        """Return the Jacobian J(q), which gives the velocities J(q) u of the k contacts. By default
+        J is the unit matrix, and each coordinate has one contact.
         """
         return jnp.eye(q.shape[0], dtype=q.dtype)
 
@@ -446,11 +446,11 @@ class AbstractLinkage(AbstractOwnMotion):
 
 @dataclasses.dataclass(frozen=True)
 class _LinkageSnapshot(Snapshot):
-    """A linkage at one time, with the attributes of `Snapshot` and the following ones.
+    """A `Snapshot` of a linkage: its forces and accelerations at one time, with these attributes:
 
-    - `mechanism`: the tuple of frictions. `jacobian`: J as a function of q.
-    - `dense_mass`: M (n x n) [kg or kg.m2]. `force`: force along each coordinate (n,) [N or N.m].
-      `turning`: dJ/dt u for each contact [m/s2 or rad/s2].
+    - `mechanism`: the tuple of frictions. `jacobian`: the function that computes J from q.
+    - `dense_mass`: mass matrix M (n x n) [kg or kg.m2]. `force`: force along each coordinate (n,)
+      [N or N.m]. `turning`: the term dJ/dt u of each contact's acceleration [m/s2 or rad/s2].
     """
 
     mechanism: Any
@@ -508,7 +508,7 @@ class _LinkageSnapshot(Snapshot):
         return jax.jvp(self.jacobian, (jnp.stack(self.q),), (rates,))[1] @ rates
 
     def given_acceleration(self, c: int) -> Any:
-        """Return the part of the acceleration of contact c that comes from dJ/dt: (dJ/dt u)[c]."""
+        """Return (dJ/dt u)[c], the acceleration of contact c by the change of its Jacobian."""
         return self.turning[c]
 
 
@@ -559,7 +559,7 @@ class Driven(AbstractHybridSystem):
     def prepare_start(
         self, t: Number, y: State, mode: Modes, args: PyTree
     ) -> tuple[State, Int[Array, " k"]]:
-        if self.system.mode_size == mode.shape[0]:  # `mode` still lacks the segments of signals
+        if self.system.mode_size == mode.shape[0]:  # the segment numbers of the signals are missing
             y, mode = self.with_pieces(y, mode, t)
         self._check(t, y, mode)
         y, own = self.system.prepare_start(t, y, self._own(mode), self._values(t, mode))

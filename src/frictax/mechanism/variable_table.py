@@ -12,9 +12,9 @@ class Variable(NamedTuple):
     """A row of the table `VARIABLES`.
 
     - `meaning`: the label in tables and reports.
-    - `unit`, `rotational_unit`: SI unit for a part that slides, and for a part that turns.
+    - `unit`, `rotational_unit`: the SI unit for a part that slides, and for a part that turns.
     - `rotational_name`: the variable's name for a part that turns; None if the name is the same.
-    - `kind`: "number", "mode" (a whole number) or "flag" (true or false).
+    - `kind`: one of "number", "mode" (a whole number) and "flag" (true or false).
     """
 
     meaning: str

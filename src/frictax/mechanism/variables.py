@@ -1,4 +1,4 @@
-"""Result variables of each part, with Modelica's names: their classes, and values at one time."""
+"""Result variables of each part, named as in Modelica: their classes and values at one time."""
 
 import dataclasses
 import functools
@@ -31,11 +31,11 @@ from .layout import Layout
 from .thermal import HeatCapacitor, ThermalConductor
 from .variable_table import VARIABLES, rotational_name
 
-# Names of the velocity and acceleration of the sliding faces. The three pairs are for a sliding
-# part, a turning part, and a gear.
+# Names of the velocity and acceleration of the sliding faces. The three pairs of names are for a
+# part that slides, a part that turns, and a gear.
 _FACES = (("v_relfric", "a_relfric"), ("w_relfric", "a_relfric"), ("w_a", "a_a"))
 
-# A value of one of these types is a scalar (at one time) or an array (at all times of a run).
+# Types of result variables: a scalar (at one time) or an array (at all times of a run).
 Values = Float[Array, "..."]
 Modes = Int[Array, "..."]
 Flags = Bool[Array, "..."]
@@ -45,8 +45,8 @@ class Breakaway:
     """Modelica's two flags of a contact at breakaway, `startForward` and `startBackward`.
 
     A flag is true if the contact begins to slide forward or backward at this time. In Modelica, the
-    mode stays stuck and the flag stays true until the speed is not 0. Here the mode is the
-    direction of motion at once, and the flag is true only at the time of the event.
+    mode stays stuck and the flag stays true until the speed is not 0. In frictax, the mode becomes
+    the direction of motion at once, and the flag is true only at the time of the event.
     """
 
     mode: Modes
@@ -69,8 +69,8 @@ class Breakaway:
 
 
 class NoBreakaway(Breakaway):
-    """The flags of a contact with a bristle. They are always False, because the contact moves
-    before it slides.
+    """The breakaway flags of a contact with a bristle, which are always False, because the contact
+    moves before it slides.
     """
 
     def _begins(self, direction: int) -> Flags:
@@ -122,7 +122,7 @@ def _variable_class(kind: str, description: str, names: str, *bases: type, turns
     """Return a new class with the name `kind` for the variables of a part: a dataclass and pytree.
 
     The class has the fields of its `bases`, followed by the fields `names`. Meaning and unit of
-    each field are in the table `VARIABLES`. If `turns`, `rotational_name` replaces each name.
+    each field are in the table `VARIABLES`. If `turns`, each name becomes its `rotational_name`.
     """
     own = [rotational_name(name) if turns else name for name in names.split()]
     types: dict[str, Any] = {name: _TYPES[VARIABLES[name].kind] for name in own}
@@ -291,7 +291,7 @@ def variables_at(now: MachineSnapshot, part: int) -> Any:
 
 
 def structure_of_variables(mechanism: Any, lay: Layout, part: int) -> Any:
-    """Return the tree structure of the result of `variables_at`, without tracing that function."""
+    """Return the pytree structure of a result of `variables_at` without tracing that function."""
     kind = _class_of(mechanism, lay, part)
     leaves: dict[str, Any] = dict.fromkeys((f.name for f in dataclasses.fields(kind)), 0)
     if isinstance(mechanism.parts[part], AbstractContact):
@@ -304,7 +304,7 @@ def structure_of_variables(mechanism: Any, lay: Layout, part: int) -> Any:
     return jax.tree.structure(like)
 
 
-# Parts whose class alone determines the class of their variables. The first matching row is used.
+# Class of a part -> class of its variables, if no other property matters. The first match is used.
 _CLASSES: tuple[tuple[Any, Any], ...] = (
     (Fixed | AbstractMotion, FixedVariables),
     (Torque | QuadraticSpeedDependentTorque, TorqueVariables),
@@ -376,7 +376,7 @@ def _friction_at(now: MachineSnapshot, c: int, kind: Any) -> Any:
 
 
 def _bristle_at(now: MachineSnapshot, b: int, kind: Callable[..., Any]) -> Any:
-    """Return the variables of contact number `b` with a bristle; `kind` is their class."""
+    """Return the variables of bristle contact number `b`, as an object of the class `kind`."""
     part, contact, modes = now.bristle_elements[b], now.layout.bristles[b], now.element_modes[b]
     v, f, f_z = now.bristle_v[b], now.bristle_friction[b], now.bristle_force[b]
     a = sum((sign * now.accelerations[body] for body, sign in contact.ends), now.zero)

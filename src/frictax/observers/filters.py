@@ -1,5 +1,5 @@
-"""A bank (weighted set) of extended Kalman filters for stick and slip: simulation from one sample
-to the next (`Interval`), prediction and update of a filter, and the loop over samples.
+"""A bank (weighted set) of extended Kalman filters for machines that stick and slip. `Interval`
+simulates from one sample to the next; the functions predict, update and combine the filters.
 """
 
 from typing import Any
@@ -43,11 +43,11 @@ class Uncertainties(eqx.Module):
 
 
 class Interval(eqx.Module):
-    """A machine during one interval of a record.
+    """A machine between two successive samples of a record.
 
     The vector x contains the state of the machine, then the parameters `uncertain.names`. `t`,
-    `inputs`: values at both ends of the interval; `contacts`: number of contacts. The first entries
-    of the mode vector are their modes.
+    `inputs`: times and inputs at both samples; `contacts`: number of contacts, whose modes are the
+    first entries of the mode vector.
     """
 
     machine: Any
@@ -59,7 +59,7 @@ class Interval(eqx.Module):
     contacts: int = eqx.field(static=True)
 
     def system(self, x: Array, draw: Array | None = None) -> AbstractHybridSystem:
-        """Return the machine with the parameters in x, and noise from normal numbers `draw`."""
+        """Return the machine with the parameters in x and noise from the normal numbers `draw`."""
         w = self.uncertain
         values = {
             name: _clip(x[len(self.states) + i], w.low[i], w.high[i])
@@ -79,7 +79,7 @@ class Interval(eqx.Module):
     def start(self, x: Array, draw: Array | None = None) -> tuple[Any, State, Modes]:
         """Return the machine, its state and its mode at the start of the interval.
 
-        The velocity of stuck bodies is 0, even if x is perturbed.
+        The velocity of stuck bodies is set to 0, even if x contains another velocity.
         """
         system, y = self.system(x, draw), x[: len(self.states)]
         if isinstance(system, MechanicalSystem):
@@ -97,7 +97,7 @@ class Interval(eqx.Module):
         return self._join(path.ys[-1], x), path.result
 
     def end_in_mode(self, x: Array, draw: Array) -> Array:
-        """Return x at the end of the interval by one Runge-Kutta step in the mode at the start."""
+        """Return x at the end of the interval after one Runge-Kutta step in a constant mode."""
         y = x[: len(self.states)]
         x, draw = self._add_drift(x, draw)
         system, mode, (t0, t1) = self.system(x, draw), constant(self.start(x, draw)[2]), self.t
@@ -140,7 +140,7 @@ class Interval(eqx.Module):
 
 
 def _clip(value: Array, low: Array, high: Array) -> Array:
-    """Clip a value to its domain. The derivative stays 1, so an update can change the value."""
+    """Clip a value to its domain. The derivative is 1, so an update can change the result."""
     return value + constant(jnp.clip(value, low, high) - value)
 
 
@@ -149,7 +149,7 @@ Covariance = Float[Array, "k k"]
 
 
 class FilterProblem(eqx.Module):
-    """A machine, a record as arrays, and the uncertainties of both.
+    """A machine, the arrays of a record, and the uncertainties of the machine and the record.
 
     `x`, `sd` (k,): mean and standard deviation of the estimated vector before the first sample;
     `variance` (n, c): variance of the noise of each sensor.
@@ -222,7 +222,7 @@ class FilterUpdate(eqx.Module):
 def predict(
     interval: Interval, x: Mean, P: Covariance, engine: Engine, saltation: bool
 ) -> tuple[Mean, Covariance, PyTree]:
-    """Return mean and covariance at the end of the interval, and the result code of the simulation.
+    """Return mean and covariance at the end of the interval, and the simulation's result code.
 
     The mean is simulated through all events. If `saltation`, the covariance is computed from the
     derivatives of this simulation, which include the saltation matrix of each event. Otherwise the
@@ -278,9 +278,9 @@ def draw_member(
 ) -> tuple[Mean, Covariance]:
     """Draw a member of a Gaussian mixture that equals the Gaussian with mean x and covariance P.
 
-    Near an event, the member is made narrower: the standard deviation of the event function is at
-    most the change of this function during the interval. In this range the function is nearly
-    linear. `z`: standard normal number that shifts the mean of the member.
+    Near an event, the member gets a smaller covariance: the standard deviation of the event
+    function is at most the change of this function during the interval. In this range the event
+    function is nearly linear. `z`: standard normal number that shifts the mean of the member.
     """
 
     def margins(x: Array) -> tuple[Array, Array]:
@@ -326,8 +326,8 @@ def run_filters(
         correct = lambda x, P: update(interval, x, P, sensors, saltation)  # noqa: E731
         corrected = jax.vmap(correct)(X, P)
         X, P = corrected.x, corrected.P
-        # Combine the filters. The innovation uses the weights before the sample, the estimate uses
-        # the weights after it.
+        # Combine the filters. The innovation uses the weights before the update, the estimate uses
+        # the weights after the update.
         before = jnp.exp(log_w)
         innovation = before @ corrected.innovation
         deviation = corrected.innovation - innovation

@@ -39,8 +39,8 @@ class Filtered:
       ``found["mass.v"]`` is one column of `mean`, ``found.sd["mass.v"]`` its standard deviation.
     - `innovation` (n, c), `innovation_covariance` (n, c, c): measured minus predicted values,
       before the update by the sample.
-    - `nis` (n,): normalised innovations squared. Their expected mean over the samples is c if the
-      covariances are correct, and larger than c if the covariances are too small.
+    - `nis` (n,): normalised innovation squared. The expected mean of `nis` is the number c of
+      outputs if the covariances are correct, and above c if the covariances are too small.
     - `log_likelihood`: log of the likelihood of all samples.
     - `stuck`: contact -> (n,), probability that the contact sticks; 0 or 1 for a single filter.
 
@@ -74,13 +74,13 @@ class Filtered:
 
     @property
     def consistent(self) -> bool:
-        """True if the mean of `nis` is in the range of 95 % of the records of a correct model."""
+        """True if the mean of `nis` is in the 95 % range that a correct model has."""
         return bool(abs(float(np.mean(self.nis)) - len(self.outputs)) <= self._half)
 
     @property
     def _half(self) -> float:
-        # `nis` is the normalised innovation squared. Its sum over a record is chi-squared with n*c
-        # degrees of freedom (n samples, c outputs). The normal approximation gives the 95 % range.
+        # The sum of `nis` over a record is chi-squared with n*c degrees of freedom (n samples, c
+        # outputs). The normal approximation gives the 95 % range.
         return 1.96 * float(np.sqrt(2.0 * len(self.outputs) / self.t.size))
 
     def within(self, name: str, truth: Float[Numbers, " n"], sds: float) -> Bool[np.ndarray, " n"]:
@@ -110,7 +110,7 @@ class Filtered:
 
 
 class FilterOptions(TypedDict, total=False):
-    """The options of `kalman_filter`; its docstring explains them."""
+    """The options of `kalman_filter`, which the docstring of that function explains."""
 
     drift: Mapping[str, float] | None
     noise: Mapping[str, float] | None
@@ -142,16 +142,16 @@ def kalman_filter(
     bank (weighted set) of extended Kalman filters also estimates whether contacts stick.
 
     Between samples, the mean of each filter is simulated through all events. The derivatives of
-    this simulation give the covariance. They include the saltation matrix of each event, the
-    derivative of the state after the event with respect to the state before it. When a contact
-    comes to rest, the variance of its velocity becomes 0, and the uncertainty of the velocity
-    becomes an uncertainty of the position.
+    this simulation propagate the covariance. The derivatives of the simulation include the
+    saltation matrix of each event: the derivative of the state after the event with respect to the
+    state before it. When a contact comes to rest, the variance of its velocity becomes 0, and the
+    uncertainty of the velocity becomes an uncertainty of the position.
 
-    Derivatives do not show *whether* an event has happened. If a single filter (``members=1``)
-    assumes that a sliding contact sticks, the variance of its velocity is 0, so measurements do not
-    correct the velocity. Therefore, when an event is near, the filters of the bank get different
-    distances from the event. The innovations determine the weights of the filters; `stuck` is the
-    weight of the filters in which the contact sticks.
+    Derivatives do not show *whether* the real machine had an event. If a single filter
+    (``members=1``) assumes that a sliding contact sticks, the variance of its velocity is 0, so
+    measurements do not correct the velocity. Therefore, when an event is near, the filters of the
+    bank get different distances from the event. The innovations determine the weights of the
+    filters; `stuck` is the total weight of the filters in which the contact sticks.
 
     **Arguments:**
 
@@ -164,12 +164,12 @@ def kalman_filter(
     - `drift`: parameter -> standard deviation of its random walk, in the unit of the parameter per
       root of a second. Model an unknown load as a ``fx.Force("mass", 0.0)`` that drifts.
     - `noise`: input of the record, or parameter -> root of the spectral density of its white noise.
-      The unit is that of the value times the root of a second. With white noise on a force, the
-      time of breakaway depends on the sampling interval, and the derivatives do not include this
-      dependence. If a contact sticks, let a load or friction drift instead.
+      The unit of the noise is that of its input or parameter times the root of a second. With white
+      noise on a force, the time of breakaway depends on the sampling interval, and the derivatives
+      do not include this dependence. If a contact sticks, let a load or friction drift instead.
     - `members`: number of filters; 1 is enough if no contact sticks.
-    - `saltation`: False is for comparison with an observer without events: the covariance of a
-      single filter is then propagated in the mode at the start of each interval.
+    - `saltation`: use False to compare with an observer without events. A single filter then
+      propagates its covariance in the mode at the start of each interval.
     - `seed`: seed of the random differences between the filters. `engine`: by default
       `OnSamples()`, with steps short enough for the longest gap of the record.
 
@@ -183,7 +183,7 @@ def kalman_filter(
     Kalman filtering on hybrid dynamical systems", Automatica 131, 109752, 2021.
 
     A block slides until friction stops it. At the start, the friction has a standard deviation of
-    0.2 N. The sliding distance identifies it:
+    0.2 N. The sliding distance identifies the friction:
 
     >>> import frictax as fx, numpy as np
     >>> def block(F):

@@ -1,8 +1,8 @@
-"""Domains and units of parameters, declared at the fields of classes; paths of parameters.
+"""Declare domains and units of parameters at the fields of classes; find parameters by paths.
 
-A model contains physical values. A fit transforms these values to unconstrained values by
-`to_unconstrained` and back by `from_unconstrained`. Paths such as ``"friction.peak"`` name the
-parameters of a fit.
+A model contains physical values of parameters. A fit transforms physical values to unconstrained
+values by `to_unconstrained` and back by `from_unconstrained`. Paths such as ``"friction.peak"``
+name the parameters of a fit.
 """
 
 from .arrays import (

@@ -33,7 +33,7 @@ def constant(tree: Any) -> Any:
 
 
 def least(x: Float[Array, "*shape n"]) -> Float[Array, "*shape"]:
-    """Return the least entry along the last axis. Its derivative is that of this entry."""
+    """Return the least entry along the last axis. The derivative is that of the least entry."""
     return jnp.take_along_axis(x, jnp.argmin(x, axis=-1, keepdims=True), axis=-1)[..., 0]
 
 

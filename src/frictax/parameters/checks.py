@@ -36,7 +36,7 @@ def check(model: Any) -> None:
 
 
 def _certain_unit(unit: str) -> str:
-    """Return `unit` if rotating parts have the same unit; otherwise "1", which is not printed."""
+    """Return `unit` if it also applies to rotation; otherwise "1", which is not printed."""
     return unit if rotational_unit(unit) == unit else "1"
 
 
@@ -75,7 +75,7 @@ def check_value(
     name: str, value: Any, declaration: Declaration, unit: Callable[[], str] | None = None
 ) -> None:
     """Raise `ValueError` if `value` is outside its domain or does not have the declared number of
-    axes. `unit`: a function that returns the unit for the message; None for the declared unit.
+    axes. `unit`: a function that returns the unit for the message, or None for the declared unit.
     """
     if is_traced(value) or (value is None and declaration.optional):
         return

@@ -32,9 +32,9 @@ class Declaration:
     """The declaration of a parameter at its field.
 
     - `domain`: the allowed values.
-    - `unit`: SI unit in a translational element (see `rotational_unit`).
-    - `fit`: whether a fit changes this parameter if only its owner is named (``"friction"``). If
-      the parameter is named by its own path, a fit always changes it.
+    - `unit`: the SI unit in a translational element (see `rotational_unit`).
+    - `fit`: whether a fit changes this parameter if the user names only its owner (``"friction"``).
+      If the user names the path of the parameter itself, a fit always changes it.
     - `ndim`: 0 for a number, 1 for a vector; `optional`: whether the value may be None.
     """
 
@@ -53,8 +53,8 @@ def parameter(
     ndim: int = 0,
     **kwargs: Any,
 ) -> Any:
-    """Declare a field for a parameter: ``peak: Array = parameter(AtLeast(1.0), "1",
-    default=1.0)``.
+    """Declare a field for a parameter with its domain, its unit and its number of axes `ndim`. A
+    `default` of None makes the parameter optional.
 
     >>> import frictax as fx
     >>> from frictax.parameters import AtLeast, CheckedModule, Scalar, parameter
@@ -105,7 +105,7 @@ def is_traced(value: Any) -> bool:
 
 
 def rotational_unit(unit: str) -> str:
-    """Return the rotational unit for a translational unit: "N.m.s/rad" for "N.s/m", "kg.m2" for
+    """Return the rotational unit for a translational unit, as "N.m.s/rad" for "N.s/m", "kg.m2" for
     "kg". Return a rotational unit unchanged.
     """
     if re.search(r"rad|N\.m|kg\.m2", unit):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-# Arrays of JAX or numpy. Before a compiled search numpy is used, because JAX would compile each
+# Arrays of JAX or numpy. Outside of compiled programs numpy is used, because JAX compiles each
 # operation.
 Numbers = Array | np.ndarray
 
@@ -67,7 +67,7 @@ class AbstractDomain(abc.ABC):
 
     @abc.abstractmethod
     def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
-        """Return the unconstrained value of `value`; for a numpy array, a numpy array."""
+        """Return the unconstrained value; it is a numpy array if `value` is a numpy array."""
 
     @abc.abstractmethod
     def from_unconstrained(self, z: Array) -> Array: ...
@@ -95,7 +95,7 @@ class Real(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Positive(AbstractDomain):
-    """A number > 0. A fit uses its logarithm as the unknown.
+    """A number > 0. A fit uses the logarithm of the number as the unknown.
 
     **Example:** at `parameters.parameter`.
     """
@@ -125,7 +125,7 @@ class Positive(AbstractDomain):
 @dataclasses.dataclass(frozen=True)
 class LogScale(Positive):
     """A number > 0 with a confidence interval from value/k to value*k, k = exp(half-width/value). A
-    fit uses its logarithm as the unknown, as for any `Positive`.
+    fit uses the logarithm as the unknown, as for any `Positive`.
 
     `fit(log_scale=[...])` uses this domain for the parameters that it names.
 
@@ -139,8 +139,8 @@ class LogScale(Positive):
     def interval(self, value: float, half: float) -> tuple[float, float]:
         if not (value > 0 and half >= 0):
             return np.nan, np.nan
-        # If half > 20 value, the factor `exp(half/value)` exceeds exp(20) = 4.9e8: the record does
-        # not identify the value.
+        # If half > 20 value, the factor `exp(half/value)` exceeds exp(20) = 4.9e8, so the record
+        # does not identify the value.
         if half > 20.0 * value:
             return 0.0, np.inf
         factor = float(np.exp(half / value))
@@ -221,8 +221,8 @@ class Between(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Increasing(AbstractDomain):
-    """A vector with strictly increasing entries. A fit uses the first entry and the logarithms of
-    the differences.
+    """A vector with strictly increasing entries. The unknowns of a fit are the first entry and the
+    logarithms of the differences between entries.
 
     **Example:** at `parameters.parameter`.
     """

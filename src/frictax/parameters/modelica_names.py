@@ -123,7 +123,7 @@ _NAMES: dict[str, tuple[str, str]] = {
 
 def modelica_advice(name: str, known: Iterable[str]) -> str:
     """Return a sentence that explains what to write instead of the Modelica parameter `name`; empty
-    for any other name. `known`: the parameter names that exist.
+    for any other name. `known`: the names of existing parameters.
 
     >>> modelica_advice("mue_pos", ["body", "mu_pos", "peak"])
     " Did you mean 'mu_pos'? It has this name since version 4.0 of the Modelica Standard Library."

@@ -56,8 +56,8 @@ def select(model: Any, free: str | Iterable[str] | None = None) -> list[Paramete
     """Return the parameters that a fit may change.
 
     `free` contains paths of parameters, parts or laws. The path of a part or law selects all of its
-    parameters that are declared with ``fit=True``. (In a table these are the forces, not the
-    speeds.) None selects all such parameters of the model.
+    parameters that are declared with ``fit=True``. In a table, a fit changes the forces and not the
+    speeds. Without `free`, select all parameters with ``fit=True``.
 
     Raise `KeyError` for a path that does not exist; the message suggests a similar path.
 
@@ -115,8 +115,8 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
     if isinstance(model, tuple):
         yield from ((str(i), child, None) for i, child in enumerate(model))
         return
-    # The methods are taken from the class, because equinox makes a new module of each bound method.
-    # Such modules cost time, because this function is called often.
+    # Get the methods from the class, because equinox creates a new module for each bound method.
+    # Creating modules costs time, and this function runs often.
     own = getattr(type(model), "parameter_children", None)
     named = getattr(type(model), "named_parts", None)
     if own is not None:

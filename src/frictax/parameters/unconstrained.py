@@ -1,4 +1,4 @@
-"""Transformation between physical values and unconstrained values, which a fit changes freely."""
+"""Transform between physical values and unconstrained values, which a fit can change freely."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -43,7 +43,7 @@ def to_unconstrained(
 
 def on_edge_unasked(chosen: Sequence[Parameter], asked: Iterable[Any]) -> list[Parameter]:
     """Return the scalar parameters of `chosen` that are at a bound of their domain and whose own
-    path is not in `asked`. A fit does not change them.
+    path is not in `asked`. A fit does not change such parameters.
     """
     named = set(asked)
     return [

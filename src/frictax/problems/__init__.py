@@ -1,4 +1,4 @@
-"""Problem files, which describe data, machine, free parameters and validation of a task."""
+"""Problem files, which describe data, machine, free parameters and validation of a fit."""
 
 from .building import ProblemError as ProblemError
 from .checking import check as check

@@ -31,7 +31,7 @@ PRIORS = ("Normal", "Smooth")
 ERRORS = ("Guarded", "Autoregression", "Clustered", "White", "HAC", "BlockBootstrap", "Jackknife")
 LOSSES = ("Squares", "Huber")
 CONTROLLERS = ("PositionController",)
-# Class in the type annotation of a field -> kinds that a table for this field may have.
+# Type of a field -> names of the classes (`kind`) that a table for this field may have.
 _INSIDE: Mapping[type, tuple[str, ...]] = {
     laws.AbstractLaw: LAWS,
     AbstractBristle: BRISTLES,
@@ -45,7 +45,7 @@ class ProblemError(ValueError):
 
 
 class Place:
-    """A file and a key in this file. Error messages about the key begin with both names."""
+    """A file and a key in this file. An error message begins with the names of file and key."""
 
     def __init__(self, file: str, key: str = "") -> None:
         self.file, self.key = file, key
@@ -57,7 +57,7 @@ class Place:
         return ProblemError(f"{self.file}: {self.key}{' ' if self.key else ''}{says}")
 
     def invalid(self, says: object) -> ProblemError:
-        """Return the error that the object at this key is not valid; `says`: the reason."""
+        """Return an error for an invalid object at this key; `says` is the reason."""
         return self.error(f"{'is not valid: ' if self.key else ''}{says}")
 
 
@@ -80,7 +80,7 @@ def build_each(tables: Iterable[Any], kinds: Iterable[str], place: Place) -> lis
 
 def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
     """Build the object that a table describes. The key `kind` names the class, which must be one of
-    `kinds`. The other keys are the arguments of the class.
+    `kinds`. All other keys of the table are arguments of the class.
     """
     kinds = tuple(kinds)
     if isinstance(table, str):
@@ -127,12 +127,12 @@ def build(table: Any, kinds: Iterable[str], place: Place) -> Any:
 
 
 def _has_truth(value: Any) -> bool:
-    """Return True for a bool or a list with a bool. Python uses a bool as the number 0 or 1."""
+    """Return True for a bool or a list with a bool, because Python accepts a bool as a number."""
     return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 
 def build_inside(value: Any, kinds: Iterable[str], place: Place) -> Any:
-    """Return `value`, or the object of one of `kinds` if `value` is a table with a `kind`."""
+    """Build an object if `value` is a table with a `kind`; otherwise return the value."""
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
@@ -151,8 +151,8 @@ def build_machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
 
 
 def call_checked(function: Callable[[], Any], place: Place, *, values: bool = False) -> Any:
-    """Return the result of `function`. For a `ValueError` or `KeyError`, raise a `ProblemError`
-    with `place` before the message. If `values`, also convert errors such as `TypeError`:
+    """Return the result of `function`. Convert a `ValueError` or `KeyError` to a `ProblemError`
+    whose message begins with `place`. If `values`, also convert errors such as `TypeError`, because
     `function` uses values of the file whose types were not checked.
     """
     try:

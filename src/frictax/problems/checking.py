@@ -93,7 +93,7 @@ def law_entries(problem: Problem) -> dict[str, Any]:
 
 
 def law_class(name: str, place: Place) -> Any:
-    """Return the law class `name`. Raise `ProblemError` if data cannot give its start values."""
+    """Return the law class `name`. Raise `ProblemError` if data cannot provide its start values."""
     if name not in LAWS_WITH_START:
         raise place.error(
             f'must be "compare", {", ".join(LAWS_WITH_START)} or a table with a `kind`, got'
@@ -148,8 +148,8 @@ def check_derived(
     known: Iterable[str] | None = None,
     titles: Iterable[str] = (),
 ) -> None:
-    """Raise `ProblemError` for a derived quantity that cannot be computed: it is not an arithmetic
-    expression, or names an unknown record or a path that is not in `known`.
+    """Raise `ProblemError` for a derived quantity that cannot be computed, because it is not an
+    arithmetic expression or contains an unknown record or path.
 
     `known`: all paths of the machine, or None to accept any path; `titles`: names of the usual
     quantities of the machine.

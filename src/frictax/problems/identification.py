@@ -125,10 +125,10 @@ def _of_record(record: Any, name: str, place: Any) -> float:
 class Score:
     """The deviations of the fitted machine from a record that was not fitted.
 
-    - `label`: label of the record; `objective`: of the comparison; `rms`: output -> root mean
-      square of the residuals [SI]; `units`: output -> SI unit.
-    - `run`: for a free run, its sensitivities and the range of residuals that noise explains. A
-      `Validation` if the initial state was fitted to this record. For other objectives, None.
+    - `label`: label of the record; `objective`: the objective of the comparison; `rms`: output ->
+      root mean square of the residuals [SI]; `units`: output -> SI unit.
+    - `run`: for a free run, its sensitivities and the range of residuals that noise explains; a
+      `Validation` if the initial state was fitted to this record; None for other objectives.
     """
 
     label: str
@@ -181,8 +181,8 @@ def identify(
 ) -> Identification:
     """Identify the machine of a problem file. `write_results` writes the results.
 
-    **Arguments:** `path`: the file or its folder; `allow_code`: True to allow calls of functions in
-    Python files of that folder; `tolerance` replaces `fit.tolerance` of the file; `progress`: as in
+    **Arguments:** `path`: the file or its folder; `allow_code`: whether functions in Python files
+    of that folder may run; `tolerance` replaces `fit.tolerance` of the file; `progress`: as in
     `fit`.
 
     **Raises:** `ProblemError`, and the errors that `fit` raises.
@@ -249,7 +249,7 @@ def _of_records(problem: Problem, work: Work) -> Identification:
 
 
 def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:
-    """Return the `Score` of record `label`. Without an `objective`, first fit the initial state."""
+    """Return the `Score` of record `label`. Without `objective`, fit the initial state first."""
     assert isinstance(problem.data, Mapping)
     record = problem.data[label]
     place = problem.place.below("validation")
@@ -278,8 +278,8 @@ def forward_law(problem: Problem) -> Any:
 
 
 def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
-    """Return the law for v > 0 (`way` = "f_pos") or v < 0 ("f_neg"). Its start values are in the
-    file or are estimated from `data`.
+    """Return the law for v > 0 (`way` = "f_pos") or v < 0 ("f_neg"). The law's start values are in
+    the file or are estimated from `data`.
     """
     entry, place = law_entries(problem)[way], problem.place.below("law", way)
     return (

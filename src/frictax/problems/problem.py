@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def fitted_records(self) -> dict[str, fx.Record]:
-        """The fitted records: `fit.records`, or all records that are not for validation."""
+        """The fitted records in `fit.records`; by default all that are not for validation."""
         assert isinstance(self.data, Mapping)
         named = self.content.fit.records
         if named is None:
@@ -166,7 +166,7 @@ def check_names(problem: Problem) -> None:
 
 
 def is_below(path: str, other: str) -> bool:
-    """Return True if `path` is equal to `other` or below it."""
+    """Return True if `path` is `other` or the path of a value inside of `other`."""
     return path == other or path.startswith(f"{other}.")
 
 
@@ -185,17 +185,17 @@ def paths_of(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
 
 @contextlib.contextmanager
 def own_modules(folder: Path) -> Iterator[dict[str, str]]:
-    """Within a `with` block, modules in `folder` can import each other. Afterwards, remove these
+    """Let modules in `folder` import each other within a `with` block. Afterwards, remove these
     modules from `sys.modules`, because another problem may have modules of the same names.
 
-    Yield a dict from used file to its SHA-256, which is filled when the block ends.
+    Yield a dict that is filled when the block ends: name of each used file -> its SHA-256.
     """
     used: dict[str, str] = {}
     home, mine = str(folder.resolve()), {path.stem for path in folder.glob("*.py")}
     before = {name: sys.modules.pop(name) for name in mine if name in sys.modules}
     sys.path.insert(0, home)
-    # Write no bytecode. Python compares size and time (in seconds) of the source file with those in
-    # the bytecode. It would miss a digit that the user changes within one second.
+    # Do not write bytecode. Python only compares size and time (in seconds) of the source file with
+    # the bytecode, and misses a digit that the user changes within one second.
     wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield used
@@ -223,7 +223,7 @@ def import_file(path: Path) -> Any:
 
 NAME = "problem.toml"
 _RECORDS = (".csv", ".tsv", ".txt", ".dat", ".mat", ".parquet", ".xls", ".xlsx")
-# largest number of parts of a key such as a.b.c; the time of tomllib grows with the square of it
+# largest number of parts of a key such as a.b.c; the time of tomllib grows with its square
 _DEEPEST = 50
 _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _DEEP_KEY = re.compile(rf"(?:{_KEY_PART}){{{_DEEPEST}}}")
@@ -232,7 +232,7 @@ _DEEP_KEY = re.compile(rf"(?:{_KEY_PART}){{{_DEEPEST}}}")
 def find(path: str | Path) -> Path:
     """Return the path of the problem file; `path` is this file or its folder.
 
-    **Raises:** `FileNotFoundError` if it does not exist.
+    **Raises:** `FileNotFoundError` if the problem file does not exist.
     """
     given = Path(path)
     file = given / NAME if given.is_dir() else given
@@ -256,8 +256,8 @@ def find(path: str | Path) -> Path:
 def read(path: str | Path, *, allow_code: bool = False, tolerance: float | None = None) -> Problem:
     """Read a problem file and its data; `path`: the file or its folder.
 
-    **Arguments:** `allow_code`: True to allow calls of functions in Python files of the same
-    folder; `tolerance` replaces `fit.tolerance` of the file.
+    **Arguments:** `allow_code`: whether functions in Python files of the same folder may run;
+    `tolerance` replaces `fit.tolerance` of the file.
 
     **Raises:** `ProblemError` (a `ValueError`) with file, key, rule and remedy; `FileNotFoundError`
     for a file that does not exist.
@@ -369,7 +369,7 @@ class Reader:
         free = fit.free if entry.free is None else entry.free
         each = fit.own if entry.own is None else entry.own
         priors = build_each(entry.priors, PRIORS, place.below("priors"))
-        # Take sensors and bounds from [fit], but no bounds of parameters that this structure fixes.
+        # Use sensors and bounds of [fit], except bounds of parameters that this structure fixes.
         instruments = instruments_of(fit.instruments, self.place.below("fit", "instruments"))
 
         def is_fitted(path: str) -> bool:
@@ -383,7 +383,7 @@ class Reader:
         )  # fmt: skip
 
     def record(self, label: str, entry: RecordEntry, frame: Any = None) -> fx.Record:
-        """Return the record that `entry` describes; `frame` replaces the file of the entry."""
+        """Return the record that `entry` describes; a DataFrame `frame` replaces its file."""
         place = self.place.below("records", label)
         if entry.python is not None:
             record = self._call(entry.python, entry.arguments, place)
@@ -495,7 +495,7 @@ def _column(entry: AnyColumn, place: Place) -> Any:
 
 
 def template_of(problem: Problem) -> str:
-    """Return the label of the first fitted record. The files of a fleet have the same columns."""
+    """Return the label of the first fitted record, whose columns all files of a fleet have."""
     if not isinstance(problem.data, dict) or not problem.fitted_records:
         raise problem.place.error(
             "has no fitted record, and a fleet reads its files like the first fitted record. Give"

@@ -87,7 +87,7 @@ def result_files(made: Identification, command: str | None = None) -> dict[str, 
 def write_results(
     contents: Mapping[str, str | bytes], targets: Mapping[str, Path], *, overwrite: bool = False
 ) -> None:
-    """Write all result files, or none if an error occurs."""
+    """Write all result files; if an error occurs, do not write any file."""
     write_together({targets[name]: whole for name, whole in contents.items()}, replace=overwrite)
 
 

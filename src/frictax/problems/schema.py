@@ -31,7 +31,7 @@ def _printable(text: str) -> str:
 Text = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_printable)
 ]
-# These types are strict. Other types of pydantic also accept true, false and "1" as numbers.
+# The next types are strict, because pydantic otherwise accepts true, false and "1" as numbers.
 Number = Annotated[float, Field(strict=True)]
 Truth = Annotated[bool, Field(strict=True)]
 FiniteFloat = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -169,8 +169,8 @@ class FitEntry(Strict):
 
 class DerivedEntry(Strict):
     """A derived quantity. `value`: an arithmetic expression of parameters, or the name of a usual
-    quantity; `unit`: SI unit; `record`: the record whose values are used for parameters that have a
-    separate value in each record.
+    quantity; `unit`: the SI unit; `record`: the record whose values are used for parameters that
+    have a separate value in each record.
     """
 
     value: Text
@@ -216,7 +216,7 @@ class FleetEntry(Strict):
     one row for each record.
 
     `values`: path of a parameter -> column with its value for each record; `limits`: path ->
-    smallest and largest allowed value [SI], which decide the verdict.
+    smallest and largest allowed value [SI] for the verdict.
     """
 
     record: Text = "record_id"

@@ -1,5 +1,5 @@
 """Compiled programs of JAX that are cached on disk for the next process. A keyboard interrupt stops
-them at once.
+a running program at once.
 """
 
 from .calls import cached_primitive as cached_primitive

@@ -1,14 +1,14 @@
 """Functions whose compiled programs are cached, together with the programs of their derivatives.
 
-`cached_jit` finds a compiled program without tracing only if its arguments are numbers. Under
-`jax.jacfwd`, `jax.grad` or `jax.vmap`, the arguments are tracers (placeholders for numbers), even
-outside of `jax.jit`, where JAX computes immediately. For tracers `cached_jit` traces in each call.
-Therefore each function with `cached_primitive` is an operation (primitive) of JAX with a rule for
-each of these transformations. Each transformed function has its own program in the cache. There are
-programs for the values, for values and tangents (derivatives along a direction), and for values and
-residuals (data saved for reverse mode). The program for the backward pass computes cotangents
-(derivatives of a scalar result with respect to an array). `jax.vmap` may batch each program
-("lanes" in `_TRANSFORMS`).
+`cached_jit` finds a compiled program without tracing only if its arguments are numbers.
+`jax.jacfwd`, `jax.grad` and `jax.vmap` replace the arguments by tracers (placeholders for numbers),
+even outside of `jax.jit`. If an argument is a tracer, `cached_jit` traces the function again in
+each call. Therefore `cached_primitive` makes a function an operation (primitive) of JAX, with rules
+for `jax.jacfwd`, `jax.grad` and `jax.vmap`. Each transformed function has its own program in the
+cache. Separate programs compute the values, the values with tangents (derivatives along a
+direction), and the values with residuals (data saved for reverse mode). The program for the
+backward pass computes cotangents (derivatives of a scalar result with respect to an array).
+`jax.vmap` adds a batch axis to a program ("lanes" in `_TRANSFORMS`).
 """
 
 import dataclasses
@@ -38,10 +38,10 @@ _NUMBERS = (jax.Array, np.ndarray, np.generic, Tracer)
 @dataclasses.dataclass(frozen=True)
 class _Call:
     """A function with its static arguments and the transformations applied to it. `made`: the
-    transformations in their order. Each is a tuple: a key of `_TRANSFORMS`, such as "tangents", and
-    further arguments of the function at this key. `second`: error message for second derivatives;
-    `outputs`: number of output arrays; `structure`: pytree structure of the arguments; `fixed`:
-    static arguments, None for an array.
+    applied transformations in order. Each transformation is a tuple: a key of `_TRANSFORMS`, such
+    as "tangents", and arguments of the function with this key. `second`: error message for second
+    derivatives; `outputs`: number of output arrays; `structure`: pytree structure of the arguments;
+    `fixed`: all arguments, with None in place of each array.
     """
 
     function: Callable
@@ -64,7 +64,7 @@ class _Call:
         return tuple(self.function(*self.arguments(arrays)))
 
     def transformed_function(self) -> Callable[..., Any]:
-        """Return `function` with all transformations in `made`, from arrays to a tree of arrays."""
+        """Return `function` after all transformations in `made`. It returns a tree of arrays."""
         function: Callable[..., Any] = self.evaluate
         for what, *how in self.made:
             function = _TRANSFORMS[what](function, *how)
@@ -77,11 +77,11 @@ class _Call:
 
 def cached_primitive(second: str, structure: Any) -> Callable[[Callable], Callable[..., Any]]:
     """Return a decorator that caches the programs of a function and of its derivatives. The
-    function returns a tree of arrays. `second`: the error message for second derivatives.
-    `structure`: the structure of this tree, or a function that computes the structure from the
-    arguments. Tracing would find the structure too, but takes longer than reading a program. Under
-    `jax.jit`, and for arguments that cannot be hashed, the decorated function calls
-    `eqx.filter_jit` of the function instead.
+    decorated function returns a tree of arrays. `second`: the error message for second derivatives.
+    `structure`: the structure of this tree, or a function that computes this structure from the
+    arguments. Tracing also yields the structure, but takes longer than reading a program from the
+    cache. Under `jax.jit`, or if an argument cannot be hashed, the decorated function does not use
+    the cache but `eqx.filter_jit`.
     """
 
     def decorate(function: Callable) -> Callable[..., Any]:
@@ -126,9 +126,9 @@ def _lanes(function: Callable, many: tuple[bool, ...], tangents_alone: bool) -> 
 
 
 def _tangents(function: Callable, moves: tuple[bool, ...]) -> Callable:
-    """Return a function that computes values and tangents. Its inputs are all arguments, followed
-    by the tangents of the arguments whose flag in `moves` is True. Its results are all values, and
-    the tangents of the float values.
+    """Return a function that computes values and tangents. The inputs of this function are all
+    arguments, then the tangents of the arguments whose flag in `moves` is True. The results are all
+    values and the tangents of the float values.
     """
 
     def both(*flat) -> Any:
@@ -160,19 +160,19 @@ def _forward_pass(function: Callable, moves: tuple[bool, ...]) -> Callable:
 
 
 _backward_structures: dict[bytes, Any] = {}
-_unreadable: set[bytes] = set()  # stamps of forward passes whose backward pass is unreadable
+_unreadable: set[bytes] = set()  # stamps of forward passes without a readable backward pass
 
 
 class _UnreadableBackwardPass(Exception):
-    """The error for a forward pass from the cache whose backward pass cannot be read."""
+    """The error if the cache has a forward pass but not a readable backward pass."""
 
 
 def _backward_pass(
     function: Callable, moves, needs: int, zeros: tuple[Any, ...], stamp: bytes
 ) -> Callable:
-    """Return a function that computes the cotangents of the differentiated arguments. Its inputs
-    are all arguments, the residuals, and the cotangents of the float values. `zeros` has an entry
-    for each float value: None if its cotangent is given, shape and type if its cotangent is zero.
+    """Return a function that computes the cotangents of the differentiated arguments. The inputs of
+    this function are all arguments, the residuals, and the nonzero cotangents of float values.
+    `zeros` contains for each float value shape and type if its cotangent is zero, and None if not.
     `needs`: number of residuals.
     """
 
@@ -189,7 +189,7 @@ def _backward_pass(
 def _backward_from_arguments(
     function: Callable, moves, needs: int, zeros: tuple[Any, ...]
 ) -> Callable:
-    """Return the function of `_backward_pass`, but with residuals that are computed again."""
+    """Return a backward pass that computes the residuals again from the arguments."""
 
     def back(*flat) -> Any:
         at, given = flat[: len(moves)], flat[len(moves) + needs :]
@@ -212,7 +212,7 @@ _TRANSFORMS = {
 
 def _function_of_moving(function: Callable, moves: tuple[bool, ...], at) -> Callable:
     """Return a function of the differentiated arguments only; `at` supplies the other arguments.
-    Its results are a tuple of the float results, and a list of all results with None for floats.
+    The new function returns a tuple of all floats, and a list of all results with None for floats.
     """
 
     def floats_and_rest(*moving) -> Any:
@@ -242,7 +242,7 @@ def _fill_zeros(given: Sequence[Any], zeros: tuple[Any, ...]) -> tuple[Any, ...]
     return tuple(next(left) if like is None else jnp.zeros(*like) for like in zeros)
 
 
-# The following definitions make up the JAX operation.
+# The operation of JAX that runs a cached program, and the rules for its transformations.
 
 
 call_p = Operation("frictax_call")
@@ -294,7 +294,7 @@ def _moving(arrays, has_tangent: Sequence[bool]) -> tuple[bool, ...]:
 
 
 def _as_arrays(arrays) -> list[Any]:
-    """Return `arrays` with Python numbers converted to arrays, which can be differentiated."""
+    """Return `arrays`; convert Python numbers to arrays, so that JAX can differentiate them."""
     return [x if isinstance(x, _NUMBERS) else jnp.asarray(x) for x in arrays]
 
 
@@ -335,7 +335,7 @@ def _linearize(has_tangent, *arrays, call: _Call) -> Any:
     return values, [_is_float(x) for x in values], [*arrays, *needed], along
 
 
-# This operation computes the tangents of the float results and contains the data of its transpose.
+# This operation computes tangents of the float results. Its inputs include data for its transpose.
 linear_p = Operation("frictax_linear")
 
 

@@ -1,15 +1,15 @@
-"""A cache of compiled programs for later processes, which find a program without tracing it.
+"""A cache of compiled programs on disk: a later process finds a program without tracing it.
 
 JAX's own compilation cache saves only the time for compiling. To find a program in JAX's cache, JAX
 must trace the function and translate it for the compiler ("lower" it). Tracing and lowering take
-longer than reading the program. In this cache the key of a program consists of its dependencies.
-These are structure and shapes of the arguments, sources of frictax, and versions of the packages.
-This cache is used for simulations, their derivatives and fits. Programs that depend on a user's
+longer than reading the program. In the cache of this module, the key of a program consists of its
+dependencies: structure and shapes of the arguments, sources of frictax, and versions of the
+packages. Simulations, their derivatives and fits use this cache. Programs that depend on a user's
 class or function use the cache of JAX.
 
-Reading a program takes a tenth of a second, mostly outside Python. Each process notes which program
-it reads after another program. A later process reads the noted program in advance in a thread.
-`store` chooses the folder of the cache and checks who may have written to this folder.
+Reading a program takes a tenth of a second, mostly outside Python. Each process notes the order in
+which it reads programs. A later process reads the next program of this order in advance, in a
+thread. `store` chooses the folder of the cache and checks who may have written to this folder.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ _this_thread = threading.local()
 
 def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
     """Return the program in the file `path`, read by `read(path)`. Also start to read the programs
-    that an earlier process read next, and note which program this thread read before this one.
+    that an earlier process read next. Also note which program this thread read before.
     """
     before, _this_thread.last = getattr(_this_thread, "last", None), path
     if before is not None and before.parent == path.parent and _follower(before) != path:
@@ -65,7 +65,7 @@ def read_with_followers(read: Callable[[Path], Any], path: Path) -> Any:
 
 
 def _follower(path: Path) -> Path | None:
-    with contextlib.suppress(ValueError):  # A damaged note is ignored, and written again later.
+    with contextlib.suppress(ValueError):  # A damaged file is ignored and written again later.
         return path.with_name((read_private(_follower_file(path)) or b"").decode("ascii"))
     return None
 
@@ -93,7 +93,7 @@ class Programs:
     """Compiled programs in the memory of this process and in a folder, found by a key."""
 
     def __init__(self, options: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
-        self.options = options  # function: options of XLA's compiler besides XLA_FLAGS
+        self.options = options  # function that returns compiler options in addition to XLA_FLAGS
         self.made: OrderedDict[Any, SimpleNamespace] = OrderedDict()
         self.lock = threading.Lock()
 
@@ -127,7 +127,7 @@ class Programs:
         """Return whether the folder contains the program of `function` for `parts`."""
         folder = program_folder()
         path = None if folder is None else _path(function, folder, parts)
-        # The file may still be unusable.
+        # An existing file may still be unusable.
         return path is not None and path.exists()
 
 
@@ -136,9 +136,9 @@ def cached_jit(function: Callable) -> Callable:
     process. `function` must return arrays in tuples. A keyboard interrupt stops the call at once,
     also during compilation.
 
-    A call flattens the arguments once, and everything except arrays is part of the key. The program
-    is found in a fifth of the time that `filter_jit` needs. If the program fails, `filter_jit`
-    repeats the call and reports the error.
+    A call flattens the arguments once. All arguments except arrays are part of the key. The search
+    for a program takes a fifth of the time that `filter_jit` needs. If the program fails,
+    `filter_jit` repeats the call and reports the error.
     """
     plain, programs = interruptible_jit(function), Programs(lambda: options_of_fits())
 
@@ -165,7 +165,7 @@ def cached_jit(function: Callable) -> Callable:
         try:
             return programs.run(key, function, flat, args, arrays)
         except jax.errors.JaxRuntimeError:
-            # `filter_jit` repeats the call and raises an error of `equinox.error_if` with its text.
+            # `filter_jit` repeats the call and raises errors of `equinox.error_if` with their text.
             return plain(*args)
 
     return call
@@ -214,7 +214,7 @@ def _load_or_compile(
         try:
             return jax.block_until_ready(program(*arrays))
         except jax.errors.JaxRuntimeError:
-            # XLA finds some functions only when a program runs. If one is missing, compile again.
+            # XLA loads some functions only in a run. If a function is missing, compile again.
             program = _lower(flat, path, list(arrays), options)()
             return program(*arrays)
 
@@ -228,15 +228,15 @@ def _lower(
     and returns it.
     """
     if path is not None:
-        # A unique name, because JAX must not take the program from its own cache. On a CPU, a file
-        # written from such a program would lack the compiled functions.
+        # With a unique name, JAX does not take the program from its own cache. On a CPU, a program
+        # from JAX's cache is written without its compiled functions.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
     begin, least = time.perf_counter(), _LEAST_COMPILE_TIME
     if config_of("jax_compilation_cache_dir"):
         least = config_of("jax_persistent_cache_min_compile_time_secs")
     lowered = jax.jit(flat, compiler_options=options).lower(*arrays)
     if path is not None:
-        # Source locations take two fifths of a program's file and a fifth of its reading time.
+        # Without source locations, a program's file is two fifths smaller and is read faster.
         strip_locations(lowered)
 
     def compile_program() -> Callable:
@@ -281,7 +281,7 @@ def _read(path: Path) -> Any:
     try:
         return deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
     except Exception:
-        # The file may come from another computer. The program is then compiled again.
+        # The file may be from another computer. The caller then compiles the program again.
         return None
 
 

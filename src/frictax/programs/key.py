@@ -1,5 +1,5 @@
-"""The key of a compiled program: a text with everything that the program depends on. It is equal in
-every process.
+"""The key of a compiled program: a text with everything that the program depends on. The key of a
+program is equal in every process.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ from typing import Any
 import jax
 import numpy as np
 
-# For these packages, the version identifies classes and functions.
+# The version of each package identifies the code of its classes and functions.
 _KNOWN_PACKAGES = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")
-_IMPORT_TIME = time.time()  # [s] a source file that changed later may differ from the running code
+_IMPORT_TIME = time.time()  # [s] if a source file changes later, it may differ from running code
 
 
 class Unknown(Exception):
@@ -31,7 +31,7 @@ class Unknown(Exception):
 
 @functools.cache
 def surroundings() -> str:
-    """Return the part of the key that all programs share, as text. It contains a hash of the
+    """Return the part of the key that all programs share, as text. This text contains a hash of the
     sources, the versions of packages, and the processor. Raise `Unknown` if a source file has
     changed since its import.
     """

@@ -5,7 +5,7 @@ write to. The folder and all folders above it are checked before each load. If a
 check, the cache is not used, and one line reports the reason.
 
 JAX's own cache loads any file in its folder and never replaces a damaged entry. Therefore the
-command line and the processes of a fleet apply these checks to it (`check_jax_cache`).
+command line and the processes of a fleet apply the same checks to JAX's cache (`check_jax_cache`).
 """
 
 import contextlib
@@ -42,9 +42,9 @@ def config_of(name: str) -> Any:
 
 
 def program_folder() -> Path | None:
-    """Return the folder of compiled programs; None if the cache is off. ``FRICTAX_CACHE`` names the
-    folder. The default is "frictax" in the folder of JAX's cache. If JAX does not have a cache
-    folder, the default on a CPU is "frictax" in `users_folder`.
+    """Return the folder of compiled programs; None if the cache is off. The variable
+    ``FRICTAX_CACHE`` sets the folder. The default is "frictax" in the folder of JAX's cache. If JAX
+    does not have a cache folder, the default on a CPU is "frictax" in `users_folder`.
     """
     asked, beside = os.environ.get("FRICTAX_CACHE"), config_of("jax_compilation_cache_dir")
     if config_of("jax_disable_jit") or jax.device_count() > 1:
@@ -80,8 +80,8 @@ def device() -> Any:
 
 
 def is_safe(folder: Path, variable: str = "FRICTAX_CACHE") -> bool:
-    """Return whether programs may be loaded from `folder` and written to it. If not, report the
-    reason in one line. The line names the environment `variable` that selects another folder.
+    """Return whether programs may be loaded from `folder` and written to it. For an unsafe folder,
+    report the reason and the environment `variable` for another folder in one line.
     """
     found = unsafe_part(folder)
     if found is None:
@@ -106,7 +106,7 @@ def read_entry(path: Path) -> bytes | None:
     mark, newline, content = whole.partition(b"\n")
     if not newline or mark != _checksum(content):
         with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)  # The file is damaged.
+            path.unlink(missing_ok=True)  # Remove the damaged file.
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
@@ -115,7 +115,7 @@ def read_entry(path: Path) -> bytes | None:
 
 def write_entry(path: Path, content: bytes) -> None:
     """Write `content` to the file `path`, completely or not at all. Do nothing if another user can
-    write to this folder. Remove files of the folder that were not read for a month.
+    write to the folder of this file. Remove files of the folder that were not read for a month.
     """
     if unsafe_part(path.parent) is not None:
         return
@@ -123,14 +123,14 @@ def write_entry(path: Path, content: bytes) -> None:
         for folder in reversed([path.parent, *path.parent.parents]):
             if not folder.exists():
                 folder.mkdir(mode=0o700, exist_ok=True)
-        if unsafe_part(path.parent) is None:  # Another user may have just created it.
+        if unsafe_part(path.parent) is None:  # Another user may have just created the folder.
             files, size = [], len(content)
             for file in path.parent.glob("*.program*"):
                 with contextlib.suppress(OSError):  # Another process may have removed the file.
                     about = file.stat()
                     files.append((about.st_mtime, about.st_size, file))
             files.sort(reverse=True)
-            # Remove old files. If the folder is too large, remove those that were unread longest.
+            # Remove old files. If the folder is too large, remove the longest unread files.
             for read, bytes_, file in files:
                 size += bytes_
                 if size > _ROOM or time.time() - read > _LONGEST_UNREAD:
@@ -163,9 +163,9 @@ class CheckedCache:
 
 def check_jax_cache(*, keep: bool) -> None:
     """Make JAX load and write compiled programs only in a folder that no other user can write to.
-    The folder is that of ``JAX_COMPILATION_CACHE_DIR``, also in processes that this process starts.
-    If this variable is not set and `keep` is true, the folder is below that of ``FRICTAX_CACHE`` or
-    in this user's cache folder.
+    The variable ``JAX_COMPILATION_CACHE_DIR`` sets this folder, also for child processes. Without
+    this variable and with `keep`, the folder is "jax" in the folder of ``FRICTAX_CACHE``, or this
+    user's cache folder.
     """
     if not getattr(jax.config, "jax_enable_compilation_cache"):  # noqa: B009
         return

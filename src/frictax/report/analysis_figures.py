@@ -40,11 +40,11 @@ _TITLES = {
 
 
 def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
-    """Draw the strongest finding of each kind in a panel, and its sentence below. A finding is a
-    pattern of the residuals. Title and sentence are black if it is significant, otherwise grey.
+    """Draw the strongest residual pattern (finding) of each kind in a panel, with a sentence below.
+    Title and sentence are black for a significant finding, and grey for other findings.
 
-    Points are mean residuals with their standard errors, after subtraction of the patterns of all
-    other kinds. Lines are the fitted patterns. Blue is forward motion, orange backward motion.
+    Points are mean residuals with standard errors, after subtracting the patterns of other kinds.
+    Lines are the fitted patterns. Blue is forward motion, orange backward motion.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -79,7 +79,7 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
 
 
 def draw_finding(finding: Finding) -> Figure:
-    """Draw the panel of one finding, without its sentence."""
+    """Draw the panel of one residual pattern (finding), without the sentence below it."""
     with style():
         figure = canvas(_PAGE_WIDTH, 0.55 * _PAGE_WIDTH)
         _draw_panel(figure.subplots(), finding)
@@ -92,7 +92,7 @@ def strongest_findings(study: ResidualStudy) -> list[Finding]:
 
 
 def finding_sentence(study: ResidualStudy, finding: Finding) -> str:
-    """Return the sentence of a finding, after the name of its record if there are several."""
+    """Return the sentence on a finding; with several records, the record's name is in front."""
     many = len({f.record for f in study.findings}) > 1
     return f"{finding.record}: {finding.sentence}" if many else finding.sentence
 
@@ -145,7 +145,7 @@ def draw_posterior(
     width: float | None = None,
 ) -> Figure:
     """Draw the density of each parameter on the diagonal, and the posterior samples of each pair of
-    parameters below the diagonal. Derived quantities are drawn in the same way.
+    parameters below the diagonal. Derived quantities are drawn like parameters.
 
     On the diagonal the interval is shaded, and the dashed line is the estimate of the fit. A
     symmetric interval does not suit a density that is skewed or ends at a bound. If the points of a
@@ -156,7 +156,7 @@ def draw_posterior(
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("posterior.png")`.
 
     **Raises:** `KeyError` for a name that was not fitted; `ValueError` for quantities derived from
-    a fit, which has no draws.
+    a fit, because a fit does not have posterior samples.
     """
     if posterior.draws is None:
         raise ValueError(
@@ -164,7 +164,7 @@ def draw_posterior(
             " posterior first: found.posterior().derived(...).plot()."
         )
     known = list(posterior.names)
-    asked = known[:8] if names is None else list(names)  # more panels would be too small
+    asked = known[:8] if names is None else list(names)  # more than 8 rows make panels too small
     which, sizes, labels = [], [], []
     every = posterior.draws.reshape(-1, posterior.draws.shape[-1])
     for name in asked:
@@ -227,8 +227,8 @@ def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure
 
     Left: friction over speed, with backward motion at negative speeds; the chosen structure has a
     thick line. Right: rms errors of the trajectory and force that each structure predicts for
-    left-out repeats (blue dot), speeds (orange square) and records (black triangle). If errors are
-    much larger for speeds than for repeats, the structure describes only the motions of its fit.
+    left-out repeats (blue dot), speeds (orange square) and records (black triangle). If a structure
+    predicts left-out speeds much worse than left-out repeats, it is not valid for new motions.
 
     **Arguments:** `width` of the figure [inch].
 

@@ -36,11 +36,11 @@ from frictax.trajectory import Trajectory
 from . import sweep_text
 from .modes import MODES, mode_spans
 
-_MOST_ROWS, _MOST_SENTENCES = 14, 4  # largest numbers of rows, and of warnings or records
+_MOST_ROWS, _MOST_SENTENCES = 14, 4  # largest numbers of table rows, and of warnings or records
 _NAME, _SENTENCE = 60, 500  # [characters] longest name and sentence that are not shortened
 _FINE = 8  # SVG units per pixel; coordinates are rounded to integer units
 
-Size = tuple[int, int]  # [pixels] width and height
+Size = tuple[int, int]  # [pixels] width and height of an SVG picture
 
 
 def summary_html(result: Summarised) -> str:
@@ -57,7 +57,7 @@ def fit_html(found: FitResult) -> str:
     else:
         kind, by = type(found.model).__name__, type(found.problem.objective).__name__
         title = f"{kind} fitted to {_some(found.records)} by {by}"
-        count = len(found.rms)  # the first lines describe the records
+        count = len(found.rms)  # `lines` begins with one line per record
         left = count - _MOST_SENTENCES
         more = [f"and {left} more records"] if left > 0 else []
         lines = [*lines[: min(count, _MOST_SENTENCES)], *more, *lines[count:]]
@@ -141,14 +141,14 @@ def comparison_html(made: Comparison) -> str:
 
 
 def structures_html(made: StructureComparison) -> str:
-    """Return the card of compared structures, the chosen one in bold, with remarks on each."""
+    """Return the card of compared structures, with remarks; the chosen structure is bold."""
     title, doubts = structures_title(made, _some(made.records)), remarks(made)
     shown = dataclasses.replace(made._summary(), title=title)
     return card(dataclasses.replace(shown, sentences=[made.reason], notices=doubts))
 
 
 def study_html(study: ResidualStudy) -> str:
-    """Return the card of residuals: a sentence for each significant pattern, names of others."""
+    """Return the card of residuals: sentences on significant patterns, names of other patterns."""
     strong = [f for f in study.findings if f.strong]
     weak = dict.fromkeys(f.name for f in study.findings if not f.strong)
     title = f"Residuals: {len(strong)} of {len(study.findings)} findings are strong"
@@ -171,7 +171,7 @@ def posterior_html(posterior: Posterior) -> str:
 
 
 def profile_html(profile: Profile) -> str:
-    """Return the card of a profile likelihood: its interval, and its curve up to 4 thresholds."""
+    """Return the card of a profile likelihood: interval, and curve up to 4 times the threshold."""
     kept = profile.ratio <= 4 * profile.threshold
     seen = profile.values[kept]
     # Interpolate the signed square root of the likelihood ratio, which is nearly linear in x.
@@ -198,7 +198,7 @@ def design_html(made: Design) -> str:
 
 
 def card(shown: Summary) -> str:
-    """Return a summary as HTML. Rows and notices beyond the limits are only counted."""
+    """Return a summary as HTML. Rows and notices above the limits are counted, not shown."""
     head, rows = shown.table
     notices, sentences = list(shown.notices), [s for s in (*shown.above, *shown.sentences) if s]
     counted = ((len(rows), _MOST_ROWS, "rows"), (len(notices), _MOST_SENTENCES, "warnings"))
@@ -226,7 +226,7 @@ def template(name: str) -> jinja2.Template:
 
 
 def _shorten(text: Any, most: int = _NAME) -> Any:
-    """Replace the middle of a text longer than `most` by an ellipsis; keep a picture."""
+    """In a text longer than `most`, replace the middle by an ellipsis. Keep a picture unchanged."""
     if isinstance(text, Markup) or len(text) <= most:
         return text
     return f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
@@ -250,7 +250,7 @@ def _curve(x: np.ndarray, y: np.ndarray, size: tuple[int, int] = (160, 26)) -> M
 def curve(
     x: np.ndarray, y: np.ndarray, says: str, *, level: float | None = None, size: Size = (160, 26)
 ) -> Markup:
-    """Return an SVG line of y over x, with gaps at nan and infinity; dashed line at `level`."""
+    """Return an SVG curve of y over x, with gaps at nan and infinity, and a line at `level`."""
     seen = np.isfinite(x) & np.isfinite(y)
     heights = y[seen] if level is None else np.append(y[seen], level)
     right, up = _scale(x, size[0]), _scale(heights, size[1], upward=True)
@@ -289,8 +289,8 @@ def strip(
     *,
     size: Size = (300, 14),
 ) -> Markup:
-    """Return an SVG strip over time with a colour for each mode; the time of the free mode has no
-    colour. Modes shorter than 1/120 of the time may be missing.
+    """Return an SVG strip over time that shows each mode by its colour; the free mode is not
+    coloured. Modes shorter than 1/120 of the time axis may be missing.
     """
     steps = 120  # number of coloured steps, each 2.5 pixels wide in a strip of 300 pixels
     edges = np.linspace(*ends, steps + 1)
@@ -313,7 +313,7 @@ def strip(
 
 
 def legend(modes: Iterable[Mode]) -> Markup:
-    """Return HTML with the names of the modes, each after a field of its colour."""
+    """Return an HTML legend: for each mode, a field of its colour and its name."""
     here = set(modes)
     swatches = [
         Markup("{} {}").format(strip([(mode, 0.0, 1.0)], (0.0, 1.0), word, size=(14, 10)), word)
@@ -326,8 +326,8 @@ def legend(modes: Iterable[Mode]) -> Markup:
 def _scale(
     values: np.ndarray, pixels: int, *, upward: bool = False
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function from values to SVG coordinates; equal values get the middle."""
-    largest = float(np.max(np.abs(values), initial=0.0)) or 1.0  # The division prevents overflow.
+    """Return a function from values to SVG coordinates. If all values are equal, use the middle."""
+    largest = float(np.max(np.abs(values), initial=0.0)) or 1.0  # scaling prevents overflow
     scaled = values / largest if values.size else np.zeros(1)
     low, width = float(np.min(scaled)), float(np.max(scaled) - np.min(scaled))
 

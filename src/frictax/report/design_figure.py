@@ -28,8 +28,8 @@ from .style import (
 
 
 def draw_design(design: Design, *, width: float = 7.0) -> Figure:
-    """Draw a designed experiment: the excitation, the expected sensor signals, and the expected
-    relative standard error of each parameter, also for the other experiments in `design.beside`.
+    """Draw the excitation, the expected sensor signals and the expected relative standard errors of
+    a designed experiment. Also draw the standard errors of the experiments in `design.beside`.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -72,7 +72,7 @@ def _panels(design: Design) -> list[Panel]:
 
 
 def _contestants(design: Design) -> list[tuple[str, np.ndarray, str]]:
-    """Return name, relative standard errors [%], colour of each experiment; first: designed."""
+    """Return name, relative standard errors [%], colour of experiments, the designed one first."""
     rows = [("designed", design.relative), *design.beside.items()]
     # Relative standard errors above 30 (3000 %) are drawn at this value.
     most = 30.0
@@ -92,8 +92,8 @@ def write_design_report(
     check: Any = None,
     overwrite: bool = True,
 ) -> Path:
-    """Write one self-contained HTML page on a designed experiment: excitation, expected sensor
-    signals, expected standard errors (also of the experiments in `design.beside`), limits, margins.
+    """Write one self-contained HTML page on a designed experiment. It shows excitation, expected
+    sensor signals, expected standard errors (also for `design.beside`), and limits.
 
     **Arguments:** `title`, `notes`: texts of the page; `check`: the result of `Design.check`;
     `command`: command that reproduces the page; `overwrite`: True to replace an existing report.

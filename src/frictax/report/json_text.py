@@ -18,8 +18,8 @@ from frictax.laws import AbstractLaw, Table
 from frictax.measurements import Record
 from frictax.parameters import parameters
 
-# Version of the format. It increases by 1 when a key is added, removed, or changes its meaning.
-# tests/report/test_formats.py checks this.
+# Version of the JSON format. The version increases by 1 when a key is added, is removed, or changes
+# its meaning. tests/report/test_formats.py checks this rule.
 FORMAT = 2
 
 
@@ -90,7 +90,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
             "remark": row.remark,
             **_sweep_fit(row.found),
         }
-        # AICc and BIC of a comparison account for autocorrelated residuals; those of a fit do not.
+        # Unlike a fit, a comparison computes AICc and BIC for autocorrelated residuals.
         | {"aicc": row.aicc, "bic": row.bic}
         for row in comparison.rows
     ]
@@ -108,7 +108,7 @@ def estimate(e: Estimate) -> dict[str, Any]:
     known = {"degrees_of_freedom": e.dof, "knowledge": e.knowledge.value}
     if e.tied:
         known["tied"] = e.tied
-    if e.declared is not None and e.declared[0] != e.unit:  # also write the unit of the records
+    if e.declared is not None and e.declared[0] != e.unit:  # add the estimate in the record's unit
         unit, size = e.declared
         four = ("value", "standard_error", "lower", "upper")
         known["in_records"] = {"unit": unit} | {name: getattr(e, name) / size for name in four}
@@ -218,7 +218,7 @@ def found_machine_json(found: FitResult) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return name -> version of frictax, Python and the packages that affect the numbers."""
+    """Return a dict name -> version: frictax, Python, and packages that affect the numbers."""
     known = {"frictax": frictax.__version__, "python": platform.python_version()}
     for package in "jax jaxlib diffrax equinox optax optimistix numpy scipy".split():
         with contextlib.suppress(PackageNotFoundError):
@@ -227,7 +227,7 @@ def versions() -> dict[str, str]:
 
 
 def versions_in_words(spelled: Callable[[str], str] = str) -> str:
-    """Return names and versions in one line; `spelled` changes the spelling of "python"."""
+    """Return the `versions` as one line of text; `spelled` changes the spelling of "python"."""
     return ", ".join(
         f"{spelled(name) if name == 'python' else name} {number}"
         for name, number in versions().items()

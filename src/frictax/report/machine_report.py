@@ -99,8 +99,8 @@ def write_report(
     comparison: Comparison | Sequence[Comparison] | StructureComparison | None = None,
     **options: Unpack[ReportOptions],
 ) -> Path:
-    """Write a self-contained HTML report. A fitted sweep may have a `simulation`, see
-    `write_sweep_report`. A fitted machine may have `uncertainty`, `profiles` and `scores`, see
+    """Write a self-contained HTML report. The option `simulation` is for a fitted sweep, see
+    `write_sweep_report`. `uncertainty`, `profiles` and `scores` are for a fitted machine, see
     `write_machine_report`.
     """
     check_names(write_report, options)
@@ -121,8 +121,8 @@ def draw(
     comparison: Comparison | Sequence[Comparison] | None = None,
     width: float = 7.5,
 ) -> Figure:
-    """Draw the data and the fit. For a fitted sweep see `draw_sweep`, which takes a `comparison`.
-    For a fitted machine see `draw_fit`, which draws the record `label`.
+    """Draw the data and the fit. For a fitted sweep, call `draw_sweep` with `comparison`. For a
+    fitted machine, call `draw_fit` with the record's `label`.
     """
     if found.of_sweep:
         refuse({"label": label}, "the records of a machine", "a law's sweep")
@@ -143,13 +143,13 @@ def write_machine_report(
     """Write one self-contained HTML file on a fit to records, as `frictax identify` does.
 
     The function first examines the residuals, simulates free runs, and computes the expected
-    accuracy of the estimates. This takes some seconds.
+    accuracy of the estimates. The examination takes some seconds.
 
     The page has a slider for each estimate. When a slider moves, the page simulates all records
     again. If the page cannot simulate, it states the reason, and the curves change linearly by
-    their derivative with respect to the estimate. In this case a slider covers a range in which the
-    approximation is accurate: its rms difference from a simulation is at most half of the rms
-    residual, or 1 % of the curve's standard deviation if that is larger.
+    their derivative with respect to the estimate. In this case a slider covers the range in which
+    the linear curves are accurate. Their rms difference from a simulation is at most half of the
+    rms residual or 1 % of the curve's standard deviation, the larger of the two.
 
     **Arguments:**
 
@@ -310,7 +310,7 @@ def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
 def _motions(
     runs: Sequence[tuple[str, Record, Motion]], what: str, plots: dict[str, Any]
 ) -> Section:
-    """Return the section that compares records with free runs of `what`; add plots to `plots`."""
+    """Return the section on records and free runs of the machine `what`; add plots to `plots`."""
     blocks: list[tuple[str, Any]] = []
     for i, (label, record, motion) in enumerate(runs):
         shown = motion_plots(record, label, motion, what, len(runs))

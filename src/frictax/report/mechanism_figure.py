@@ -40,13 +40,13 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
     an earlier row. Parts between the same two bodies lie above each other.
 
     A sliding body is a block, a turning body is a disc on its shaft. Friction is orange, drives are
-    green. Thermal parts are in separate rows. A part of a class without a symbol is a box with the
-    name of that class. For a law or a signal, the figure shows the name of its class. Numbers that
-    JAX traces and arrays of a batch are shown without values.
+    green. Thermal parts are in separate rows. A part without a symbol is a box with the name of its
+    class. For a law or a signal, the figure shows the name of its class. Numbers that JAX traces
+    and arrays of a batch are shown without values.
 
-    **Arguments:** `width` [inch]: short rows, and machines that are not joined with each other, are
-    placed side by side up to this width. A longer row makes the figure wider, because the size of
-    the letters is constant.
+    **Arguments:** `width` [inch]: short rows and machines without a connection are placed side by
+    side up to this width. A longer row makes the figure wider, because the size of the letters is
+    constant.
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("machine.svg")`.
 
@@ -58,7 +58,7 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
     ['wall', 'spring', 'c = 500 N/m', 'mass', 'm = 1 kg']
     """
     with style():
-        margin = 10.0  # [pt] around the picture
+        margin = 10.0  # [pt] margin around the picture
         net, room = network(mechanism), 72 * width - 2 * margin
         machines = []
         for rows in rows_of_machines(net):
@@ -86,7 +86,7 @@ def mechanism_svg(mechanism: Mechanism) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Drawing:
-    """A drawing and its size [pt]; `draw` needs axes and position of the upper left corner."""
+    """A drawing and its size [pt]; arguments of `draw` are axes and upper left corner [pt]."""
 
     width: Length
     height: Length
@@ -94,7 +94,7 @@ class _Drawing:
 
 
 def _side_by_side(drawings: Sequence[_Drawing], width: Length, gap: Length) -> _Drawing:
-    """Place drawings side by side up to `width` [pt]; put further ones in lines below."""
+    """Place drawings side by side up to `width` [pt]; put further drawings in lines below."""
     corners: list[tuple[Length, Length]] = []
     x = y = high = wide = 0.0
     for one in drawings:
@@ -151,7 +151,7 @@ def _draw_row(mechanism: Any, net: Network, row: Row) -> _Drawing:
 
 
 def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], turns: bool) -> Cell:
-    """Return the cell of parallel links: the first on the row's axis, all others above it."""
+    """Return the cell of parallel links: the first link on the row's axis, further links above."""
     parts = [mechanism[link.name] for link in links]
     texts = [label(link.name, part, turns) for link, part in zip(links, parts, strict=True)]
     mirrored = [len(link.ends) == 2 and link.ends[0] != ends[0] for link in links]
@@ -167,7 +167,7 @@ def _joint_cell(mechanism: Any, links: Sequence[Link], ends: Sequence[Node], tur
     if len(links) == 1:
         return dataclasses.replace(first, edge=(half, half))
     half = max(*(symbol.half for symbol in symbols), *(text.width / 2 for text in texts[1:-1])) + 6
-    heights, above = [], 0.0  # [pt] height of the axis of each link above the core
+    heights, above = [], 0.0  # [pt] height of each link's axis above the row's symbols
     for symbol, text in zip(symbols[1:], texts[1:], strict=True):
         heights.append(above + AIR + symbol.down)
         above = heights[-1] + symbol.up + AIR + text.height

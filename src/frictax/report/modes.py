@@ -21,7 +21,7 @@ MODES = {  # mode -> (name, colour, hatching of matplotlib)
 def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
     """Return the successive modes of contact `name`, each with its start and end time [s].
 
-    A contact with a bristle does not have events. Its modes are known only at the samples.
+    A contact with a bristle does not have events, so its modes are known only at the samples.
     """
     events = run.events
     if name not in events.names:

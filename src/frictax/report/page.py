@@ -129,7 +129,7 @@ def parameters_section(
 
 
 def correlation_section(found: FitResult) -> list[Section]:
-    """Return a list with the section on the correlation of the estimates; [] for one estimate."""
+    """Return a list with the section on correlations of estimates, or [] for one estimate."""
     if len(found.correlation) < 2:
         return []
     lead = "Near 1 or −1, the data identify a combination of two parameters better than each one."
@@ -194,11 +194,11 @@ def check_report(path: str | Path, *, overwrite: bool = True) -> Path:
 
 
 def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> list[dict[str, str]]:
-    """Return the files inside a page, in SI units: the result as JSON, and a CSV with measurement
-    and prediction for each record or sweep.
+    """Return the files to download from a page, in SI units: the result as JSON, and a CSV with
+    measurement and prediction for each record or sweep.
 
-    Long files are compressed. A CSV that is too large for the page is left out, and the text next
-    to the link `result.json` names its record. `motions`: label of a record -> its free run.
+    Long files are compressed. A CSV that is too large is not in the page; the text next to the link
+    `result.json` names its record. `motions`: label of a record -> its free run.
     """
     out = [_file("result.json", "application/json", result, "the complete fit, SI units")]
     room, absent = 300_000, []  # `room` [bytes]: allowed size of all CSV files together
@@ -273,10 +273,10 @@ def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
     for name, figure in {"wide": wide, **({} if narrow is None else {"narrow": narrow})}.items():
         # Without a date and with reproducible element names, equal results give equal files.
         with reproducible_svg(), warnings.catch_warnings():
-            # Characters that the font does not have are shown as boxes.
+            # Missing characters are shown as boxes, so a warning is not needed.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             engine = figure.get_layout_engine()
-            # Compute the layout once. Otherwise `savefig` draws the whole figure twice.
+            # Compute the layout before `savefig`, so that `savefig` draws the figure only once.
             if engine is not None:
                 engine.execute(figure)
                 figure.set_layout_engine("none")

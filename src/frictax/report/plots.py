@@ -24,7 +24,7 @@ from .record_figure import starts_panel
 from .style import BACKWARD, CYCLE, FAINT, FORWARD, MODES, Curve, Panel
 
 _COLOURS = {int(mode): colour for mode, (_, colour, _) in MODES.items()}
-_COLOURS[Mode.FREE] = "#dddddd"  # White would not be visible.
+_COLOURS[Mode.FREE] = "#dddddd"  # White is not visible on the page.
 
 
 def motion_plots(
@@ -33,18 +33,18 @@ def motion_plots(
     """Plot a record and the free run of the machine. Return pairs of caption and plot: for the
     whole record, and for all samples around the longest standstill. `what`: name of the machine.
 
-    The residual is below each measured output. A band extends 2 standard deviations to each side of
-    0 if the record states a standard deviation. `beside`: number of records on the page.
+    The residual is below each measured output. If the record states a standard deviation, a band of
+    2 standard deviations is drawn on each side of 0. `beside`: number of records on the page.
     """
-    # Draw the lowest and the highest sample in each of at most 500 bins. The bins of all records of
-    # a page are at most 800, which keeps the page below 3 MB.
+    # Draw the lowest and the highest sample in each of at most 500 bins. All records of a page
+    # together have at most 800 bins, so that the page is below 3 MB.
     bins = min(500, 800 // beside)
     caption = (
         f"{label}: the whole record, and the free run of the {what}. Drag to zoom in; double-click"
         " to zoom out."
     )
     out = [(caption, _motion_plot(record, motion, np.arange(record.n), bins, thin=True))]
-    # Find the longest time in which a contact sticks, or if none sticks, the first change of mode.
+    # Find the longest sticking time of a contact, or without sticking, the first mode change.
     a, b, says = 0, 0, ""
     for name, modes in motion.modes.items():
         edges = np.diff(np.concatenate([[0], modes == 0, [0]]).astype(int))
@@ -154,8 +154,8 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
     """Plot the friction of each contact over speed with its confidence band, and the friction
     computed from the measured motion. Return None for a machine without friction.
 
-    The plot shows the friction forces of a machine. Without friction forces it shows the friction
-    torques, and without these the friction coefficients of brakes and clutches.
+    The plot shows the first available quantity of a machine: friction forces, friction torques, or
+    friction coefficients of brakes and clutches.
     """
     si, contacts, top = _contacts(found, study)
     if not contacts:
@@ -186,7 +186,7 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
         v, f = (a[:: max(a.size // 1500, 1)] for a in measured)
         points = plotly.trace(v, f / size, "markers", "from the measured motion")
         traces.insert(0, points | {"marker": {"size": 4, "color": FAINT, "opacity": 0.6}})
-        # A quantile sets the range of the axis, because extreme samples would make it too long.
+        # A quantile sets the range of the axis, because a few extreme samples make it too large.
         most = 1.6 * float(np.quantile(np.abs(measured[1] / size), 0.98))
         yaxis |= {"range": [-most, most]}
     speed = "rad/s" if _turns(study, si) else "m/s"
@@ -194,10 +194,10 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
 
 
 def _contacts(found: FitResult, study: Any) -> tuple[str, dict[str, Any], float]:
-    """Return the unit of friction to show, name -> contact with this unit, and the highest speed.
+    """Return the unit of the plotted friction, name -> contact with this unit, the highest speed.
 
-    The unit is N or N.m if the law of a contact is a force or torque. It is "" for the friction
-    coefficient of a contact with a normal force.
+    The unit is N or N.m if the law of a contact is a force or torque. The unit is "" for the
+    friction coefficient of a contact with a normal force.
     """
     machine: Any = found.model
     parts = dict(machine.named_parts()) if hasattr(machine, "named_parts") else vars(machine)
@@ -232,7 +232,7 @@ def _measured_friction(
     study: Any, contacts: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return speed and friction computed from the measured motion: the force of the law minus the
-    residual force. Return None unless there is one contact, with residual forces of one body.
+    residual force. Return None for several contacts or bodies, or without residual forces.
     """
     if (
         study is None
@@ -276,7 +276,7 @@ def profile_plot(profile: Any) -> dict[str, Any]:
 
 
 def _rule(along: str, across: str, at: float, colour: str, dash: str) -> dict[str, Any]:
-    """Return a straight line at `at` on the axis `across`, over the whole length of `along`."""
+    """Return a line along the whole axis `along`, at the value `at` of the axis `across`."""
     ends = {f"{along}ref": "paper", f"{along}0": 0, f"{along}1": 1}
     place = {f"{across}0": at, f"{across}1": at}
     return {"type": "line", **ends, **place, "line": {"color": colour, "dash": dash, "width": 1.2}}

@@ -43,8 +43,8 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
     """Draw each channel in a separate panel over one time axis: the inputs above, in colour, and
     the measured outputs below.
 
-    Held inputs are drawn as steps. A gap of more than five median sampling intervals breaks the
-    line and is shaded. A note below the panels contains the warnings.
+    Inputs that are constant between samples are drawn as steps. A gap of more than five median
+    sampling intervals breaks the line and is shaded. A note below the panels contains the warnings.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -139,7 +139,7 @@ class Channel:
 
 
 def with_gaps(rows: np.ndarray, channel: Channel) -> np.ndarray:
-    """Insert -1 between the indices of rows of different windows, so that no line joins them."""
+    """Insert -1 between row indices of different windows, so that a drawn line has a gap there."""
     window = rows // (channel.x.size // channel.windows)
     return np.insert(rows, np.flatnonzero(np.diff(window)) + 1, -1)
 
@@ -150,7 +150,7 @@ def pick(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def channels_of(found: FitResult) -> list[Channel]:
-    """Return all measured quantities of a fit, with predictions and derivatives of these."""
+    """Return all measured quantities of a fit, with predictions and derivatives of predictions."""
     out, first, shown = [], 0, np.asarray(found.shown)
     for (label, record), prepared in zip(
         found.records.items(), found.problem.prepared, strict=True
@@ -213,10 +213,10 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
     """Draw the measurement (grey) and the prediction of the fitted machine (blue) for each measured
     output, and the residual below.
 
-    The objective of the fit defines the simulations: one for `FreeRun`, one for each window of
-    `Windows`. The grey band extends two standard deviations of the noise to each side of zero.
+    The prediction is one simulation for the objective `FreeRun`, and one per window for `Windows`.
+    The grey band extends two standard deviations of the noise to each side of zero.
 
-    **Arguments:** `label` of the record, the first unless given; `width` of the figure [inch].
+    **Arguments:** `label` of the record, by default the first record; `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("fit.png")`.
 
@@ -256,10 +256,10 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
 def draw_starts(found: FitResult[Any], *, width: float = 5.5) -> Figure:
     """Draw the sorted final misfits of all starts of a search (a waterfall plot).
 
-    If many starts end at the least misfit, the search is reliable. If only one start ends there,
-    more starts may find a smaller misfit. A fit to records stops the search from a start early if
-    its misfit is much larger than that of other starts. Therefore a point above the least misfit
-    may not be a local minimum.
+    If many starts end at the least misfit, the search is reliable. If only one start ends at the
+    least misfit, more starts may find a smaller misfit. A fit to records stops a search early if
+    its misfit is much larger than the misfit of other searches. Therefore a point above the least
+    misfit may not be a local minimum.
 
     **Arguments:** `found`: a fit with several starts (``starts=16``); `width` of the figure [inch].
 
@@ -306,7 +306,7 @@ def starts_panel(found: FitResult[Any]) -> Panel | None:
     if costs.size < 2 or ends.size == 0:
         return None
     ratio = np.divide(ends, ends[0], out=np.ones_like(ends), where=ends > 0)
-    # A start counts as the same minimum if dof * (misfit / least misfit - 1) is below 0.01.
+    # A start reaches the least misfit if dof * (misfit / least misfit - 1) is below 0.01.
     best = max(found.dof, 1) * (ratio - 1.0) < 0.01
     place = np.arange(1, ends.size + 1)
     curves = [Curve(place, ratio, FAINT, "", 0.8)]

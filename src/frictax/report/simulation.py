@@ -20,8 +20,8 @@ from .cards import template
 from .plotly_json import as_json
 from .simulation_code import Channels, SimulationCode
 
-# Part of a page -> largest number of its characters. Longer code starts too slowly in a browser.
-# Longer measurements make a page larger than 5 MB.
+# Part of a page -> largest number of characters in this part. Longer code starts too slowly in a
+# browser. Longer measurements make a page larger than 5 MB.
 LONGEST = {"the code of the machine": 120_000, "the measurements": 2_000_000}
 
 
@@ -45,9 +45,9 @@ def packed_numbers(values: Any) -> str:
 
 def simulate_records(problem: Problem, found: np.ndarray) -> str:
     """Return the script that simulates each record of a problem, as the objective of the fit does.
-    `found` (p,): all unknowns. Sliders change these values, except initial states of windows.
+    `found` (p,): all unknowns. Sliders change all unknowns except initial states of windows.
 
-    **Raises:** `CannotBeWritten` with the reason.
+    **Raises:** `CannotBeWritten` with the reason if a page cannot simulate these records.
     """
     engine = problem.engine
     objective = type(problem.objective).__name__
@@ -122,7 +122,7 @@ def numbers_of_record(problem: Problem, i: int, x: np.ndarray) -> dict[str, Any]
 
 
 def check_steps(code: SimulationCode) -> None:
-    """Raise `CannotBeWritten` if the motion of all bodies is given: it has no time steps."""
+    """Raise `CannotBeWritten` if all motions are given, so that nothing is simulated."""
     system = code.machine()
     if isinstance(system, MechanicalSystem) and is_motion_given(system.mechanism, system.layout):
         raise CannotBeWritten("the motion of all its bodies is given")

@@ -1,5 +1,5 @@
 """Write the JavaScript functions with which a page simulates a machine and its instruments, as a
-fit does. The loop that calls them for each sample is in templates/simulate.js.
+fit does. The loop that calls these functions for each sample is in templates/simulate.js.
 """
 
 import dataclasses
@@ -28,11 +28,11 @@ from frictax.signals import Sampled
 
 @dataclasses.dataclass(frozen=True)
 class Channels:
-    """The channels (inputs and outputs) of a record, as the simulation needs them.
+    """Properties of a record's channels (inputs and outputs) for the simulation.
 
     - `inputs`: name -> True if the input is held between samples; `outputs`: names of outputs.
-    - `starts`: names of the states with a measured initial value; `as_read`: True to use this value
-      as recorded, False to correct it by the inverse of the sensor.
+    - `starts`: names of the states with a measured initial value; `as_read`: True to use measured
+      initial values as recorded, False to correct them by the inverse of the sensor.
     - `delayed`: the channels that may have a delay other than 0.
     """
 
@@ -44,7 +44,7 @@ class Channels:
 
 
 class SimulationCode:
-    """The functions of a simulation. JAX traces each function and writes it as JavaScript.
+    """The functions of a simulation. `javascript` traces each function by JAX and writes its code.
 
     **Arguments:** `setup_at(x)`: function that returns the `Setup` (machine and instruments).
 
@@ -165,7 +165,7 @@ class SimulationCode:
     def javascript(self) -> str:
         """Return a JavaScript expression: an object with all functions.
 
-        **Raises:** `CannotBeWritten` if a function has an operation that JavaScript code lacks.
+        **Raises:** `CannotBeWritten` for an operation that cannot be written in JavaScript.
         """
         copied, channels = ["y", "mode", "start", "ranges", "inverse"], self.channels
         program = Program(METHODS, ["step_with_events"], copied)

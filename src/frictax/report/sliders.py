@@ -1,4 +1,4 @@
-"""Make the sliders of a page: each changes one estimate; the page simulates the records again.
+"""Make the sliders of a page. A slider changes one estimate; then the page simulates again.
 
 If a page cannot simulate, its curves change linearly, by their derivative with respect to the
 estimate. Simulations at both ends of the range of the slider test this linear approximation.
@@ -47,8 +47,8 @@ class Range:
 def ranges(
     found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
 ) -> list[Range | None]:
-    """Return for each estimate the range in which the linear approximation is accurate, found by
-    simulations; None for an estimate that does not change a curve.
+    """Return for each estimate the range in which simulations confirm the linear approximation, or
+    None if the estimate does not change a curve.
     """
     x, shown = np.asarray(found.x), np.flatnonzero(found.shown)
     room = bounds(found.problem.unknowns) - x, upper_bounds(found.problem.unknowns) - x
@@ -66,7 +66,7 @@ def ranges(
         ends, worst = [0.0, 0.0], 0.0
         for side, (sign, way) in enumerate(zip((-1.0, 1.0), room, strict=True)):
             following, step, off = min(most, 0.9 * abs(float(way[i]))), 0.0, 0.0
-            for _ in range(5 if following > 0 else 0):  # at most 5 simulations on this side
+            for _ in range(5 if following > 0 else 0):  # at most 5 simulations per side
                 step, at = following, x.copy()
                 at[i] += sign * step
                 off = 0.0  # largest rms deviation from a simulation / allowed deviation
@@ -80,7 +80,7 @@ def ranges(
                         off = max(off, wrong / _tolerance(c) if np.isfinite(wrong) else np.inf)
                 if off <= 1:
                     break
-                # The deviation grows with the square of the step length, or faster.
+                # As the deviation grows with the square of the step or faster, shorten the step.
                 less = 0.9 / np.sqrt(off) if np.isfinite(off) else 0.1
                 following = step * float(np.clip(less, 0.1, 0.7))
             ends[side], worst = sign * step, max(worst, off)
@@ -94,7 +94,7 @@ def simulated_ranges(
     """Return the range of each slider, or None for an estimate that does not change any curve.
 
     A range is from 0 to twice the estimate, or ten standard errors to each side if this is wider.
-    It ends inside the bounds of the parameter.
+    The range ends inside the bounds of the parameter.
     """
     shown = np.flatnonzero(found.shown)
     least, most = bounds(found.problem.unknowns)[shown], upper_bounds(found.problem.unknowns)[shown]
@@ -105,7 +105,7 @@ def simulated_ranges(
         size = max(abs(estimate.value), 10 * error if np.isfinite(error) else 0.0)
         if moved and size == 0:
             size = min(10 * _tolerance(c) / c.rms(c.slopes[:, k]) for c in moved)
-        # A slider ends a little before a bound, where many machines cannot be simulated.
+        # A slider ends before a bound, because many machines cannot be simulated at a bound.
         room = [0.98 * (end[k] - estimate.value) for end in (least, most)]
         lower, upper = max(-size, room[0]), min(size, room[1])
         out.append(Range(estimate, float(lower), float(upper), 0.0) if moved else None)
@@ -124,14 +124,14 @@ def _tolerance(channel: Channel) -> float:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sliders:
     """The sliders of a page. `figures`: name -> plot; `captions`: names and captions; `rows`: texts
-    of each slider; `data`: numbers for the script; `still`: names of estimates without effect.
+    of each slider; `data`: numbers for the script; `still`: estimates that do not change curves.
 
     `lead`: text below the sliders; `script`: script that simulates, or "" if curves change
     linearly; `group`: label of the group of sliders; `found`: word before the initial value of a
     slider; `back`: label of the button that resets the sliders.
     """
 
-    steps: ClassVar[int] = 500  # slider steps from the initial value to the farther end
+    steps: ClassVar[int] = 500  # slider steps from initial value to the farther end of the range
 
     figures: dict[str, dict[str, Any]]
     captions: list[tuple[str, str]]
@@ -218,7 +218,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
         )
     sums = []
     for c in channels:
-        # The page computes each rms from a sum of squares over all samples, not only those shown.
+        # The page computes each rms from a sum of squares over all samples, not only drawn samples.
         unit, size = prefix_unit(c.unit, np.array([c.rms(c.residual)]))
         left = c.residual[c.counts] / size
         sums.append({"says": f"{c.label}: {c.name}", "unit": unit, "n": int(c.counts.sum())})
@@ -228,7 +228,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
             sums[-1] |= {"record": found.number(c.label), "column": names.index(c.name)}
             sums[-1] |= {"size": size, "absent": np.flatnonzero(~c.counts).tolist()}
             # `rounding`: allowed difference between the rms residuals of the page and of the fit.
-            # If the difference is larger, the page has not repeated the simulation of the fit.
+            # If the difference is larger, the page's simulation differs from that of the fit.
             rounding = 1e-6 * c.rms(c.residual) + 1e-9 * c.rms(c.measured)
             sums[-1]["rounding"] = rounding / size
         else:
@@ -288,7 +288,7 @@ def _plot(
             # The plot shows only the lowest and the highest value of each curve in each bin.
             curves = channel.measured, channel.fitted, channel.residual
             rows = np.union1d([0, rows.size - 1], plotly.extreme_rows(curves, bins))
-        rows = with_gaps(rows, channel)  # -1 is between rows of different windows
+        rows = with_gaps(rows, channel)  # -1 separates rows of different windows
         if not motion:
             assert moving is not None
             panels += _sweep_panels(found, label, channel, rows, moving, moves)
@@ -325,7 +325,7 @@ def _sweep_panels(
     moving: Sequence[tuple[int, Range]],
     moves: list[dict[str, Any]],
 ) -> list[Panel]:
-    """Return the panels of a sweep, and append the changes that sliders cause to `moves`. A force
+    """Return the panels of a sweep. Append to `moves` how each slider changes the curves. A force
     against the motion is positive. The curve has a gap between the two directions of motion.
     """
     sweep = found.records[label]
@@ -364,7 +364,7 @@ def _sweep_panels(
 
 
 def _move(targets: Sequence[tuple[int, np.ndarray, float]], slopes: np.ndarray) -> dict[str, Any]:
-    """Return as a dict the curves that change (number, values, factor) and their slopes."""
+    """Return a dict for the script: curves (number, values, factor), and changes by each slider."""
     return {
         "targets": [
             {"trace": trace, "base": plotly.six_figures(base), "factor": factor}

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from .modes import BACKWARD as BACKWARD, FORWARD as FORWARD, MODES as MODES, STUCK as STUCK
 
 INK, FAINT = "#222222", "#8A8F98"
-# Colours of the curves in a panel. The colours of modes are last, because a reader would connect a
-# curve in the colour of a mode with this mode.
+# Colours of the curves in a panel. The colours of modes are last, because a curve in the colour of
+# a mode suggests this mode.
 CYCLE = ("#1B1B1B", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2", "#D55E00")
 
 
@@ -58,7 +58,7 @@ class Panel:
 
 
 def style() -> AbstractContextManager[None]:
-    """Return a context with the settings of figures. On leaving, the old settings return."""
+    """Return a context with the settings of figures. It restores the old settings at its end."""
     settings: dict[str, Any] = {
         "axes.axisbelow": True,
         "axes.edgecolor": FAINT,
@@ -91,8 +91,8 @@ def reproducible_svg() -> AbstractContextManager[None]:
 
 
 def literal_text(text: str) -> str:
-    """Escape `text` so that matplotlib shows it unchanged. Otherwise matplotlib reads dollars as
-    mathematics and hides a label that begins with an underscore.
+    """Escape `text` so that matplotlib shows it unchanged. Without this change, matplotlib reads
+    dollars as mathematics and hides a label that begins with an underscore.
     """
     shown = str(text).replace("$", r"\$")
     return "\u200a" + shown if shown.startswith("_") else shown
@@ -104,7 +104,7 @@ class Picture(Figure):
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         if "matplotlib_inline.backend_inline" in sys.modules:
             return None  # This backend shows all figures itself, in the formats chosen by the user.
-        data, dots = io.BytesIO(), 100  # [dots per inch] on the screen; the PNG has twice as many
+        data, dots = io.BytesIO(), 100  # [dots per inch] on the screen; twice this value in the PNG
         self.savefig(data, format="png", dpi=2 * dots)
         wide, high = (round(side * dots) for side in self.get_size_inches())
         return data.getvalue(), {"width": wide, "height": high}
@@ -129,8 +129,8 @@ def draw_panels(
 ) -> tuple[Figure, list[Axes]]:
     """Draw panels below each other with a common horizontal axis.
 
-    `inches`: height of a panel with `height` = 1 [inch]; `around`: height of all that is outside
-    the panels [inch].
+    `inches`: height of a panel with `height` = 1 [inch]; `around`: height of the figure outside the
+    panels [inch].
     """
     heights = [panel.height for panel in panels]
     figure, drawn = stacked_panels(width, inches * sum(heights) + around, len(panels), heights)

@@ -24,7 +24,7 @@ def draw_sweep(
     """Draw the measured points with error bars, the fitted law with its confidence band, and the
     residuals below.
 
-    Each direction of motion has a column. Forces for v < 0 are multiplied by -1, so that both
+    Each direction of motion has its own column. Forces for v < 0 are multiplied by -1, so that both
     directions can be compared. A bar is one standard deviation of the noise to each side, estimated
     from the residuals. If the sweep has a `sigma`, bars are proportional to `sigma`. If
     `sigma_known` is true, bars equal `sigma`.
@@ -47,8 +47,8 @@ def draw_sweep(
     sweep = found.sweep
     fastest = 1.03 * float(np.max(np.abs(sweep.velocity)))
     ways = [way for way in (-1, 1) if np.any(sweep.direction == way)]
-    # The 161 speeds exclude 0, where the direction is not defined. Their distances are smaller at
-    # low speeds, where Stribeck curves bend.
+    # The 161 speeds exclude 0, where the direction is not defined. The points are denser at low
+    # speeds, where Stribeck curves bend.
     speeds = np.outer(ways, fastest * np.linspace(1e-5, 1.0, 161) ** 1.5)
     band = found.band(speeds.ravel())
     curves = [a.reshape(speeds.shape) for a in (band.force, band.lower, band.upper)]
@@ -70,7 +70,7 @@ def draw_sweep(
             if len(sides) > 1:
                 says = "backward, v < 0" if side.way < 0 else "forward, v > 0"
                 upper.set_title(says, fontsize=10, color=side.colour)
-        # Points, bars and the fitted curve determine the scale. A band may extend beyond the panel.
+        # Points, bars and the fitted curve determine the scale. A band may exceed the panel.
         noise, unit = noise_of_rows(found), found.shown_force.si
         f = sweep.force * sweep.direction
         drawn = [side.way * side.curves[0] for side in sides]
@@ -121,7 +121,7 @@ def bars_in_words(found: FitResult) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Side:
-    """One direction of motion. `grid`: velocities; `curves`: force and ends of its band [SI]."""
+    """Curves of one direction. `grid`: velocities; `curves`: force and ends of its band [SI]."""
 
     found: FitResult
     way: int

@@ -32,7 +32,7 @@ from .style import MODES
 from .sweep_figure import bars_in_words, comparisons, draw_sweep, noise_of_rows
 from .trajectory_figure import draw_trajectory
 
-_WIDE, _NARROW = 7.5, 4.2  # [inch] width of a picture on a page, and on a phone
+_WIDE, _NARROW = 7.5, 4.2  # [inch] widths of a picture: on a screen, and on a phone
 
 
 def write_sweep_report(

@@ -16,7 +16,7 @@ MOST_ROWS = 200  # largest number of rows of a sweep that a text lists
 
 
 def meaning_of(path: str) -> str:
-    """Return the meaning of a parameter in words, with its direction if each has a law."""
+    """Return a parameter's meaning in words, and the direction if its law is for one direction."""
     meaning = {
         "peak": "breakaway over sliding friction at rest",
         "offset": "constant force of the rig, such as a payload's weight",

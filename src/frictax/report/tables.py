@@ -20,7 +20,7 @@ from frictax.trajectory import Trajectory
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A table column. `long_name`: its meaning; `more`: further attributes, by name."""
+    """A table column. `long_name`: meaning of the column; `more`: further attributes, by name."""
 
     values: np.ndarray
     unit: str
@@ -32,9 +32,9 @@ def to_pandas(thing: Trajectory | Record | Sweep) -> DataFrame:
     """Return a `pandas.DataFrame` in SI units, over time or over the rows of a sweep.
 
     ``frame.attrs["units"]`` and ``frame.attrs["long_names"]`` contain the unit and the meaning of
-    each column and of the index. Columns of a simulation are ``part.variable``. Columns of a record
-    are its channels. If each sample of a channel has its own standard deviation, these are in
-    ``<channel> sd``.
+    each column and of the index. A column of a simulation is named ``part.variable``, and a column
+    of a record is named as its channel. If samples of a channel have individual standard
+    deviations, the column ``<channel> sd`` contains them.
 
     >>> import frictax as fx
     >>> record = fx.Record([0, 1, 2, 3], {"drive": [0, 1, 2, 0]}, {"mass.s": [0, 1, 5, 8]})
@@ -190,4 +190,4 @@ def to_arviz(drawn: Posterior) -> Any:
 
 
 def _name(text: str) -> str:
-    return text.replace("/", "_")  # A slash would create a group in the file.
+    return text.replace("/", "_")  # In a file, a slash creates a group.

@@ -1,4 +1,4 @@
-"""Print results as tables on a terminal. Texts are not read as markup, as names come from files."""
+"""Print results as tables on a terminal. Names from files are printed without markup."""
 
 from typing import Any
 

@@ -128,7 +128,7 @@ def draw_trajectory(
 def _variables(
     run: Trajectory, parts: Iterable[str] | str | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return name -> variables of all parts to draw, and of those whose motion is drawn.
+    """Return two dicts name -> variables: for all parts to draw, and for parts in motion panels.
 
     Variables of a rotating part get the names of a sliding part, such as s for phi.
     """
@@ -167,7 +167,7 @@ def _draw_motion(
         axes.plot(t, y / size, color=colour, lw=1.5, label=literal_text(name))
         element = run.system.mechanism[name]
         has_stops = variable == "s" and isinstance(element, AbstractContact)
-        # Do not draw a hard stop far from the motion, because the curve would be too flat.
+        # Do not draw a hard stop far from the motion, because the curve then becomes too flat.
         for stop in map(float, (element.stops() if has_stops else None) or ()):
             reach = np.nanmax(y) - np.nanmin(y)
             if np.nanmin(y) - 0.5 * reach <= stop <= np.nanmax(y) + 0.5 * reach:

@@ -40,14 +40,14 @@ def write_what_if(
     machine again.
 
     The page draws the states and the friction of each contact, and the given simulation in grey.
-    Its own simulation goes from sample to sample as `OnSamples()` does. Before a slider moves, the
-    page states the difference between the two simulations.
+    The page simulates from sample to sample, as `OnSamples()` does. Before a slider moves, the page
+    states the difference between its simulation and the given one.
 
     **Arguments:**
 
     - `path`, `title` of the page; `overwrite`: whether an existing report may be replaced.
-    - `free`: paths of the parameters with a slider, as in `fx.fit`. By default all parameters that
-      a fit may estimate, including parameters of the drives. A slider goes from 0 to twice the
+    - `free`: paths of the parameters with a slider, as in `fx.fit`. The default is all parameters
+      that a fit may estimate, including parameters of the drives. A slider goes from 0 to twice the
       value of its parameter.
 
     **Returns:** the path of the page.
@@ -210,7 +210,7 @@ def _rows(
         for i, value in np.ndenumerate(np.asarray(p.value).astype(object)):
             name = p.path + (f"[{', '.join(map(str, i))}]" if i else "")
             size, low, high = abs(value) or 1.0, domain.bound(), domain.upper()
-            # A slider ends a little before a bound, where many machines cannot be simulated.
+            # A slider ends before a bound, because many machines cannot be simulated at a bound.
             lower = max(-size, 0.98 * (low - value))
             upper = min(size, 0.98 * (high - value))
             step = max(-lower, upper) / Sliders.steps

@@ -19,14 +19,14 @@ class Function(OnePiece):
 
     **Arguments:**
 
-    - `f`: a function, or an equinox module, whose arrays are then parameters. Runs can also be
+    - `f`: a function, or an equinox module. The arrays of a module are parameters. Runs can also be
       differentiated with respect to variables that a function takes from its closure.
     - `dtmax` > 0 [s]: the longest time step while a contact driven by `f` is stuck. A stuck contact
-      does not move, so the solver cannot detect how fast `f` changes. Give the shortest time in
-      which `f` may rise and fall again. Default: duration of the run / 200.
+      does not move, so the solver cannot detect how fast `f` changes. Set `dtmax` to the shortest
+      time in which `f` may rise and fall again. Default: duration of the run / 200.
 
-    The engine does not detect a jump inside `f`. If the time of a corner depends on a parameter,
-    derivatives are inexact. For jumps and corners use `Step`, `Pulse`, `Trapezoid` or `Sampled`.
+    The engine does not detect a jump inside `f`. If a parameter moves a corner of `f`, derivatives
+    are inexact. For jumps and corners use `Step`, `Pulse`, `Trapezoid` or `Sampled`.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> float(fx.Function(lambda t: 2.0 * t, dtmax=0.1)(3.0))
@@ -50,10 +50,10 @@ class Function(OnePiece):
 
 
 def longest_step(signal: AbstractSignal, span: Number, summed: bool) -> Any:
-    """Return the longest time step [s] that resolves the drive `signal` of a stuck contact; None if
-    no limit is needed, because time steps end at the ends of the signal's segments. `span`:
-    duration of the run [s]. `summed`: whether other loads are added to the drive. The extrema of
-    such a sum are not those of the drive.
+    """Return the longest time step [s] that resolves the drive `signal` of a stuck contact. Return
+    None if time steps that end with the signal's segments are short enough. `span`: duration of the
+    run [s]. `summed`: True if other loads are added, so that the sum has other extrema than the
+    drive.
     """
     if isinstance(signal, Function):
         return span / 200 if signal.dtmax is None else signal.dtmax

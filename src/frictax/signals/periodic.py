@@ -20,8 +20,8 @@ from .signal import AbstractSignal, Piece
 
 
 class Trapezoid(CheckedModule, AbstractSignal):
-    """A periodic trapezoid. The value is `offset`. From `startTime` on, a trapezoid of height
-    `amplitude` is added to `offset` in every period.
+    """A periodic trapezoid. Before `startTime`, the value is `offset`. From `startTime` on, a
+    trapezoid of height `amplitude` is added to `offset` in every period.
 
     **Arguments:** `rising`, `width`, `falling` >= 0 [s]: the durations of rise, plateau and fall,
     whose sum is at most `period` > 0 [s]; `nperiod`: the number of periods, -1 for no end.
@@ -83,8 +83,8 @@ class Trapezoid(CheckedModule, AbstractSignal):
 
 
 class Pulse(CheckedModule, AbstractSignal):
-    """A rectangular wave. The value is `offset`. From `startTime` on, it is offset + amplitude
-    during the first `width` per cent of every period.
+    """A rectangular wave. From `startTime` on, the value is offset + amplitude in the first `width`
+    per cent of every period. At all other times, the value is `offset`.
 
     **Arguments:** `width` in per cent of the period, 0 to 100; `period` > 0 [s]; `nperiod`: the
     number of periods, -1 for no end.

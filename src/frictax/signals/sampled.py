@@ -80,7 +80,7 @@ class Sampled(CheckedModule, AbstractSignal):
         if self.hold:
             return Constant(first)
         begin = row_at(self.times, left)
-        # Before the first and after the last sample, left and right are the same sample.
+        # Before the first and after the last sample, `left` and `right` are equal.
         inside = left < right
         length = jnp.where(inside, row_at(self.times, right) - begin, 1.0)
         return _Line(begin, length, first, row_at(self.values, right), inside)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool
 from frictax.parameters import Integer, Number, Values, is_traced
 from frictax.pytree import Pickled
 
-Piece = Integer  # the number of a segment
+Piece = Integer  # number of a time segment of a signal
 
 
 class AbstractSignal(Pickled, eqx.Module):
@@ -69,7 +69,7 @@ class AbstractSignal(Pickled, eqx.Module):
         return self
 
     def __call__(self, t: Values | float) -> Values:
-        """Return the signal at time `t` [s]."""
+        """Return the value of the signal at time `t` [s]."""
         t = jnp.asarray(t, dtype=float)
         return jnp.vectorize(lambda ti: self.on_piece(ti, self.piece(ti)))(t)
 
@@ -96,8 +96,8 @@ def first_end(ends: Iterable[Number]) -> Number:
     """Return the smallest of the times `ends`; inf if `ends` is empty, NaN if one time is NaN."""
     least = jnp.asarray(jnp.inf)
     for end in ends:
-        # `jnp.minimum` is not used, because for two equal ends its derivative is half of the
-        # derivative of each end.
+        # For two equal ends, the derivative of `jnp.minimum` is the mean of both derivatives.
+        # Therefore `jnp.minimum` is not used.
         least = jnp.where((end < least) | jnp.isnan(end), end, least)
     return least
 

@@ -26,7 +26,7 @@ class Sine(CheckedModule, AbstractSignal):
     offset: Scalar = parameter(Real(), "1", default=0.0)
     startTime: Scalar = parameter(Real(), "s", default=0.0)
 
-    # Segment 0 is before the start. The segments after it end at the extrema.
+    # Segment 0 is before the start. All later segments end at extrema of the sine.
 
     def on_piece(self, t: Number, k: Piece) -> Number:
         wave = self.amplitude * jnp.sin(2 * jnp.pi * self.f * (t - self.startTime) + self.phase)

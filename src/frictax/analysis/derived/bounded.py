@@ -12,7 +12,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.spread import CovarianceEstimate
 from frictax.parameters import LogScale
 
-# `_DRAWS`: number of draws. `_LEAST`: with fewer draws within the bounds, no draws are returned.
+# `_DRAWS`: number of draws; `_LEAST`: smallest number of draws within bounds that is accepted.
 _DRAWS, _LEAST = 4000, 400
 
 
@@ -25,11 +25,11 @@ def is_near_bound(found: FitResult, spread: CovarianceEstimate) -> Bool[np.ndarr
 
 
 def is_on_bound(found: FitResult) -> Bool[np.ndarray, " q"]:
-    """Return a mask of the parameters that are at their lower bound and have no standard error."""
+    """Return a mask of the parameters at their lower bound that do not have a standard error."""
     x, low = np.asarray(found.x, float), bounds(found.problem.unknowns)
     start = np.abs(np.asarray(found.problem.x0) - low)
-    # A parameter is at its bound if its distance from the bound is at most 1 % of its value, or at
-    # most 1 % of the distance between start and bound.
+    # A parameter is at its bound if its distance from the bound is at most 1 % of its value or of
+    # the distance between start value and bound.
     return ~found.active & (x - low <= 0.01 * np.maximum(np.abs(x), start))
 
 
@@ -44,15 +44,15 @@ def draws_within_bounds(
     with the derivatives `gradient` by these parameters. Return None if too few draws are valid.
 
     `hardly`: True if the quantity depends on a parameter at its bound, where the derivatives of the
-    residuals may be 0. Then None is returned unless this parameter has a profile with finite ends.
+    residuals may be 0. With `hardly`, return None if this parameter's profile has an infinite end.
 
     - The parameter near its bound that changes the quantity most is drawn from its profile
-      likelihood. The profile also gives the other parameters for each value of this parameter.
+      likelihood. The profile contains refitted other parameters for each value of this parameter.
     - Random errors (Student's t, covariance of `spread`) are added to the other parameters.
     - For each further parameter at a bound, the distance d from the bound has the density exp(-(g d
-      + s d^2/2)). Here g and s are the first and second derivative with respect to d of half the
-      linearised misfit, minimised over the other parameters. g and s are divided by the ratio of
-      the variances of `spread` to the variances for white residuals.
+      + s d^2/2)). The numbers g and s are the first and second derivatives, with respect to d, of
+      half the linearised misfit after a fit of the other parameters. Both derivatives are divided
+      by (variance in `spread`)/(variance for white residuals).
     """
     rng = np.random.default_rng(0)
     unknowns, on, x = found.problem.unknowns, found.active.copy(), np.asarray(found.x, float)
@@ -61,7 +61,7 @@ def draws_within_bounds(
     covariance = spread.covariance * np.outer(on, on)
     wider = float(np.median(np.diag(covariance)[on] / white)) if on.any() else 1.0
     # `moved` marks the m parameters at a bound whose total effect on the residuals exceeds 1 % of
-    # the noise. `follow` (k, m): derivatives of the k other parameters with respect to these m.
+    # the noise. `follow` (k, m): derivatives of the k other parameters by these m parameters.
     j, noise = found.full_jacobian, found.noise_scale * np.sqrt(wider)
     far = np.maximum(np.abs(x), np.abs(x - np.asarray(found.problem.x0)))
     moved = ~on & (np.linalg.norm(j, axis=0) * far > 0.01 * found.noise_scale)
@@ -103,7 +103,7 @@ def draws_within_bounds(
         step[:, found.active] += step[:, moved] @ follow.T
         step += heavy * (rng.standard_normal((_DRAWS, x.size)) @ root.T)
         middle = x
-        if profiled is not None:  # Draw parameter k from exp(-likely^2/2).
+        if profiled is not None:  # Draw parameter k with the density exp(-(likelihood ratio)/2).
             grid = np.linspace(at[0], at[-1], 2001)
             density = np.exp(-0.5 * np.interp(grid, at, likely) ** 2)
             area = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
@@ -140,7 +140,7 @@ def _profile_near_bound(
         return None
     place = int(np.argmax(share))
     name = [n for u in found.problem.unknowns for n in u.names][place]
-    made = vars(found).setdefault("profiles_near_bounds", {})  # the profile is stored in the fit
+    made = vars(found).setdefault("profiles_near_bounds", {})  # the fit caches its profiles
     if (name, by) not in made:
         try:
             made[name, by] = found.profile(name, by=by)
@@ -159,7 +159,7 @@ def _profile_near_bound(
     if values.size < 3:
         return None
     extent = 4.0  # [standard deviations] the profile is extended to this distance from the fit
-    for end, near_end in ((0, 1), (-1, -2)):  # Extend the root linearly at both ends.
+    for end, near_end in ((0, 1), (-1, -2)):  # Extend the profile linearly at both ends.
         bound = (bounds(found.problem.unknowns), upper_bounds(found.problem.unknowns))[end][place]
         rise = (root[end] - root[near_end]) / (values[end] - values[near_end])
         if root[end] >= extent or rise * (1 if end else -1) <= 0:

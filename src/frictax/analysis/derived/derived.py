@@ -43,8 +43,8 @@ EXACT = 1e-13  # [1] largest ratio of standard error to value at which a quantit
 class Derived(Estimated, DerivedVerbs):
     """Quantities derived from fitted parameters. `print` shows a table.
 
-    - `estimates`: one for each quantity, with standard error, interval and degrees of freedom;
-      `covariance` (k, k) of all quantities; `level`: probability of the intervals.
+    - `estimates`: one `Estimate` for each quantity, with standard error, interval and degrees of
+      freedom; `covariance` (k, k) of all quantities; `level`: probability of the intervals.
     - `value`, `standard_error`, `interval`: numbers for one quantity, or arrays (k,) and (k, 2).
     - `gradient` (k, q): derivatives of the quantities with respect to all fitted parameters. For a
       parameter at its bound the derivative is 0, as if the parameter were fixed.
@@ -103,8 +103,8 @@ def derive_from_fit(
     quantity that cannot be negative, use draws: ``found.posterior().derived(...)``.
 
     If a quantity depends on a parameter within three standard errors of a bound, its standard error
-    and interval come from random draws within the bounds. The profile likelihood of this parameter
-    determines the draws. Such an interval is not symmetric and contains only possible values.
+    and interval come from random draws within the bounds. The draws follow the profile likelihood
+    of this parameter. Intervals from draws are not symmetric and contain only possible values.
 
     **Arguments:**
 
@@ -150,7 +150,7 @@ def derive_from_fit(
     depends, bound = made.slopes != 0, is_on_bound(found)
     unknown = np.array([e.knowledge is Knowledge.UNKNOWN for e in out.estimates])
     # Residuals may depend only on the square of the distance from a bound, as for `peak` at 1. Then
-    # the derivative is zero and the quantity counts as unknown, but draws give an interval.
+    # the residuals' derivative is 0: the quantity counts as unknown, but draws yield an interval.
     hardly = (depends & bound).any(axis=1) & ~(depends & ~found.active & ~bound).any(axis=1)
     uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
     if not uses.any():
@@ -264,9 +264,9 @@ def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
 class DerivedValues:
     """Values (k,) of derived quantities, and their derivatives.
 
-    `slopes` (k, q): derivatives with respect to all fitted parameters; `gradient` (k, q): `slopes`,
-    but 0 for a parameter without a standard error. `held`: the `Knowledge` of each quantity if it
-    depends only on parameters without standard errors; `spread`: covariance of the parameters.
+    `slopes` (k, q): derivatives with respect to all fitted parameters; `gradient` (k, q): `slopes`
+    with 0 for each parameter without a standard error. `held`: the `Knowledge` of each quantity if
+    it depends only on parameters without standard errors; `spread`: covariance of the parameters.
     """
 
     value: Float[np.ndarray, " k"]
@@ -284,7 +284,7 @@ class DerivedValues:
         if moves.any():
             half[moves] = self.spread.half_width(found.level, g[moves])
             dof[moves] = self.spread.dof(g[moves])
-        # `half` is half of the widest interval of all noise models. Its standard error is half / t.
+        # `half`: half the width of an interval; divided by Student's t, it is the standard error.
         t = np.array([float(quantile(found.level, d, not np.isfinite(d))) for d in dof])
         error = half / t
         covariance = g @ self.spread.covariance @ g.T
@@ -295,7 +295,7 @@ class DerivedValues:
             value, sd, known = float(self.value[i]), float(error[i]), Knowledge.KNOWN
             if self.held[i] is Knowledge.UNKNOWN or not sd > EXACT * abs(value):
                 known, sd, half[i], dof[i] = self.held[i], np.nan, np.nan, np.nan
-            # The error is so large that the order of magnitude of the quantity is not known.
+            # With an error this large, the order of magnitude of the quantity is unknown.
             elif sd >= 1e4 * (abs(value) or 1.0):
                 known = Knowledge.UNKNOWN
             ends = float(value - half[i]), float(value + half[i])
@@ -329,7 +329,7 @@ def differentiate_quantity(
         )
     known, held = found.identifiability.knowledge, []
     names = [n for u in found.problem.unknowns for n in u.names]
-    # A quantity that depends on an unknown parameter, or on one at a bound, is so, too.
+    # A quantity is unknown if one of its parameters is unknown, at a bound if one is at its bound.
     for row in gradient:
         on = [n for n, g, a in zip(names, row, found.active, strict=True) if g != 0 and not a]
         kinds = {known[n] for n in on if n in known}
@@ -361,10 +361,10 @@ def tied_estimates(
             if any(np.any(one.gradient != each[0].gradient) for one in each):
                 records = {f"@{n}": i for i, n in enumerate(found.records)}
         unit, domain, source = found.unit_of(p), p.declaration.domain, tie.source
-        # If the source is tied too, find the source of its tie. For a function, `source` is "".
+        # If the source itself is tied, continue with its source. The source of a function is "".
         while source in sources:
             source = sources[source]
-        if domains.get(source) == LogScale():  # intervals are value / factor to value * factor
+        if domains.get(source) == LogScale():  # log scale: from value/factor to value*factor
             domain = LogScale()
         for label, record in records.items():
             made = differentiate_quantity(found, at, record, spread)
@@ -434,7 +434,7 @@ def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
     - Stribeck velocity: 1/fexp, the speed at which the Stribeck part of the friction has decreased
       to 1/e; for a law of the user, v_s of its `stribeck_dip`.
     - time constant with which the speed decays without dry friction: inertia divided by viscous
-      friction. Only for a body that slides on a fixed support and on which only drives act.
+      friction. It requires a body that slides on a fixed support and on which only drives act.
     """
     if sweep is not None:
         yield from _of_sweep(model, sweep)
@@ -525,8 +525,8 @@ _TWO: Mapping[type, Callable[[Any, Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Expression:
-    """A function that computes an arithmetic expression from a mapping: path of a parameter ->
-    value. `paths`: the paths that occur in the expression."""
+    """An arithmetic expression as a function. Its argument maps parameter paths to values. `paths`:
+    the paths that occur in the expression."""
 
     function: Callable[[Mapping[str, Any]], Any]
     paths: tuple[str, ...]
@@ -537,7 +537,7 @@ class Expression:
 
 def expression(text: str) -> Expression:
     """Convert `text` to an `Expression`. The text can contain numbers, paths, table entries such as
-    ``friction.f_pos.f[2]``, ``+ - * / **`` and parentheses. It is never run as Python code.
+    ``friction.f_pos.f[2]``, ``+ - * / **`` and parentheses. The text is never run as Python code.
 
     >>> expression("2 * (rotor.J + load.J) / rotor.d**2")({"rotor.J": 3, "load.J": 1, "rotor.d": 2})
     2.0

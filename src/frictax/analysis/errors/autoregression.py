@@ -51,7 +51,7 @@ def select_autoregression(
     that is added, divided by the variance of the residuals.
     """
     g = g + (floor * np.trace(g) / len(g) + 1e-200) * np.eye(len(g))
-    # The same Cholesky factor is used for all orders. Each order needs only a triangular solve.
+    # All orders use the same Cholesky factor, so each order needs only one triangular solve.
     low = np.linalg.cholesky(g[1:, 1:])
     along = np.linalg.solve(low, g[1:, 0])
     rest = np.maximum(g[0, 0] - np.concatenate([[0.0], np.cumsum(along**2)]), 1e-200)
@@ -81,9 +81,9 @@ class Series:
     ) -> None:
         rows = np.concatenate(stretches)
         self.residuals, seen = residuals[rows], columns[rows]
-        self.pull = root @ seen.T  # (p, n) change of each estimate per unit of each residual
-        # To save time, `each` successive rows are averaged, to at most 20,000 rows. The averages
-        # keep the frequencies below `wide` [cycles/row], 98 % of the energy in each row of `pull`.
+        self.pull = root @ seen.T  # (p, n) change of each estimate per unit of each residual.
+        # To save time, `each` successive rows are averaged to one row (at most 20,000 rows).
+        # Frequencies below `wide` [cycles/row] remain: 98 % of the energy in each row of `pull`.
         norms, wide = np.linalg.norm(self.pull, axis=1), 0.5
         power = np.abs(np.fft.rfft(self.pull[norms > 0] / norms[norms > 0, None])) ** 2
         if power.size:
@@ -123,7 +123,7 @@ class Series:
     ) -> Float[np.ndarray, "c c"]:
         """Fit the autoregression to residuals - columns @ `moved`, where `moved` is a change of the
         estimates. Return the Gram matrix of the whitened residuals and columns. `taken`: covariance
-        of the estimates, by which the variance that the fit removed from residuals is restored.
+        of the estimates; it restores the variance that the fit removed from the residuals.
         """
         v = np.concatenate([[1.0], -moved])
         weight = np.outer(v, v)
@@ -138,9 +138,9 @@ class Series:
         return whitened / self.model.noise + self.edge / max(whole, 1e-200)
 
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return three results: the covariance of the estimates due to the noise of this series;
-        its changes if the coefficients of the autoregression change by one standard deviation along
-        each axis of their covariance; the number of rows minus coefficients and parameters.
+        """Return the covariance of the estimates due to the noise of this series, its changes, and
+        its degrees of freedom (rows minus coefficients and parameters). A change belongs to one
+        standard deviation of the autoregression's coefficients along one axis of their covariance.
         """
         phi, noise = self.model.phi, self.model.noise
         rows = float(max(self.rows - len(phi) - self.columns, 1))
@@ -161,7 +161,7 @@ class Series:
         shapes = np.abs(np.fft.rfft(np.column_stack([np.ones(len(phis)), -phis]), size)) ** 2
         sums = np.zeros((len(phis), self.columns, self.columns))
         for out, w in zip(sums, np.repeat(weight / np.maximum(shapes, 1e-10), 2, 1), strict=True):
-            for s in seen:  # Real and imaginary parts alternate in `s`; `w` has each weight twice.
+            for s in seen:  # Real and imaginary parts alternate in `s`; `w` repeats each weight.
                 out += (s * w) @ s.T
         ups, downs = np.split(sums[1:], 2)
         return sums[0], list((ups - downs) / 0.1), rows
@@ -191,7 +191,7 @@ def lagged_products(z: Float[np.ndarray, "n w"], most: int) -> Float[np.ndarray,
 # [1] Value that replaces `_FLOOR` for smooth residuals.
 _SMOOTH_FLOOR = 1e-6
 # Grid of the standard deviation of a random walk at the end of the record, divided by the standard
-# deviation of the residuals. A larger random walk gives larger residuals.
+# deviation of the residuals. The grid ends at 5, because a larger walk gives larger residuals.
 SIZES = np.geomspace(0.02, 5.0, 24)
 
 
@@ -208,7 +208,7 @@ class Walk:
     gain: float = np.inf
 
     def covariances(self, series: Series) -> tuple[np.ndarray, list[np.ndarray], float]:
-        """Return the three results of `Series.covariances` for the effect of the random walk."""
+        """Return the covariance due to the random walk, in the form of `Series.covariances`."""
         columns = np.concatenate([x for _, x in series.parts]) * series.each
         steps = np.cumsum(columns[::-1], axis=0)  # a step of the walk changes all later samples
         size = steps.T @ steps
@@ -223,14 +223,14 @@ def random_walk_noise(
 ) -> Walk | None:
     """Return the random walk in the noise of `series`, and refit the autoregression of the series.
     Return None if noise without a random walk explains the residuals equally well. `moved`,
-    `taken`: as in `Series.fit_noise`; `others`: information matrix of other series and priors.
+    `taken`: as in `Series.fit_noise`; `others`: information matrix of the other series and priors.
 
     White noise hides a random walk with small steps, except for the slowest components of the walk.
     These components are too few for Schwarz's criterion to select an autoregression, but slow
     parameters (a constant force, an initial value) depend on them. Therefore the restricted
-    likelihood is maximised over the variance of the random walk, and compared with that of an
-    autoregression alone. The other noise is first white, and then an autoregression of the
-    residuals without the random walk.
+    likelihood is maximised over the variance of the random walk, and compared with the likelihood
+    of an autoregression alone. The remaining noise is first assumed white, and then fitted by an
+    autoregression.
 
     **Source:** local level: A. C. Harvey, *Forecasting, Structural Time Series Models and the
     Kalman Filter* (1989), chapter 2; components of a random walk: the Karhunen-Loève expansion.
@@ -247,8 +247,8 @@ def random_walk_noise(
         same = _WalkLikelihood(about, series.model)
         series.model, alone = usual, same.alone
         best = min(best, same, key=lambda one: one.score)
-    # In Akaike's criterion the penalty for the variance of the random walk is half of that for a
-    # parameter, because this variance may be at its bound 0.
+    # The variance of the random walk may be at its bound 0. Therefore its penalty in Akaike's
+    # criterion is half the penalty of a parameter.
     if best.score > alone - 1.0:
         return None
     for _ in range(3):  # The random walk and the remaining noise are estimated in turn.
@@ -261,7 +261,7 @@ def random_walk_noise(
 
 
 class _CenteredSeries:
-    """Residuals of a series after a change `moved` of the estimates, and slow walk components."""
+    """Residuals of a series after a change `moved` of the estimates, and slow random walks."""
 
     def __init__(self, series: Series, moved: np.ndarray, others: np.ndarray) -> None:
         y = np.concatenate([y for y, _ in series.parts])
@@ -287,7 +287,7 @@ class _CenteredSeries:
 
 
 class _WalkLikelihood:
-    """Restricted likelihood (REML) of the noise `model` plus a random walk, on a grid of variances.
+    """Restricted likelihood (REML) of the noise `model` plus random walks of several variances.
 
     `score`: the smallest -2 log likelihood on the grid, plus the penalty of Schwarz's criterion for
     the coefficients of `model`. `alone`: the score without a random walk. `noise`: variance of the
@@ -347,7 +347,7 @@ class _WalkLikelihood:
 
     def _waves(self, both: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Whiten the slow components of a random walk with steps of variance 1, and make them
-        orthogonal. Return their inner products with residuals and columns, the coefficients of the
+        orthogonal. Return the inner products with residuals and columns, the coefficients of the
         sine functions in each component, and the squared norm of each component.
         """
         about, phi, noise = self.about, self.model.phi, self.model.noise
@@ -360,7 +360,7 @@ class _WalkLikelihood:
         lead = np.sqrt(waves.size / noise)
         c, s = (lead * ([1.0, *-phi] @ f(lags)) for f in (np.cos, np.sin))
         first = [np.arange(p.start, p.stop)[: phi.size] for p in about.parts]
-        left_out = np.concatenate(first)  # first rows of each section, without the random walk
+        left_out = np.concatenate(first)  # the random walk is neglected in the first rows
         sines, cosines = waves.sines[left_out], waves.cosines[left_out]
         ss, sc, cc = (
             whole - one.T @ other
@@ -417,15 +417,15 @@ def _walk_waves(n: int) -> _Waves:
     return _Waves(s, c, phase, 0.25 / np.sin(phase / 2.0) ** 2, s.T @ s, s.T @ c, c.T @ c)
 
 
-# [1] This value is added to the diagonal of an information matrix, so that the matrix can be
-# inverted. White residuals of variance 1 give diagonal entries of 1.
+# [1] addition to the diagonal of an information matrix; makes the matrix invertible and is small
+# compared with its diagonal entries, which are 1 for white residuals of variance 1
 _LEAST_INFORMATION = 1e-9
 # REML ends after `_ROUNDS` iterations, or when the covariance changes by less than `_SETTLED` [1].
 _ROUNDS, _SETTLED = 12, 3e-3
 _IN_TIME = ("s", "record", "Record for longer, or repeat the run and use `Jackknife`")
 _IN_ROWS = ("rows", "sweep", "Measure the sweep again with its speeds in another order")
-# Two pairs of limits: (length of the record / correlation time, degrees of freedom). Below a limit
-# of `_ROUGH`, standard errors are rough. Below a limit of `_USELESS`, they are useless.
+# Limits of (length of the record / correlation time) and of the degrees of freedom. Standard errors
+# are rough below a limit in `_ROUGH`, and useless below a limit in `_USELESS`.
 _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 
 
@@ -433,13 +433,13 @@ _ROUGH, _USELESS = (10.0, 4.0), (3.0, 2.0)
 class Autoregression(LinearNoiseModel):
     """Model of autoregressive residuals: r[i] = phi[1] r[i-1] + ... + phi[m] r[i-m] + e[i].
 
-    There is one autoregression for each record and output. If the estimates depend on low
-    frequencies only, successive residuals are averaged first. Schwarz's criterion selects the
-    order, at most 20. The fit absorbs a part of the residuals, so the correlation seems shorter;
-    restricted maximum likelihood corrects for this part. The covariance of the estimates is W' S W
-    with W = J inv(J'J), the covariance S of the noise and the Jacobian J of the residuals. If
-    residuals with a larger weight in W are larger than average, the covariance is increased
-    accordingly. The degrees of freedom follow from the accuracy of the coefficients phi.
+    There is one autoregression for each record and output. Schwarz's criterion selects its order,
+    at most 20. If the estimates depend on low frequencies only, successive residuals are averaged
+    first. The fit absorbs a part of the residuals, so their correlation seems shorter; restricted
+    maximum likelihood corrects this effect. The covariance of the estimates is W' S W with W = J
+    inv(J'J), the covariance S of the noise and the Jacobian J of the residuals. If residuals with a
+    larger weight in W are larger than average, the covariance is increased accordingly. The degrees
+    of freedom follow from the accuracy of the coefficients phi.
 
     In addition, the zero of the sensor may drift by a random walk. The random walk is included if
     Akaike's criterion of the restricted likelihood prefers it (`random_walk_noise`). All other
@@ -464,7 +464,7 @@ class Autoregression(LinearNoiseModel):
         root, unseen = linear.axes
         columns = linear.jacobian @ root
         series = [Series(linear.residuals, columns, root, *one) for one in linear.series]
-        # HC2 for independent sweep rows: MacKinnon and White, J. of Econometrics 29 (1985).
+        # Independent rows have the covariance HC2 (MacKinnon, White, J. of Econometrics 29, 1985).
         single = linear.counted.copy()
         for _, _, stretches in linear.series:
             single[np.concatenate(stretches)] = False
@@ -524,8 +524,8 @@ def _degrees_of_freedom(
 ) -> Float[np.ndarray, " m"]:
     """Return the degrees of freedom for `directions`, linear combinations (m, p) of the estimates.
 
-    `parts`: results of `covariances` of all series and random walks. The sum of their covariances
-    is `size`. `times`: length of the records divided by the correlation time.
+    `parts`: results of `covariances` of all series and random walks; `size`: the sum of the
+    covariances in `parts`. `times`: length of the records divided by the correlation time.
     """
     along = directions @ root
     form = lambda v: np.einsum("mi,ij,mj->m", along, v, along)  # noqa: E731
@@ -585,7 +585,7 @@ def random_walks(
 
 
 def _record_over_correlation_time(series: list[Series]) -> float:
-    """Return the sum over the records of the record's length / its longest correlation time."""
+    """Return the sum, over the records, of (length of a record)/(its longest correlation time)."""
     least: dict[int, float] = {}
     for one in series:
         least[one.record] = min(least.get(one.record, np.inf), one.length / one.memory)

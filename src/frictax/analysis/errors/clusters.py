@@ -28,8 +28,8 @@ from .linearization import (
 )
 from .resampling import method_of, run_search, scale_weights
 
-# If one cluster has a larger share of the information on a direction (a linear combination of the
-# parameters), the other clusters are neglected for this direction.
+# [1] If one cluster has more than this share of the information on a linear combination of the
+# parameters, the other clusters are neglected for this combination.
 _ALONE = 1 - 1e-6
 
 
@@ -37,16 +37,16 @@ _ALONE = 1 - 1e-6
 class Clustered(LinearNoiseModel):
     """The noise model of windows, or blocks of time, that are independent of each other.
 
-    Each window is a separate run that starts at the measured state. An error of this state or of an
-    input changes all later residuals of this window, but not those of another window. The standard
-    errors follow from the differences between windows ("CR2"). The degrees of freedom of Student's
-    t follow from the number of windows that determine a parameter. A window that continues the
-    previous window belongs to the same cluster. Each row of a sweep is a cluster.
+    Each window is a separate run that starts at the measured state. An error of the start state or
+    of an input changes only later residuals of the same window. The standard errors follow from the
+    differences between windows ("CR2"). The degrees of freedom of Student's t follow from the
+    number of windows that determine a parameter. A window that continues the previous window
+    belongs to the same cluster. Each row of a sweep is a cluster.
 
     This model does not detect errors that last over many windows, such as a drift; `Jackknife` can.
 
     **Arguments:** `blocks`: number of blocks of equal length that are compared instead of windows,
-    for any objective. This is the number in all records together, or in each record if parameters
+    for any objective. The number is that of all records together, or of each record if parameters
     differ by record.
 
     **Source:** R. M. Bell, D. F. McCaffrey, "Bias reduction in standard errors for linear
@@ -93,7 +93,7 @@ class Clustered(LinearNoiseModel):
         if count[0] < 6:
             numbers = {"count": count[0], "windows": windows, "enough": 12}
             notices = (Notice("few-windows", "", numbers),)
-        else:  # Below 2.5 degrees of freedom an interval is accurate to an order of magnitude.
+        else:  # Below 2.5 degrees of freedom, only an interval's order of magnitude is right.
             is_rough = (out.dof(np.eye(len(names))) < 2.5) & linear.acts
             rough = [n for n, on in zip(names, is_rough, strict=True) if on]
             if rough:
@@ -102,7 +102,7 @@ class Clustered(LinearNoiseModel):
 
 
 def has_windows(problem: Problem) -> bool:
-    """Return whether the simulation of records is divided into windows, each with its own start."""
+    """Return whether records are simulated in windows, each from its own initial state."""
     return any(not isinstance(p, PreparedSweep) and p.rows is not None for p in problem.prepared)
 
 
@@ -135,13 +135,13 @@ def bias_reduced(
 
     Let J be the Jacobian of the residuals r, Z = J inv(J'J)^(1/2), b = inv(J'J)^(1/2) c, and M_g =
     Z_g'Z_g for each cluster g. The variance of a linear combination c'x of the estimates x is the
-    sum over g of (b'(1 - M_g)^(-1/2) Z_g'r_g)**2. For white residuals the mean of this estimate is
-    exact. If one cluster alone determines a direction, the component of its residuals in this
-    direction is 0. Then `noise` replaces this component, with 1 degree of freedom.
+    sum over g of (b'(1 - M_g)^(-1/2) Z_g'r_g)**2. This variance is unbiased for white residuals. If
+    one cluster alone determines a direction, its residuals do not have a component in this
+    direction. `noise` replaces this component, with 1 degree of freedom.
 
-    **Arguments:** `cluster`: the number of the cluster of each row; rows of a cluster must be
-    neighbours. `noise`: standard deviation of white residuals; `priors`: rows that priors add to
-    the Jacobian, for residuals of standard deviation `noise`; `axes`: result of `inverse_root`.
+    **Arguments:** `cluster`: the cluster number of each row; rows of a cluster must be neighbours.
+    `noise`: standard deviation of white residuals; `priors`: rows that priors add to the Jacobian,
+    for residuals of standard deviation `noise`; `axes`: result of `inverse_root`.
 
     **Source:** Bell and McCaffrey, see `Clustered`, equations 8 to 13.
     """
@@ -177,8 +177,8 @@ def _satterthwaite(
     out = [np.zeros(0)]
     for c in np.array_split(directions, len(directions) // 500 + 1):
         b = c @ root
-        # The variance is a quadratic form in white residuals. Its matrix has one row for each
-        # cluster: `diagonal` on the diagonal, and products of the clusters' vectors m elsewhere.
+        # The variance is a quadratic form in white residuals. Its matrix has one row per cluster,
+        # with `diagonal` on the diagonal and products of vectors `m` elsewhere.
         diagonal = np.sum((b @ share) * b, axis=2)
         m = b @ lifted
         square = np.sum(np.einsum("gmi,gmj->mij", m, m) ** 2, axis=(1, 2))
@@ -193,7 +193,7 @@ def _satterthwaite(
 
 def time_blocks(linear: Linearization, count: int) -> tuple[Int[np.ndarray, " n"], float]:
     """Divide the records into `count` blocks. Return the block number of each residual, and the
-    length of the longest block [s]. A window is not divided. Each row of a sweep is a block.
+    length of the longest block [s]. A block contains whole windows. Each row of a sweep is a block.
     """
     problem, data = linear.found.problem, linear.found.records.values()
     out, first, seconds = [], 0, 0.0
@@ -214,8 +214,8 @@ def compare_records(
     linear: Linearization, model: LinearNoiseModel
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
     """Return a mask of the estimates that differ between records by more than their errors by the
-    noise `model`, and a notice for each of them. A linearised fit gives the estimates of a record.
-    """
+    noise `model`, and a notice for each of them. A linearised fit yields the estimates of each
+    record."""
     found = linear.found
     shared = _is_shared(found)
     runs = [i for i, p in enumerate(found.problem.prepared) if not isinstance(p, PreparedSweep)]
@@ -243,8 +243,8 @@ def _find_differences(
     dof: Float[np.ndarray, "k p"],
     known: Bool[np.ndarray, "k p"],
 ) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
-    """Return a mask of the estimates that differ between records, and a notice for each of them. A
-    record takes part in the test of an estimate if its entry in `known` is True."""
+    """Return a mask of the estimates that differ between records, and a notice for each of them.
+    The test of an estimate uses the records whose entry in `known` is True."""
     differ, notices = np.zeros(known.shape[1], bool), []
     tests = max(int(np.sum(known.sum(axis=0) > 1)), 1)
     unknowns = [u for u in found.problem.unknowns if not u.hidden for _ in u.names]
@@ -269,7 +269,7 @@ def _find_differences(
 def records_apart(found: FitResult) -> tuple[Notice, ...]:
     """Return notices on the parameters that differ between fits to single records. Two conditions
     are necessary: the residuals of the common fit exceed the noise, and the residuals of at least
-    two fits to single records do not.
+    two single-record fits do not exceed it.
 
     Each single record is fitted by a search, because the linearised common fit is not valid far
     from the common values. The search begins at the start values of the common fit. If the final
@@ -325,7 +325,7 @@ def welch_test(
 
 
 def paule_mandel(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]) -> float:
-    """Return the standard deviation of true values, from measurements `x` with error variances.
+    """Return the standard deviation of the true values of `x`, measured with error `variance`.
 
     **Source:** R. C. Paule, J. Mandel, "Consensus values and weighting factors", Journal of
     Research of the National Bureau of Standards 87 (1982).

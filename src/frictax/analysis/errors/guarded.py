@@ -1,4 +1,4 @@
-"""The default noise model: a usual model for each objective, a guard, known sources of errors."""
+"""The default noise model: for each parameter, the widest interval of several noise models."""
 
 import dataclasses
 import functools
@@ -33,24 +33,24 @@ from .linearization import Linearization, LinearNoiseModel, NoiseModel, White, l
 
 @pytree_dataclass
 class Guarded(NoiseModel):
-    """The default noise model of `fit`. Each parameter gets the widest of the intervals of several
-    noise models. Each model has its own degrees of freedom of Student's t.
+    """The default noise model of `fit`. The interval of each parameter is the widest interval of
+    several noise models. Each model has its own degrees of freedom of Student's t.
 
     - The usual model: `Clustered()` on `Windows`, and `Autoregression()` for a run. Residuals of
-      `InverseDynamics` are whitened, so the covariance is their variance times inv(X'X), where X
-      is their Jacobian. With `at_samples` they are not whitened, and only the guard is used.
+      `InverseDynamics` are whitened, so the covariance is their variance times inv(X'X), where X is
+      their Jacobian. With `at_samples` the residuals are not whitened, and only the guard is used.
     - The guard, `Clustered(10)`: the differences between ten blocks of time. An F test decides
-      whether the guard is used: if the usual model is right, in three of ten records. Without this
-      test, the wider of two correct intervals is often chosen by chance.
+      whether the guard is used. If the usual model is right, this test selects the guard in three
+      of ten records. Without the test, chance often selects the guard.
     - `InputNoise`, for a run whose misfit exceeds the noise of its sensors.
     - `EncoderSteps`, for a run with rounded outputs. `EncoderSteps` replaces the other models if
       all outputs are rounded and no other model gives an interval more than twice as wide.
 
-    Between samples, inputs may follow straight lines or smooth curves. If the estimates differ
-    between the two assumptions, this difference is added to the errors of each model.
+    Between samples, inputs may follow straight lines or smooth curves. If straight lines and smooth
+    curves lead to different estimates, the difference is added to the errors of each model.
 
     If a parameter differs between records by more than its standard errors (Welch's test), its
-    interval follows from the differences between whole records. A notice reports this case.
+    interval follows from the differences between whole records. A notice names the parameter.
 
     The rows of a sweep do not have times. Therefore the usual model of a sweep is `White()`. Each
     of the following models is added if the residuals show the errors that it describes:
@@ -58,10 +58,10 @@ class Guarded(NoiseModel):
     - `Autoregression`, with rows in order of speed in each direction, and in table order;
     - `Autoregression` of the mean row of each speed, if the deviations of the mean rows from the
       fit exceed the scatter of the replicates (F test);
-    - standard errors by the squares of single residuals ("HC2"), if the error of the parameter is
+    - standard errors by the squares of single residuals ("HC2"), if this error of the parameter is
       larger than in four of five draws of white noise.
 
-    **Arguments:** `blocks`: the number of blocks of all records together.
+    **Arguments:** `blocks`: the number of time blocks of the guard, in all records together.
 
     **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951); see
     `Clustered` and `Autoregression`.
@@ -79,7 +79,7 @@ class Guarded(NoiseModel):
         if all(isinstance(p, PreparedSweep) for p in found.problem.prepared):
             return _sweep_errors(linear)
         share = motion_share(found)
-        if share < 0.8:  # Below this share, intervals did not cover true values in tests.
+        if share < 0.8:  # In tests with a smaller share, intervals did not contain the true values.
             return without_intervals(found, share)
         guard = Clustered(self.blocks)
         usual = self.usual_model(found.problem) or guard
@@ -116,8 +116,8 @@ class Guarded(NoiseModel):
         if all(steps) and not differ.any():
             directions = np.eye(len(found.x))[found.shown & found.active]
             *others, last = [part.half_width(found.level, directions) for part in parts]
-            # Errors from ten blocks vary by up to a factor of 2 by chance. If no error is larger
-            # than that of rounding (`last`) by this factor, rounding by the sensor explains all.
+            # Errors from ten blocks vary by up to a factor of 2 by chance. If no error exceeds
+            # twice the rounding error (`last`), rounding explains all errors.
             if np.all(np.max(others, axis=0, initial=0.0) <= 2.0 * last):
                 return dataclasses.replace(parts[-1], notices=notices)
         # The scatter between whole records applies only to parameters in which the records differ.
@@ -136,7 +136,7 @@ class Guarded(NoiseModel):
 
 
 def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
-    """Return the widest interval of each parameter by the models for sweeps in `Guarded`."""
+    """Return for each parameter of a sweep the widest interval of the models in `Guarded`."""
     found = linear.found
     parts, where = [White().spread(found)], [np.ones(len(found.x), bool)]
     forces = np.concatenate([np.ravel(p.weight * p.measured) for p in found.problem.prepared])
@@ -148,8 +148,8 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     for one in [] if is_exact else _in_order(linear):
         by_replicates, is_autocorrelated = len(one.residuals) < len(linear.residuals), False
         if is_long and not by_replicates:
-            # The autocorrelation must exceed that of 90 % of draws of white noise. With few rows,
-            # the criterion for the order of an autoregression is not reliable.
+            # The autocorrelation must exceed the autocorrelation of 90 % of draws of white noise.
+            # With few rows, the criterion for the order of an autoregression is not reliable.
             r = _with_white_draws(one)
             pairs = [np.stack([part[1:], part[:-1]]) for _, _, parts in one.rows for part in parts]
             after, before = np.concatenate(pairs, axis=1)
@@ -165,7 +165,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
     unequal = np.zeros(p, bool)
     if not is_exact and not found.problem.noise_known:
         # Find parameters whose error by the squares of single residuals ("HC2") is larger than in
-        # four of five draws of white noise. With few rows, a stricter test rarely finds any.
+        # four of five draws of white noise. With few rows, a stricter test rarely finds one.
         root, _ = linear.axes
         seen = linear.jacobian @ root
         left = 1.0 - np.sum(seen**2, axis=1)
@@ -181,7 +181,7 @@ def _sweep_errors(linear: Linearization) -> CovarianceEstimate:
         parts.append(linear.to_all_parameters(errors))
         where.append(unequal)
     out = _widest(found, parts, np.array(where), 0, ())
-    # The two orders of the rows (speed, table) can give the same notice. The first one is used.
+    # The two orders of the rows (speed, table) can give the same notice. The first notice is used.
     first = {n.code: n for n in reversed(out.notices)}
     notices = tuple(reversed(first.values()))
     if not notices and not is_exact:
@@ -245,7 +245,7 @@ def _half_widths_of_parts(
     directions: Float[np.ndarray, "m q"],
     level: float,
 ) -> Float[np.ndarray, "k m"]:
-    """Return half the interval width by each model and direction, 0 if a model does not apply."""
+    """Return half the interval width for each model and direction; 0 if a model is not used."""
     applies = ((directions != 0) @ where.T).T
     # The guard applies if it has at least 2 degrees of freedom and passes the F test.
     if guard:
@@ -273,9 +273,9 @@ def _dof_of_widest(
 
 
 def _in_order(linear: Linearization) -> list[Linearization]:
-    """Return linearised fits whose series are rows of sweeps in order of speed, and in the order of
-    the table if it differs. The residuals of outliers are set to 0, because two neighbouring
-    outliers look like autocorrelation."""
+    """Return linearised fits whose series are the rows of sweeps: in order of speed, and also in
+    the order of the table if the two orders differ. The residuals of outliers are set to 0, because
+    two neighbouring outliers look like autocorrelation."""
     found, record = linear.found, linear.samples.record
     sweeps, r = list(found.records.values()), linear.residuals
     off = outliers(sweeps, found.full_residuals[: len(r)], linear.jacobian)
@@ -305,8 +305,8 @@ def _in_order(linear: Linearization) -> list[Linearization]:
 def _average_replicates(
     linear: Linearization, series: list[tuple[int, float, list[np.ndarray]]]
 ) -> Linearization | None:
-    """Replace the replicates (rows of one speed) by one row, their weighted mean. Return None
-    unless the means deviate from the fit by more than the replicates scatter (test of lack of fit).
+    """Replace replicates (rows with equal speed) by their weighted mean. Return None if the scatter
+    of the replicates explains the deviations of the means from the fit (test of lack of fit).
 
     **Source:** N. R. Draper, H. Smith, *Applied Regression Analysis*, 3rd ed. (1998), section 2.1.
     """
@@ -325,7 +325,7 @@ def _average_replicates(
     counted = np.flatnonzero(linear.counted)
     size = np.bincount(count[counted], minlength=last + 1)
     n, m, p = counted.size, last + 1, int(np.sum(linear.acts))
-    if n - m < 3 or m - p < 1:  # too few rows repeat a speed, or too few speeds
+    if n - m < 3 or m - p < 1:  # too few replicates, or too few speeds
         return None
     both = np.column_stack([linear.jacobian, linear.residuals])[counted]
     sums = np.zeros((m, both.shape[1]))
@@ -361,16 +361,16 @@ def _autocorrelation_not_excluded(
     """Return a notice if the rows are compatible with an autocorrelation of 0.8, and the intervals
     of `spread` are too narrow for it. `allows`: True if `spread` accounts for autocorrelation.
 
-    The test compares the sum of squares of generalised least squares with that of ordinary least
-    squares. The quantiles of this ratio and the interval widths come from 999 simulated draws of
-    autocorrelated errors. The test excludes a true autocorrelation of 0.8 in 3 % of sweeps.
+    The test uses the ratio of the sums of squares of generalised and of ordinary least squares.
+    Quantiles of the ratio, and interval widths, come from 999 simulated draws of autocorrelated
+    errors. The test rejects a true autocorrelation of 0.8 in 3 % of sweeps.
     """
     found, wider = linear.found, np.zeros(len(linear.acts))
     rows, told = int(np.sum(linear.counted)), linear.acts
     if rows - np.sum(told) > 100:  # With more rows, the test can always decide.
         return ()
     half, level = spread.half_width(found.level, np.eye(len(told))), found.level
-    correlation = 0.8  # correlation of neighbouring rows, as if a machine warms up during the sweep
+    correlation = 0.8  # correlation of neighbouring rows; typical if a machine warms up in a sweep
     for one in _in_order(linear):
         if not one.residuals.any():
             continue
@@ -406,6 +406,6 @@ def _autocorrelation_not_excluded(
 def _residual_squares(
     columns: Float[np.ndarray, "n s"], y: Float[np.ndarray, "n k"]
 ) -> Float[np.ndarray, " k"]:
-    """Fit `columns` to each column of `y` by least squares. Return the sums of residual squares."""
+    """Fit each column of `y` by `columns` (least squares). Return the sums of squared residuals."""
     basis, _ = np.linalg.qr(columns)
     return np.sum((y - basis @ (basis.T @ y)) ** 2, axis=0)

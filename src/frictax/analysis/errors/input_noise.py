@@ -26,15 +26,16 @@ from .linearization import CovarianceEstimate, Linearization, LinearNoiseModel
 
 @pytree_dataclass
 class InputNoise(LinearNoiseModel):
-    """The noise model of white noise in the recorded inputs. Simulations give its effect.
+    """The noise model of white noise in the recorded inputs. Simulations determine the effect of
+    the noise.
 
     The variance of the noise is estimated from each input. Random noise of this variance is added
     to the inputs, the records are simulated, and the estimates follow from the linearised fit.
 
-    In a long run the machine integrates this noise, and impacts or breakaways amplify its effect.
-    The residuals then oscillate slowly a few times, which an autoregression cannot separate from
-    other errors. An input that is rough by design looks noisy, too. Therefore the mean square of
-    the simulated effect is limited to four times that of the residuals.
+    In a long run the machine integrates the input noise, and impacts or breakaways amplify its
+    effect. The residuals then oscillate slowly. An autoregression cannot separate these slow
+    oscillations from other errors. An input that is rough by design looks noisy, too. Therefore the
+    mean square of the simulated effect is limited to four times the mean square of the residuals.
     """
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
@@ -84,14 +85,14 @@ class EncoderSteps(LinearNoiseModel):
     the sensor's zero within a step is unknown.
 
     The rounding error of a position s with the step q is a sawtooth over s. The covariance of the
-    errors at two positions s_i and s_j, averaged over all positions of the zero, is
+    errors at two positions s_i and s_j, averaged over all positions of the sensor's zero, is
 
         q**2 * sum over k of cos(2*pi*k*(s_i - s_j)/q) * exp(-(2*pi*k*sigma/q)**2) / (2*pi**2*k**2)
 
     if white noise with the standard deviation sigma is added before the rounding. A machine that
     reverses at the same position again and again repeats the same error. The autocorrelation of the
     residuals does not show this repetition. While a machine creeps through one step of the sensor,
-    all errors are nearly the same, which the autocorrelation shows only partly.
+    all errors are nearly equal. The autocorrelation shows this effect only partly.
 
     **Source:** the Fourier series of the sawtooth; for the noise, B. Widrow, I. Kollár,
     *Quantization Noise* (2008), chapter 4.
@@ -108,9 +109,8 @@ class EncoderSteps(LinearNoiseModel):
 
 
 def are_rounded(found: FitResult) -> tuple[bool, bool]:
-    """Return two booleans: whether at least one fitted output, and whether every fitted output, is
-    rounded to the steps of its sensor and has little other noise.
-    """
+    """Return two booleans: whether any fitted output is rounded to the steps of its sensor and has
+    little other noise, and whether all fitted outputs are rounded."""
     rows = sum(rows.size for rows, *_ in _rounded_outputs(found))
     counted = sum(np.count_nonzero(one.weight) for one in found.problem.prepared)
     return rows > 0, bool(rows == counted)
@@ -119,10 +119,9 @@ def are_rounded(found: FitResult) -> tuple[bool, bool]:
 def _rounded_outputs(
     found: FitResult,
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float, float]]:
-    """Return a tuple for each output that consists of multiples of its sensor's step: indices of
-    its residuals, their weights, the predictions, the step of the sensor, and the standard
-    deviation of the part of the residuals that rounding does not explain.
-    """
+    """Return a tuple for each output that consists of multiples of its sensor's step: indices and
+    weights of its residuals, predictions, step, and a standard deviation. This standard deviation
+    is that of the part of the residuals that rounding does not explain."""
     first, out = 0, []
     for record, one in zip(found.records.values(), found.problem.prepared, strict=True):
         weight, measured = np.asarray(one.weight), np.asarray(one.measured)
@@ -148,8 +147,7 @@ def _rounding_covariance(
     g: Float[np.ndarray, "n p"], s: Float[np.ndarray, " n"], q: float, noise: float
 ) -> Float[np.ndarray, "p p"]:
     """Return the covariance of (sum over i of g[i] e[i]), where e[i] is the error of rounding s[i]
-    to a multiple of `q`. `noise`: standard deviation of white noise added before the rounding.
-    """
+    to a multiple of `q`. `noise`: standard deviation of white noise added before the rounding."""
     out, rest = np.zeros((g.shape[1],) * 2), noise**2 + q**2 / 12
     for k in range(1, 65):  # number of the term of the Fourier series
         wave = g.T @ np.exp(2j * np.pi * k * (s / q % 1.0))
@@ -159,7 +157,7 @@ def _rounding_covariance(
 
 
 def input_noise_exceeds_sensors(found: FitResult) -> bool:
-    """Return whether inputs are noisy and an output's misfit exceeds 3 times its sensor noise."""
+    """Return whether an input is noisy and an output's misfit exceeds 3 times the sensor noise."""
     for label, record in found.records.items():
         for name, misfit in found.rms[label].items() if isinstance(record, Record) else ():
             if name not in record.outputs:  # A force of inverse dynamics does not have a sensor.
@@ -177,9 +175,9 @@ def has_noisy_inputs(found: FitResult) -> bool:
 
 
 def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
-    """Return the standard deviation of the noise of each input of each record; 0 for noise below
-    0.1 % of the input's standard deviation, and for fewer than 32 levels with noise below rounding.
-    """
+    """Return the standard deviation of the noise of each input of each record. It is 0 for noise
+    below 0.1 % of the input's standard deviation, or for few levels (< 32) with noise below
+    rounding."""
     out = []
     for prepared in found.problem.prepared:
         noises = []
@@ -195,8 +193,7 @@ def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
 @pytree_dataclass
 class Whitened(LinearNoiseModel):
     """The noise model of residuals that the objective has whitened by their expected covariance. If
-    this covariance lacks a term, the whitened residuals have a variance above 1.
-    """
+    this covariance lacks a term, the whitened residuals have a variance above 1."""
 
     def estimate(self, linear: Linearization) -> CovarianceEstimate:
         root, unseen = linear.axes
@@ -209,11 +206,13 @@ class Whitened(LinearNoiseModel):
 
 def motion_share(found: FitResult) -> float:
     """Return the fraction of the regressors that is motion and not noise of measured positions, for
-    the worst combination of parameters. For objectives other than `InverseDynamics` it is 1. With
-    `at_samples`, the fraction is 0 if all sections of the record are too short, and otherwise 1.
+    the worst combination of parameters. For objectives other than `InverseDynamics` the fraction is
+    1. With `at_samples`, the fraction is 0 if all sections of the record are too short, and
+    otherwise 1.
 
     The fraction is 1 - largest eigenvalue of inv(X'X) N. The regressors X are the derivatives of
-    the whitened residuals with respect to the parameters; N is the mean of X'X for noise alone.
+    the whitened residuals with respect to the parameters; N is the mean of X'X if X contains only
+    noise.
     """
     problem, objective = found.problem, found.problem.objective
     if not isinstance(objective, InverseDynamics):
@@ -260,7 +259,8 @@ def motion_share(found: FitResult) -> float:
 
 
 def without_intervals(found: FitResult, share: float) -> CovarianceEstimate:
-    """Return infinite intervals, for a fit whose values can only start another fit."""
+    """Return infinite intervals, for estimates that are useful only as start values of another
+    fit."""
     said = () if share == 0.0 else (Notice("motion-within-noise", "", {"share": share}),)
     dof = SameDegreesOfFreedom(found.dof)
     return _Unbounded(found.full_covariance, dof, "a start only", said)

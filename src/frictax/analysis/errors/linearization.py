@@ -20,7 +20,7 @@ from frictax.fitting.result.spread import (
 from frictax.measurements.noise import integrated_autocorrelation_time
 from frictax.pytree import pytree_dataclass, static
 
-# Directions with a singular value below this share of the largest one are not identifiable. 1e-8
+# Directions with a singular value below this share of the largest value are not identifiable. 1e-8
 # is the root of 1e-16, the rounding error of a product of two columns of norm 1.
 _SMALLEST_SINGULAR_VALUE = 1e-8
 
@@ -86,7 +86,7 @@ class Samples:
         ]
 
     def spread_out(self, values: list[np.ndarray]) -> Float[np.ndarray, " n"]:
-        """Convert one number for each sample of each record to one number for each residual."""
+        """Assign to each residual the value of its sample; `values`: values of the samples."""
         out = np.zeros(self.record.size)
         for rows, x in zip(self.rows, values, strict=True):
             out[np.ravel(rows)] = x[self.sample[np.ravel(rows)]]
@@ -104,7 +104,7 @@ class Linearization:
     - `priors` (k, p): rows that priors add to the Jacobian, for residuals of standard deviation
       `noise`. `counted` (n,): True if a residual's weight is > 0. `follow` (q, p): derivatives of
       all fitted parameters and initial states of windows with respect to the estimates.
-    - `rows`: for sweeps, the value of `series`; `order`: a text on the order of the sweeps' rows.
+    - `rows`: for sweeps, the value of `series`; `order`: text that describes the order of rows.
     """
 
     found: FitResult
@@ -144,8 +144,8 @@ class Linearization:
 
     @functools.cached_property
     def series(self) -> list[tuple[int, float, list[Int[np.ndarray, " _"]]]]:
-        """The residuals as one series for each channel of each record. A series is the index of
-        the record, the time step [s], and for each section without a gap the indices of its
+        """The residuals as one series for each channel of each record. A series contains the index
+        of the record, the time step [s], and for each section without a gap the indices of its
         residuals in order of time. Sweeps have series only if `rows` is given.
         """
         if self.rows:
@@ -156,8 +156,8 @@ class Linearization:
                 continue
             steps = np.diff(record.t)
             step = float(np.median(steps))
-            is_gap = steps > 2.5 * step  # a longer time step interrupts the series
-            # Ticks (samples at encoder steps only) get rarer at low speed. This is not a gap.
+            is_gap = steps > 2.5 * step  # a longer time step interrupts the series.
+            # Ticks (samples at encoder steps) become rare at low speed; such steps are not gaps.
             if record.ticks:
                 step, is_gap = record.duration / steps.size, np.zeros(steps.size, bool)
                 is_gap[record.gaps] = True
@@ -227,8 +227,7 @@ def linearize(found: FitResult) -> Linearization:
 
 def influence_residuals(found: FitResult) -> tuple[Float[np.ndarray, " n"], float]:
     """Return the influence function of the loss (its derivative with respect to the residual) at
-    each residual, and the mean slope of this function. For least squares: the residuals, and 1.
-    """
+    each residual, and the mean slope of this function. Least squares yield the residuals and 1."""
     loss, noise, r = found.problem.loss, found.noise_scale, found.full_residuals
     if loss.rounds == 1:
         return r, 1.0
@@ -246,9 +245,9 @@ def inverse_root(
     jacobian: Float[np.ndarray, "n p"], priors: Float[np.ndarray, "k p"]
 ) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
     """Return B with inv(A) = BB' in the identifiable directions, where A = J'J + priors'priors and
-    J is `jacobian`. Also return the other directions, scaled to give very large standard errors.
-    """
-    # Rows of zeros are left out. Most rows are zero if only one of many records is in the Jacobian.
+    J is `jacobian`. Also return the other directions; their scale yields very large standard
+    errors."""
+    # Rows of zeros are left out, because most rows of the Jacobian of a single record are zero.
     nonzero = np.any(jacobian, axis=1)
     rows = np.concatenate([jacobian if nonzero.all() else jacobian[nonzero], priors])
     scale = np.sqrt(np.einsum("ij,ij->j", rows, rows))
@@ -276,12 +275,13 @@ def check_positive_time(name: str, value: float | None, remedy: str) -> None:
 
 
 def effective_sample_size(found: FitResult) -> float:
-    """Return the effective number of residuals: n / (1 + 2 * sum of their autocorrelations), where
-    n is the number of residuals of a channel, summed over all channels.
+    """Return the effective number of residuals: the sum over all channels of n / (1 + 2 * sum of
+    the autocorrelations), where n is the number of residuals of a channel.
 
-    Autocorrelated residuals carry less information than independent ones. For example, 1000 samples
-    per second that are correlated over 50 ms count as about 10 per second. The autocorrelations are
-    summed up to the first pair of lags whose sum is not positive, because later terms are noise.
+    Autocorrelated residuals contain less information than independent residuals. For example, 1000
+    samples per second that are correlated over 50 ms count as about 10 per second. The
+    autocorrelations are summed up to the first pair of lags whose sum is not positive, because
+    later terms are noise.
 
     **Source:** H. J. Thiébaux, F. W. Zwiers, "The interpretation and estimation of effective sample
     size", Journal of Climate and Applied Meteorology 23 (1984); where to end the sum: C. J. Geyer,
@@ -298,18 +298,18 @@ def effective_sample_size(found: FitResult) -> float:
 def long_run_covariance(
     scores: Float[np.ndarray, "n p"], bandwidth: float | None = None
 ) -> tuple[Float[np.ndarray, "p p"], float]:
-    """Return the covariance of the sum of n successive terms, divided by n, and the bandwidth
-    [samples]. Each term has p components with mean 0.
+    """Return the covariance of the sum of the n rows of `scores`, divided by n, and the bandwidth
+    [samples]. Each row has p components with mean 0.
 
-    An autoregression of order 1 removes most of the dependence (prewhitening). The covariances of
-    the whitened terms at all lags are added, with the weights of the quadratic spectral kernel of
-    width `bandwidth`, by default chosen from the data. Finally the removed dependence is restored.
+    An autoregression of order 1 removes most of the dependence between rows (prewhitening). The
+    covariances of the whitened rows at all lags are added. Their weights are those of the quadratic
+    spectral kernel of width `bandwidth`. Finally the prewhitening is reversed.
 
     **Source:** D. W. K. Andrews, Econometrica 59 (1991), equations 2.7, 5.3, 6.2, 6.4; D. W. K.
     Andrews, J. C. Monahan, Econometrica 60 (1992), section 3.
 
-    If each term contains 0.9 of the previous term, the variance of the sum is (1 + 0.9)/(1 - 0.9)
-    times that of independent terms:
+    If each row contains 0.9 of the previous row, the variance of the sum is (1 + 0.9)/(1 - 0.9)
+    times the variance for independent rows:
 
     >>> draw = np.random.default_rng(0).standard_normal((100000, 1))
     >>> x = np.zeros_like(draw)
@@ -393,7 +393,7 @@ class HAC(NoiseModel):
         samples, meat, widths = Samples(problem), np.zeros((turn.shape[1], turn.shape[1])), []
         for i, data in enumerate(found.records.values()):
             mine = samples.record == i
-            if isinstance(problem.prepared[i], PreparedSweep):  # the rows of a sweep have no time
+            if isinstance(problem.prepared[i], PreparedSweep):  # sweep rows do not have times
                 terms = contributions[mine] @ turn
                 meat += terms.T @ terms
                 continue

@@ -30,8 +30,8 @@ from ..friction_curve import friction_at
 from .linearization import effective_sample_size
 from .resampling import method_of, run_search
 
-_BLOCK = 25  # number of draws that are made from one random key
-# [s] Intended duration of a call of the sampler. Between calls a chain can stop and show progress.
+_BLOCK = 25  # number of draws that are made from one random key.
+# [s] intended duration of one sampler call; between calls, a chain can stop or show progress
 _SECONDS = 0.5
 _ACCEPTED = 0.9  # [1] mean acceptance probability to which the step size of the sampler is adapted
 
@@ -40,11 +40,11 @@ State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, log density at u, d(log 
 
 
 class Frame(eqx.Module):
-    """A map from coordinates u to parameter values x(w) within their bounds, w = middle + root u.
-    In the coordinates u, the posterior density is approximately a standard normal density.
+    """A map from coordinates u to parameter values x(w) within their bounds, with w = middle + root
+    u. In the coordinates u, the posterior density is approximately a standard normal density.
 
     Far from the bounds, x is linear in w, and dx/dw is `scale`. If only a combination of parameters
-    is identifiable, the density has a narrow ridge. A linear map does not bend this ridge.
+    is identifiable, the density has a narrow ridge. A linear map keeps this ridge straight.
     """
 
     lower: Float[np.ndarray, " q"]
@@ -54,7 +54,7 @@ class Frame(eqx.Module):
     root: Float[np.ndarray, "q q"]
 
     def values(self, w: Any) -> Array:
-        """Return x(w): a softplus function for one bound, logistic for two, linear for none."""
+        """Return x(w): softplus for one bound, logistic for two bounds, linear without bounds."""
         lower, upper = (jnp.isfinite(b) for b in (self.lower, self.upper))
         low, high = jnp.where(lower, self.lower, 0.0), jnp.where(upper, self.upper, 0.0)
         wide = jnp.where(lower & upper, high - low, 1.0)
@@ -95,7 +95,7 @@ def run_chains(
     statistic of the sampler -> (chains, n)), and True if Ctrl-C stopped the chains.
 
     `frame`: first map from coordinates to parameters; `samples`: number of independent residuals.
-    `counts`: number of chains, of draws per chain that adapt the sampler, and of returned draws.
+    `counts`: number of chains, and for each chain number of warm-up draws and of returned draws.
     """
     number, warmup, draws = counts
     parts = tell.parts({f"chain {k + 1}": 1.0 for k in range(number)})
@@ -124,7 +124,7 @@ def run_chains(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Chain:
-    """A sampler of chains, with the settings that all chains share."""
+    """The No-U-Turn sampler, with the settings that all chains share."""
 
     problem: Problem
     method: Any
@@ -196,7 +196,7 @@ class _Chain:
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         middle = self.evaluate_state(np.zeros(frame.middle.size), frame)
-        # For q parameters, the log density may be at most 20 + 2 q below that at the middle.
+        # With q parameters, the log density may be 20 + 2 q below its value at the frame's middle.
         least = -np.inf if middle is None else middle[1] - 20.0 - 2.0 * frame.middle.size
         improbable = None
         for nearer in range(12):
@@ -244,7 +244,7 @@ def _draw_block(
 ) -> tuple[Any, Any, dict[str, Array]]:
     """Continue a chain from `state`. The random `key` defines `_BLOCK` draws. This function makes
     draws `span[0]` to `span[1]` - 1 of this block. `step_size`: True if dual averaging adapts the
-    step size of the sampler, and the fixed step size that is used if not.
+    step size of the sampler, and the fixed step size for False.
     """
     from blackjax.adaptation.step_size import dual_averaging_adaptation
     from blackjax.mcmc import hmc, nuts
@@ -351,8 +351,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
 
     def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
         """Return the friction of `contact` [N or N.m]: at each velocity, the median and the
-        interval of the draws. The arguments are those of `Uncertainty.friction`.
-        """
+        interval of the draws. The arguments are those of `Uncertainty.friction`."""
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
         x = self.all_draws.reshape(-1, self.all_draws.shape[-1])
@@ -418,23 +417,24 @@ def posterior(
 
     Within the bounds, density(x) ~ S(x)**(-n/2) * prior(x). S is the sum of squared weighted
     residuals, and n the number of independent residuals. The density is a normal likelihood whose
-    unknown standard deviation (prior 1/sigma) is integrated out. An interval of `fit` is symmetric
-    unless a bound cuts it. The posterior density can be skewed, and is 0 beyond a bound.
+    unknown standard deviation (prior 1/sigma) is integrated out. An interval of `fit` is symmetric,
+    except at a bound. The posterior density can be skewed, and is 0 beyond a bound.
 
-    Autocorrelated residuals carry less information than independent ones. Therefore n is chosen so
-    that, on average over all directions, the density is as wide as the standard errors of the fit.
-    No single n is right for all parameters. Therefore the draws are then stretched about the fitted
-    values, so that their standard deviations are the standard errors of the fit. Stretched draws
-    beyond a bound are reflected. If `samples` is given, the draws are not stretched.
+    Autocorrelated residuals contain less information than independent residuals. Therefore n is
+    chosen so that, on average over all directions, the density is as wide as the standard errors of
+    the fit. No single n is right for all parameters. Therefore the draws are stretched about the
+    fitted values until their standard deviations are the standard errors of the fit. Stretched
+    draws beyond a bound are reflected. If `samples` is given, the draws are not stretched.
 
     Parameters without a prior have a uniform prior between their bounds, in their own unit. If the
     data do not exclude large values, as for a Stribeck velocity with little effect, give a `Normal`
-    prior or `bounds`. Otherwise the chains diverge.
+    prior or `bounds`. Without such limits the chains diverge.
 
     **Arguments:** `draws`: number of draws that each chain returns; `warmup`: number of earlier
-    draws that adapt step size and metric; `chains`: number of chains; `samples`: the number n;
-    `level` of the intervals, by default that of the fit; `seed`; `progress` as in `fit`. Ctrl-C
-    stops the sampler. The draws are then returned if each chain has at least 100 of them.
+    draws that adapt step size and metric; `chains`: number of chains; `samples`: the number n of
+    independent residuals; `level` of the intervals, by default that of the fit; `seed`; `progress`
+    as in `fit`. Ctrl-C stops the sampler, and returns the draws if each chain has at least 100
+    draws.
 
     **Returns:** a `Posterior`.
 

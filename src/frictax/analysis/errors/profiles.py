@@ -58,7 +58,7 @@ class Profile(Summarised):
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProfilePair:
     """The profile likelihood of two parameters. `ratio[i, j]`: likelihood ratio at the values
-    `first[i]`, `second[j]` [SI]. In the confidence region of `level`, it is below `threshold`.
+    `first[i]`, `second[j]` [SI]. In the confidence region, the ratio is below `threshold`.
 
     **Example:** at `FitResult.profile`.
     """
@@ -112,14 +112,14 @@ def profile_of(
 
     The parameter is fixed at values on both sides of its estimate, and at each value all other
     parameters are refitted. The interval ends where the likelihood ratio reaches a threshold. A
-    pair is fixed on a grid of `points` by `points` values, up to 3.5 standard errors from the
-    estimates and within the domains.
+    pair of parameters is fixed on a grid of `points` by `points` values, up to 3.5 standard errors
+    from the estimates and within the domains.
 
     Unlike a linearised interval, this interval accounts for a misfit that is not a parabola, and
     for the bound of the parameter's domain. If the data do not exclude the bound, the interval
     begins at the bound. If the bound is the true value, the ratio is 0 in half of all cases (50:50
     mixture). Therefore the threshold at the upper end is that of a one-sided test, 2.71 for 95 %.
-    Otherwise the threshold is 3.84 at both ends, unless the interval ends at a bound.
+    If the interval does not end at a bound, the threshold is 3.84 at both ends.
 
     **Arguments:**
 
@@ -129,8 +129,8 @@ def profile_of(
       threshold has the degrees of freedom of the noise model.
     - `level`: by default that of the fit; `progress` as in `fit`.
 
-    If the ratio does not reach the threshold within 100 standard errors, that end is the bound of
-    the parameter, or infinite without a bound.
+    If the ratio stays below the threshold for 100 standard errors, the interval extends to the
+    bound of the parameter, or to infinity without a bound.
 
     **Raises:** `KeyError` for a name that was not fitted; `ValueError` if the data do not identify
     the parameter at all, or for a level outside 0.5 to 1.
@@ -210,7 +210,7 @@ def _profile(
     best = min(max(float(found.x[i]), bound), most)
     step = np.sqrt(stretch * found.full_covariance[i, i])
     if not (found.active[i] and 0 < step < np.inf):
-        # A parameter at its bound has no standard error, so the first step is a tenth of its size.
+        # A parameter at its bound does not have a standard error, so a first step is estimated.
         norm, start = np.linalg.norm(found.full_jacobian[:, i]), float(found.problem.x0[i])
         usual = 0.1 * max(abs(best), abs(start - bound))
         is_on_bound = best - bound <= 0.1 * usual
@@ -364,9 +364,9 @@ def _variance_ratio(
 def interval_end(
     at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float
 ) -> float:
-    """Return the parameter value, on the side of `best` given by the sign of `step`, at which the
-    likelihood ratio `at` is `threshold`; return `bound` if it stays below `threshold`. The method
-    is regula falsi for the square root of the ratio, which is nearly linear."""
+    """Return the parameter value at which the likelihood ratio `at` is `threshold`. The sign of
+    `step` selects the side of `best`. Return `bound` if the ratio stays below `threshold`. The
+    method is regula falsi for the square root of the ratio, which is nearly linear."""
     aim, inside, outside, reach = np.sqrt(threshold), (best, 0.0), None, step
     x = best + step * aim
     for _ in range(60):
@@ -380,7 +380,7 @@ def interval_end(
             if outside is None:
                 reach = 1.5 * reach  # the root of the ratio may grow more slowly than linearly
                 x = x + reach * max(aim - root, 0.3 * aim)
-                if abs(x - best) > 100 * abs(step):  # The interval has no end on this side.
+                if abs(x - best) > 100 * abs(step):  # The interval is open on this side.
                     return bound
                 continue
         else:

@@ -32,12 +32,12 @@ def scale_weights(problem: Problem, times: np.ndarray) -> Problem:
 def run_search(
     problem: Problem, method: Any, z: Any, steps: int, noise: Any = 1.0, dof: Any = 1.0
 ) -> Any:
-    """Return the state of a search from `z` after `steps` iterations; the first takes no step."""
+    """Return a search from `z` after `steps` iterations; the first only evaluates the residuals."""
     return advance_search(problem, method, begun(problem, z), steps, noise, dof)
 
 
 def method_of(found: FitResult) -> LevenbergMarquardt:
-    """Return the method of the fit, or `LevenbergMarquardt` if the fit has another method."""
+    """Return the fit's method if it is `LevenbergMarquardt`, otherwise a `LevenbergMarquardt`."""
     if isinstance(found.method, LevenbergMarquardt):
         return found.method
     return LevenbergMarquardt(tolerance=1e-3)
@@ -70,8 +70,7 @@ def minimize_with_fixed(
     problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
 ) -> tuple[Array, Array, Array]:
     """Minimise the cost. Parameters for which the mask `which` is True stay at their `values`.
-    Return the coordinates, the cost, and all fitted parameters.
-    """
+    Return the coordinates, the cost, and all fitted parameters."""
 
     def evaluate(z: Array) -> tuple[Array, Array]:
         return problem.evaluate(z, noise, (which, values))
@@ -90,8 +89,8 @@ class BlockBootstrap(NoiseModel):
     """The noise model of refits to random blocks of the records, which are drawn with replacement.
 
     Each block stays at its position in time and counts as often as it was drawn. The blocks must be
-    longer than the correlation time of the residuals, and each record should contain 20 or more.
-    Fewer than 4 blocks, priors or a robust loss raise `ValueError`.
+    longer than the correlation time of the residuals; use 20 or more blocks per record. Fewer than
+    4 blocks, priors or a robust loss raise `ValueError`.
 
     **Arguments:** `length` of a block [s], by default a twentieth of the record; `draws`: the
     number of refits; `seed`.
@@ -165,7 +164,7 @@ class Jackknife(NoiseModel):
     parameters differ by record, the smallest degrees of freedom of a record are used instead.
 
     **Arguments:** `repeats`: the number of equal parts of each record. Each part is one cycle of
-    the motion. If None, each refit leaves out a whole record.
+    the motion. If `repeats` is missing, each refit leaves out a whole record.
 
     **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), ch. 3.
 
@@ -198,7 +197,7 @@ class Jackknife(NoiseModel):
         for i, (size, prepared) in enumerate(
             zip(samples.sizes, found.problem.prepared, strict=True)
         ):
-            # A sweep does not have repeats. It is left out only if whole records are left out.
+            # A sweep does not have repeats. Refits leave out a sweep only as a whole record.
             swept = isinstance(prepared, PreparedSweep)
             parts = 1 if self.repeats is None else 0 if swept else self.repeats
             for k in range(parts):
@@ -236,5 +235,6 @@ def _refuse(problem: Problem, kind: str) -> None:
 
 
 def _ends_at_kinks(settled: np.ndarray) -> str:
-    """Return a text that says how many searches ended at a kink of the misfit, due to an event."""
+    """Return a text with the number of searches that ended at a kink of the misfit (at an
+    event)."""
     return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"

@@ -26,7 +26,7 @@ class Uncertainty(Summarised, Estimated):
     - `found`: the fit; `by`: the noise model; `says`: its assumption about the residuals in words;
       `notices`: reasons to doubt the errors; `warnings`: the notices as sentences.
     - `estimates`: fitted values with standard errors, intervals and degrees of freedom by this
-      model; `covariance` (p, p) of them; `ratio`: standard errors / those for white noise.
+      model; their `covariance` (p, p); `ratio`: standard errors / standard errors for white noise.
     - `dof`: the smallest degrees of freedom among the intervals (Student's t); `level` of the
       intervals; `draws` (k, p): the estimates of k refits, None without refits.
 

@@ -34,15 +34,15 @@ OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
     "Stribeck, wide": lambda xp, v, vmax: xp.exp(-v / (WIDTHS[1] * vmax)),
     "bend": lambda xp, v, vmax: xp.arctan(v / (0.3 * vmax)),
 }
-# This term adds friction in forward motion and removes friction in backward motion. The terms of
-# `OF_LAW` have the same value in both directions.
+# The term "other way" adds friction in forward motion and removes friction in backward motion. The
+# terms in `OF_LAW` are the same in both directions.
 OTHER_WAY = "other way"
 LAW_TERMS = (*OF_LAW, OTHER_WAY)
-# The terms of the candidate "Stribeck", which has one coefficient for each.
+# The candidate "Stribeck" consists of these terms, with one coefficient for each term.
 DIP = ("Stribeck, narrow", "Stribeck, wide")
 
 # Forces: name -> function of the array module, the time t since the middle of the recorded times,
-# the position s from the middle of the travel, and the speed v. Friction is 0 at rest.
+# the position s from the middle of the travel, and the speed v. Friction forces are 0 at rest.
 OF_FORCE: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
     "offset": lambda xp, t, s, v: xp.ones_like(v),
     "spring": lambda xp, t, s, v: -s,
@@ -65,7 +65,7 @@ def force_of(term: str, xp: Any, t: Any, s: Any, v: Any, vmax: Any) -> Any:
 
 class WithTerms(AbstractLaw):
     """A friction law plus the sum of `c` (k,) times `terms`, which are names of `LAW_TERMS`. `way`:
-    direction of motion, 1 forward or -1 backward; the term "other way" has this value.
+    direction of motion, 1 forward or -1 backward; the term "other way" has the value `way`.
     """
 
     base: AbstractLaw
@@ -126,7 +126,7 @@ def _clock(t: Any) -> Any:
 
 
 class _Push(AbstractSource):
-    """A part that applies the force or torque `shapes` to a flange. The time is its signal."""
+    """A part that applies the force or torque `shapes` to a flange. Its signal is the time."""
 
     shapes: Shapes
     clock: Drive = eqx.field(converter=as_signal, default=_clock)
@@ -214,9 +214,9 @@ _NAMES = {
     "friction over position": "friction over position",
     "friction over distance": "friction over distance from the middle",
 }
-# Terms that can only brake -> the field of a friction law for the same term, or "" without a field.
+# Terms that only brake -> the field of a friction law with the same effect ("": no such field).
 _BRAKES = {"viscous": "F_prop", "drag": "", "Stribeck": "F_Stribeck"}
-_BEARING = ("viscous", "drag")  # terms that are tried on a body without a friction law
+_BEARING = ("viscous", "drag")  # terms that are tried on a body without a friction law.
 # Terms that describe how friction deviates from a law, but do not name a physical cause.
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
 _OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # terms of laws, the simplest first
@@ -234,7 +234,7 @@ class Candidate:
       parameter or channel on which the term acts; `term`: name of the term within its kind.
     - `unit` of the coefficients; `size`: number of coefficients; `least`, `most`: bounds of the sum
       of the coefficients. For viscous friction, drag and a Stribeck dip, `least` is minus the
-      coefficient that the law already has. The total then still brakes.
+      coefficient that the law already has. Then the total friction still brakes.
     """
 
     name: str
@@ -287,7 +287,7 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     out: list[Candidate] = []
     is_held = any(isinstance(r, Record) and r.hold for r in found.records.values())
     if found.bends is not None and not is_held:
-        # Coefficient 1 is the estimated interpolation error. Its bound is 1.5, because it is rough.
+        # Coefficient 1 is the estimated interpolation error; up to 1.5, as the estimate is rough.
         out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, 1.5))
     out += _law_candidates(found)
     machine, problem = found.model, found.problem
@@ -323,8 +323,8 @@ def _fitted_paths(found: FitResult) -> set[str]:
 def _law_candidates(found: FitResult) -> Iterator[Candidate]:
     """Yield the candidate terms of each friction law of the machine."""
     machine, fitted = found.model, _fitted_paths(found)
-    # The parameter values become bounds of the candidates, which are constants of a compiled
-    # program. Each new fitted value would need a new program, so its bound is infinite.
+    # Parameter values become bounds of candidates, and bounds are constants of a compiled program.
+    # A fitted value changes: its bound is infinite, so that no new program is compiled.
     values = {
         p.path: np.inf if p.path in fitted else float(p.value)
         for p in parameters(machine)
@@ -348,7 +348,7 @@ def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
         is_term = p.path in viscous or p.path.endswith((".dtmax", ".fexp"))
         if p.path in fitted or np.ndim(p.value) or is_term:
             continue
-        # If the objective balances forces that are all fitted, an input gain of 0 makes all
+        # If the residuals are forces and all forces are fitted, an input gain of 0 makes the
         # residuals 0. Therefore input gains are left out.
         is_gain = p.path.startswith("inputs.") and p.path.endswith(".gain")
         if is_gain and not problem.objective.in_units_of_outputs():
@@ -503,7 +503,7 @@ def term_name(term: str, of: str) -> str:
 
 
 def _of_law(term: str, path: str, unit: str, rotational: bool, has: float = 0.0) -> Candidate:
-    """Return candidate `term` for the law at `path`. `has`: its coefficient in the present law."""
+    """Return candidate `term` for the law at `path`; `has`: coefficient in the present law."""
     speed = "rad" if rotational else "m"
     of = "" if unit == "1" else f"{unit}."
     units = {"viscous": f"{of}s/{speed}", "drag": f"{of}s2/{speed}2"}

@@ -20,10 +20,10 @@ from .sensitivities import Sensitivities
 DRAWN = np.geomspace(0.1, 1.5, 10)
 # A variance below this share of the mean square of the residuals is a rounding error.
 _ROUNDING = 1e-12
-_RCOND = 1e-12  # Eigenvalues below this share of the largest one are rounding errors.
+_RCOND = 1e-12  # Eigenvalues below this share of the largest eigenvalue are rounding errors.
 
-# A list for each channel of a record, with an array for each section without a gap. The array has
-# the indices of the section's residuals in order of time.
+# For each channel of a record, a list with one array for each section without a gap. An array
+# contains the indices of the section's residuals in order of time.
 Stretches = list[list[Int[np.ndarray, " _"]]]
 
 
@@ -31,7 +31,7 @@ Stretches = list[list[Int[np.ndarray, " _"]]]
 class _State:
     """The noise of a channel. `phi`, `noise`: coefficients of the autoregression, and variance of
     its prediction errors (innovations). `ratio`: variance of the increments of the random walk,
-    divided by `noise`; `above`: effective number of its slow components that exceed the noise.
+    divided by `noise`; `above`: effective number of the walk's slow components above the noise.
     """
 
     phi: Float[np.ndarray, " q"]
@@ -52,14 +52,14 @@ class Fitted:
 
 
 class Likelihood:
-    """The likelihood of the residuals. Their model is a linear combination of derivative columns
-    plus autoregressive noise, whose order is fixed in each channel.
+    """The likelihood of the residuals. The model of the residuals is a linear combination of
+    derivative columns plus autoregressive noise of a fixed order in each channel.
 
     If a channel drifts, a random walk is added (`random_walks`). If `draws` (k, n) of the effect of
-    input noise on the residuals are given, this effect is added instead, and its size is fitted.
+    input noise on the residuals are given, this effect replaces the walk, and its size is fitted.
 
-    The likelihood is conditional on the first samples of each section of the record. Therefore it
-    needs only sums of products of delayed columns, which are computed once for all candidates.
+    The likelihood is conditional on the first samples of each section of the record. Therefore only
+    sums of products of delayed columns are needed, which are computed once for all candidates.
     """
 
     def __init__(
@@ -102,10 +102,10 @@ class Likelihood:
     def p_value(self, at: list[int]) -> float:
         """Return the p value of the hypothesis that the candidate columns `at` have no effect.
 
-        With a random walk, the result is twice the smaller of two p values. For the first one, the
-        variance of the random walk is that of the fit without the columns. For the second one, this
-        variance is fitted again. The degrees of freedom of the second test are at most the number
-        of slow components above the noise. With input noise, only the first p value is used.
+        With a random walk, the result is twice the smaller of two p values. The first p value uses
+        the variance of the random walk from the fit without the columns. For the second p value,
+        this variance is fitted again. The degrees of freedom of the second test are at most the
+        number of slow components above the noise. With input noise, only the first p value is used.
         """
         if not self.channels:
             return 1.0
@@ -122,7 +122,8 @@ class Likelihood:
         return min(2.0 * min(of_walk, p), 1.0)
 
     def _p_value(self, after: Fitted, k: int, most: float) -> float:
-        """Return the p value of k columns after a fit. `most`: largest degrees of freedom."""
+        """Return the p value of k columns in the fit `after`; `most`: limit of degrees of
+        freedom."""
         assert self.before is not None
         n = sum(one.count for one in self.channels)
         dof = max(min(after.effective - self.p - k, most), 2.0)
@@ -139,8 +140,8 @@ class Likelihood:
             a, rounding = np.zeros((len(whole), len(whole))), np.zeros(len(whole))
             for one, state in zip(self.channels, states, strict=True):
                 a += one._whitened_products(whole, state)
-                # The autoregressive filter can reduce a column to rounding errors. Their size is
-                # added to the diagonal of the normal equations.
+                # The autoregressive filter can reduce a column to rounding errors. The size of
+                # these errors is added to the diagonal of the normal equations.
                 rounding += _ROUNDING * np.diag(one.gram[0, :, 0, :])[whole] / state.noise
             ridge = np.diag((1e-13 * np.abs(np.diag(a)) + rounding + 1e-300)[1:])
             beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_RCOND)[0]
@@ -198,9 +199,10 @@ class _Channel:
     def fit_noise(
         self, whole: list[int], v: np.ndarray, state: _State, step: float | None
     ) -> tuple[_State, float, float]:
-        """Fit the noise of the residuals, which are the columns `whole` times `v`. Return it, -2
-        times its log likelihood (up to a constant), and the number of independent samples. `step`:
-        variance of the increments of the random walk, or None to fit this variance.
+        """Fit the noise of the residuals, which are the columns `whole` times `v`. Return the
+        noise, -2 times its log likelihood (up to a constant), and the number of independent
+        samples. `step`: variance of the increments of the random walk, or None to fit this
+        variance.
         """
         n, q, both = self.count, self.order, v
         if self.waves:  # The random walk is subtracted before the fit of the autoregression.
@@ -238,8 +240,7 @@ class _Channel:
         self, whole: list[int], phi: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three matrices of products after the autoregressive filter: of columns `whole`, of
-        these columns with the random walk's slow components, and of the slow components.
-        """
+        these columns with the random walk's slow components, and of the slow components."""
         filt, use, k = np.concatenate([[1.0], -phi]), [*whole, *self.waves], len(whole)
         a = np.einsum("i,iajb,j->ab", filt, self.gram[:, use][:, :, :, use], filt)
         return a[:k, :k], a[:k, k:], a[k:, k:]
@@ -252,8 +253,7 @@ def highest_order(stretches: list[np.ndarray]) -> int:
 
 def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
     """Return the coefficients of an autoregression (`phi`) and the standard deviation of its
-    innovations. Schwarz's criterion selects the order.
-    """
+    innovations. Schwarz's criterion selects the order."""
     most = highest_order(stretches)
     gram, n = np.zeros((most + 1, most + 1)), 0
     for s in stretches:
@@ -275,7 +275,7 @@ def window_autoregression(
     columns: Sensitivities, stretches: list[Int[np.ndarray, " _"]]
 ) -> AutoregressiveModel:
     """Return the autoregression of the residuals in the sections `stretches` by restricted
-    likelihood (REML), with `noise` as variance of weighted residuals. Candidates are not used.
+    likelihood (REML), with `noise` as variance of weighted residuals. Candidates are not included.
 
     A fitted initial state absorbs the slowest components of the residuals in its window. If the
     correlation time is half a window, the residuals look almost uncorrelated, and slow terms seem
@@ -317,7 +317,7 @@ def window_autoregression(
         a = np.concatenate([[1.0], -model.phi])
         q = len(a)
         through = np.einsum("i,wijab,j->wab", a, many[:, :q, :q], a) / model.noise
-        # The autoregression does not predict the first samples. They count as white noise.
+        # The autoregression does not predict the first samples. These samples count as white noise.
         through += first * count / max(float(sums[0, 0]), 1e-200)
         told, pull = np.zeros((size, size)), np.zeros(size)
         for at, one in zip(places, through, strict=True):

@@ -37,13 +37,13 @@ from .sensitivities import (
 from .structures import SERIES, refit_by_free_runs, split_bodies
 from .table import Missing, MissingTerm
 
-_PERIODS = 45  # number of trial frequencies on each grid of the search for the period of a ripple
+_PERIODS = 45  # number of trial frequencies on each grid of the search for the period of a ripple.
 # Least number of ripple periods over the travel of a body. Fewer periods look like a spring force.
 _LEAST_PERIODS = 3.0
-# A refit of a ripple begins at each of the `_WAVES` best periods. Any two of them differ by more
-# than `_APART` in travel of the body / period, the number of ripple periods over the travel.
+# A refit of a ripple begins at each of the `_WAVES` best periods. For any two of them, the numbers
+# of ripple periods over the travel of the body differ by more than `_APART`.
 _WAVES, _APART = 3, 1.2
-_DAMPING, _CAREFUL = 1e-6, 30.0  # first Levenberg-Marquardt damping; factor of each change of it
+_DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of Levenberg-Marquardt; factor of its changes.
 # If Schwarz's criterion of two terms differs by less than this value, the simpler term is chosen.
 # Kass and Raftery, JASA 90 (1995), call a difference above 10 very strong evidence.
 _NEARLY = 10.0
@@ -96,8 +96,8 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The sensitivities `at` a point. `waves`: names of the bodies whose ripple is in the model;
-    `by_wave`: residual derivatives with respect to travel/period of each of these ripples.
+    """The sensitivities (`at`) at a point. `waves`: names of the bodies whose ripple is in the
+    model; `by_wave`: residual derivatives with respect to travel/period of each of these ripples.
     """
 
     at: Sensitivities
@@ -133,7 +133,7 @@ class Trials:
         self.other_periods: dict[str, list[float]] = {}
 
     def at_values(self, at: Point, which: int | None = None) -> Evaluation:
-        """Return the `Evaluation` at a point, with the ripples among `accepted` and `which`."""
+        """Return the `Evaluation` at a point, with ripples of `which` and accepted candidates."""
         inside = [*self.accepted, *([] if which is None else [which])]
         waves = [self.tried[i].of for i in inside if self.tried[i].kind == "wave"]
         here = sensitivities(self.problem, self.tried, at, self.ranges)
@@ -163,10 +163,10 @@ class Trials:
         return dataclasses.replace(seen.at, fitted=fitted)
 
     def choose_periods(self) -> None:
-        """Choose each ripple's period that explains most, and the next two as starts of refits. The
-        grid has 90 frequencies of at least three periods over the travel. For more than two
-        turns, it also has 1 to 45 periods per turn. A finer grid around the best is tried last.
-        """
+        """Choose each ripple's period that explains most, and two further periods as starts of
+        refits. The grid has 90 frequencies of at least three periods over the travel. If a body
+        makes more than two turns, the grid also has 1 to 45 periods per turn. A finer grid around
+        the best frequency follows."""
         for i, one in enumerate(self.tried):
             if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
                 continue
@@ -229,7 +229,7 @@ class Trials:
             _, self.point, _ = self.refit_from(None, self.point)
 
     def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
-        """Refit as `refit`, but from the point `at`. `which` = None: no candidate is added."""
+        """Refit like `refit`, but from the point `at`. `which` = None: no candidate is added."""
         inside = [*self.accepted, *([] if which is None else [which])]
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)
@@ -319,8 +319,8 @@ class _Round:
     """The tests and refits of one round. The keys of the dicts are indices of candidates.
 
     - `cost`: sum of squares of the `count` residuals before a candidate is added.
-    - `rows`: the test of each candidate. `order`: a class contains candidates that the record
-      cannot distinguish, and `order` has the leader of each class, the best first.
+    - `rows`: the test of each candidate. `order`: leaders of classes, the best first. A class
+      contains candidates that the record cannot distinguish.
     - `alike`: leader -> names of the other candidates in its class; `p_values`: leader -> p value.
     - `refits`: candidate -> root mean square of the weighted residuals, point and table row of the
       refit; `leaves_white`: whether the residuals of any refit are white noise.
@@ -398,7 +398,7 @@ class _Search(Trials):
         refits: dict[int, tuple[float, Point, MissingTerm]] = {}
         leaves_white = False
         sure = [i for i in order if p_values[i] < SURE]
-        # The best three by Schwarz's criterion, and three significant ones, are always refitted.
+        # Always refit the three best candidates by Schwarz's criterion, and three significant ones.
         first = dict.fromkeys([*order[:3], *sure[:3]])
         queue = list(dict.fromkeys([*first, *sure]))
         square = float(plain.residuals @ plain.residuals)
@@ -444,9 +444,9 @@ class _Search(Trials):
     def test_refit(
         self, which: int, seen: Evaluation, c: np.ndarray, before: Sensitivities
     ) -> TestResult:
-        """Test candidate `which` with the columns at its refitted coefficients `c`. Its effect is
-        first subtracted from the refitted residuals. `before`: sensitivities before the refit.
-        """
+        """Test candidate `which` with the columns at its refitted coefficients `c`. The candidate's
+        effect is first subtracted from the refitted residuals. `before`: sensitivities before the
+        refit."""
         at = self.places(which)
         here = self.with_accepted(seen)
         tried = here.tried[:, at]
@@ -474,8 +474,8 @@ class _Search(Trials):
 
     def simplest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
         """Find the candidates with a Schwarz criterion less than `_NEARLY` above the smallest one.
-        Return the simplest of them, and the rest. `refits`: candidate -> root mean square residual.
-        """
+        Return the simplest candidate and the others. `refits`: candidate -> root mean square
+        residual."""
         score = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
         least = min(score.values())
         near = [i for i in score if self.independent * (score[i] - least) < _NEARLY]
@@ -497,7 +497,7 @@ class _Search(Trials):
             for i, (rms, _, _) in one.refits.items()
         ]
         # A hardly damped spring can imitate residuals with a narrow spectrum. Therefore the F test
-        # uses the smaller number of independent residuals, and the other test an autoregression.
+        # uses the smaller number of independent residuals; a second test compares autoregressions.
         gain, dof = one.cost / best.cost - 1.0, min(before, after) - len(best.found.x)
         by_gain = f_test_p(gain * dof / k, k, dof)
         p_value = 2 * count * min(by_gain, self.test.p_of_innovations(best.found, k))
@@ -509,10 +509,9 @@ class _Search(Trials):
 
     def stiffness_on_windows(self, one: _Round) -> Missing | None:
         """Refit a fit on windows by free runs. Return the table of the refit if its first term is a
-        stiffness in series, otherwise None. The refit needs a refitted compliance. Also, any term
-        must be significant, or the `chance` of this compliance must be below 5 %. If no candidate
-        is a compliance, a significant term is enough.
-        """
+        stiffness in series, otherwise None. The refit requires a refitted compliance, and a
+        significant term or a `chance` of the compliance below 5 %. Without compliances among the
+        candidates, a significant term is enough."""
         soft = {i for i, tried in enumerate(self.tried) if tried.kind == "compliance"}
         is_sure = any(term.is_significant for _, _, term in one.refits.values())
         likely = [i for i, (_, _, term) in one.refits.items() if is_sure or term.chance < 0.05]
@@ -561,8 +560,8 @@ class _Search(Trials):
         """Return candidate i as a row of the table. `at`: point of its refit (None: no refit)."""
         one = self.tried[i]
         c = row.c if at is None else at.c[self.places(i)]
-        # The value of a ripple is its amplitude, that of a Stribeck dip the additional friction at
-        # rest, and that of a compliance the coefficient of the force of the drives.
+        # The value is the amplitude of a ripple, the additional friction at rest of a Stribeck dip,
+        # or the coefficient of the drive force in a compliance.
         if len(c) != one.size or np.shape(row.covariance) != (one.size, one.size):
             value, error = float(c[0]), np.inf
         elif one.kind == "wave":

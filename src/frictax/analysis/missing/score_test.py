@@ -24,18 +24,18 @@ Autoregressive = tuple[Float[np.ndarray, " q"], float]
 
 # A candidate is not tested if fitted parameters explain more than 1 - 1e-5 of its sum of squares.
 UNEXPLAINED = 1e-5
-SURE = 0.01  # significance level of the tests by likelihood and by blocks of time
-# A refit reaches the noise if two conditions are true. Before the refit, the mean square of the
-# residuals is above 1.1 times that of the noise. The refit removes more than 70 % of the excess.
+SURE = 0.01  # significance level of the tests by likelihood and by blocks of time.
+# A refit reaches the noise if it removes more than 70 % of the excess of the mean square residual
+# over the noise. Before the refit, the residuals must exceed 1.1 times the noise (mean squares).
 _ABOVE_NOISE, _MOST = 1.1, 0.7
-# If the residuals with the term are white noise, the test by blocks of time is left out below these
-# limits of two p values: of the F test for white noise and of the test by the score.
+# If the residuals with the term are white noise, the test by blocks of time is left out for small p
+# values: of the F test below the first limit, and of the score test below the second limit.
 _BEYOND_DOUBT, _BEYOND_DOUBT_BY_SCORE = 1e-10, 1e-6
-# In fits of windows, only the likelihood is tested if its p value is below the first limit and the
-# explained share is above the second limit. Noise cannot explain so much in every window.
+# On windows, the likelihood test is sufficient if its p value is below the first limit and the
+# explained share exceeds the second limit. Noise cannot explain so much in every window.
 _WINDOWS_BEYOND_DOUBT, _WINDOWS_EXPLAINED = 1e-40, 0.5
-# In fits of whole runs, blocks of time are not compared if the explained share is above the first
-# limit and the p values by likelihood and by score are below the other two. Such a clear term may
+# In whole runs, blocks of time are not compared if the explained share exceeds the first limit and
+# the p values by likelihood and by score are below the second and the third limit. A clear term may
 # act in few blocks only, as in a decaying motion.
 _RUN_EXPLAINED, _RUN_BEYOND_DOUBT, _RUN_BEYOND_DOUBT_BY_SCORE = 0.4, 1e-25, 1e-10
 _LOWEST = 8, 32, 128  # numbers of lowest frequencies whose mean power is tested
@@ -52,7 +52,7 @@ class TestResult:
       their covariance; `own`: fraction of its sum of squares that the parameters do not explain.
     - `p_values`: probability that noise explains as much as the candidate, by three tests: for
       autoregressive residuals, by the covariance of the score, and by the differences between
-      blocks of time. The third p value is 0 if the first two make this test unnecessary.
+      blocks of time. The third p value is 0 if the first two p values make the test unnecessary.
     - `is_white`: whether the residuals with the candidate are white noise.
     """
 
@@ -85,8 +85,8 @@ class RefitGain:
 class Projected:
     """Residuals and derivatives, minus the part that parameters and window starts explain.
     `residuals` (m,), `tried` (m, k): residuals and candidate columns after the projection; `own`
-    (k,): remaining fraction of each column's sum of squares; `base`: orthonormal columns that span
-    the fitted ones; `rows` (m,): indices of the residuals in the fit; `taken`: number of columns
+    (k,): remaining fraction of each column's sum of squares; `base`: orthonormal basis of the
+    fitted columns; `rows` (m,): indices of the residuals in the fit; `taken`: number of columns
     that were projected out.
     """
 
@@ -136,7 +136,8 @@ def whiten(
 ) -> tuple[Projected, Stretches]:
     """Filter residuals and columns by the autoregression that `model` gives for each channel, and
     divide them by the standard deviation of the innovations. Also return for each channel and
-    section the indices of the filtered residuals: the filter needs the first ones as past values.
+    section the indices of the filtered residuals: the first residuals are only past values for the
+    filter.
     """
     table = np.column_stack([columns.residuals, columns.fitted, columns.tried, columns.starts])
     rows, kept = [], []
@@ -183,16 +184,16 @@ class ScoreTest:
     - `counted` (n,): True for residuals with a weight above 0; `stretches`: for each channel, the
       indices of its residuals, one array for each section without a gap.
     - `noise`: mean square of the sensor noise, in units of the squared weighted residuals, from the
-      record or estimated from the samples; infinite unless the residuals are those of outputs.
-    - `has_windows`: whether initial states of windows are projected out. The covariance of the
-      score then follows from the residuals without the candidate.
+      record or estimated from the samples; infinite if the residuals are not those of outputs.
+    - `has_windows`: whether initial states of windows are projected out. If True, the covariance of
+      the score follows from the residuals without the candidate.
     - `limit`: significance level of the test by the score, divided by `SURE`.
     """
 
     def __init__(self, found: FitResult, has_windows: bool) -> None:
         linear, problem = linearize(found), found.problem
         self.has_windows, self.counted = has_windows, linear.counted
-        # A significance level of 1 % with windows and of 0.1 % without windows, divided by `SURE`
+        # The significance level is 1 % with windows, 0.1 % without; `limit`: this level / `SURE`.
         self.limit = 1.0 if has_windows else 0.001 / SURE
         self.noise, squares = np.inf, []
         pairs = zip(found.records.values(), problem.prepared, strict=True)
@@ -278,7 +279,8 @@ class ScoreTest:
     ) -> tuple[Float[np.ndarray, " m"], int]:
         """Return a combined p value for each candidate, and the number of candidates that pass the
         first two tests. The p value of each test is corrected for the number of candidates and
-        multiplied by 1 % / (significance level of the test). The combined p value is the largest.
+        multiplied by 1 % / (significance level of the test). The largest of these p values is the
+        combined one.
         """
         first, second, third = np.array([row.p_values for row in rows]).T
         one = np.ones(len(rows))
@@ -291,7 +293,8 @@ class ScoreTest:
 
 class CandidateTests:
     """Tests of candidates by the sensitivities at one point. `plain`: residuals and columns minus
-    the part that fitted parameters explain; `white`: the same after the autoregressive filter.
+    the part that fitted parameters explain; `white`: the same columns after the autoregressive
+    filter.
     """
 
     def __init__(self, test: ScoreTest, seen: Sensitivities) -> None:
@@ -313,9 +316,8 @@ class CandidateTests:
 
     def leaves_white_noise(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
         """Return whether the residuals of `seen` are white noise after a fit of the columns `at`:
-        uncorrelated, with equal power at all frequencies and in all blocks of time. `rows`: their
-        indices by channel and section.
-        """
+        uncorrelated, with equal power at all frequencies and in all blocks of time. `rows`: indices
+        of the residuals by channel and section."""
         left = np.zeros(len(self.left))
         left[seen.rows] = seen.without(at)
         block = np.zeros(len(left), int)
@@ -349,8 +351,7 @@ class CandidateTests:
     def _p_by_likelihood(self, at: list[int], quick: float) -> float:
         """Return the p value of the columns `at` by likelihood. The autoregression, random walk and
         input noise are fitted separately with and without these columns. On windows, an F test uses
-        an autoregression fitted with these columns, if the p value `quick` is at most 1 %.
-        """
+        an autoregression fitted with these columns, if the p value `quick` is at most 1 %."""
         if not self.test.has_windows:
             p = self.likelihood.p_value(at)
             if p < SURE and self.test.has_noisy_inputs:
@@ -377,7 +378,7 @@ class CandidateTests:
         if is_noise or self.leaves_white_noise(at, self.white, self.rows):
             by = self.plain if is_white else self.white
             # Residuals are not white noise if the zero of a sensor drifts. On windows the fitted
-            # initial states absorb slow parts, so residuals must be white without whitening.
+            # initial states absorb slow parts, so the residuals must be white before filtering.
             drifts = lambda: test.has_noisy_inputs or self.likelihood.has_walk  # noqa: E731
             may_be_white = is_white if test.has_windows else not drifts()
             even = first
@@ -407,8 +408,7 @@ class CandidateTests:
 
 def score_statistics(plain: Projected, white: Projected, at: list[int], before: bool) -> TestResult:
     """Return the score test of the columns `at`. The score is the derivative of the log likelihood.
-    Its covariance follows from the residuals without (`before` is True) or with the candidate.
-    """
+    Its covariance is that of the residuals without (`before` True) or with the candidate."""
     own = float(np.min(plain.own[at]))
     if not (own > UNEXPLAINED and np.all(np.isfinite(plain.tried[:, at]))):
         return UNTESTABLE
@@ -429,7 +429,7 @@ def score_statistics(plain: Projected, white: Projected, at: list[int], before: 
     variance = float(after @ after) / dof
     first = f_test_p(float(z @ z) / variance / k, k, dof)
     scores = u * (r if before else after)[:, None]
-    # The number of cosines, 0.41 n^(2/3), is that of Lazarus, Lewis, Stock, Watson, JBES 36 (2018).
+    # The number of cosines, 0.41 n^(2/3), follows Lazarus, Lewis, Stock, Watson, JBES 36 (2018).
     m = max(int(0.41 * n ** (2 / 3)), 2 * k)
     sums = _cosines(n, m).T @ scores
     spread = n * (sums.T @ sums) / m
@@ -449,7 +449,7 @@ def _cosines(n: int, m: int) -> np.ndarray:
 
 def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
     """Return whether `left` has equal power over frequency and equal variance in each `block`."""
-    uneven = 0.001  # p value below which power or variance is not equal
+    uneven = 0.001  # a smaller p value shows unequal power or variance
     power = _periodogram(left)
     low = [m for m in _LOWEST if 4 * m < len(power)]
     if any(chdtrc(2 * m, 2.0 * float(np.sum(power[:m]))) < uneven for m in low):
@@ -468,8 +468,8 @@ def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool
 
 
 def has_peak(left: Float[np.ndarray, " n"]) -> bool:
-    """Return whether a band of neighbouring frequencies has too much power for white noise. A term
-    that moves a machine by less than the noise can cause this. An autoregression does not show it.
+    """Return whether a band of neighbouring frequencies has too much power for white noise. A
+    missing term with an effect below the noise can cause such a peak, unseen by an autoregression.
 
     **Source:** R. A. Fisher, "Tests of significance in harmonic analysis", Proc. R. Soc. A 125
     (1929). An upper bound of the p value is used.
@@ -515,7 +515,7 @@ def p_of_slow_changes(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "
 
 
 def holm(p_values: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
-    """Return p values corrected for multiple tests (Holm, 1979). Each counts as `tries` tests."""
+    """Return p values corrected for multiple tests (Holm, 1979), with `tries` tests per p value."""
     p, out, most = np.minimum(p_values * tries, 1.0), np.ones(len(p_values)), 0.0
     for i, j in enumerate(np.argsort(p)):
         most = max(most, min((len(p) - i) * p[j], 1.0))

@@ -1,4 +1,4 @@
-"""Quick tests when a fit is printed: for a missing force, and motion outside a friction table."""
+"""Quick tests that run when a fit is printed: missing forces, motion outside friction tables."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ from .missing import missing
 from .score_test import SURE, ScoreTest, p_of_slow_changes
 from .sensitivities import Sensitivities, directional_sensitivity, operating_range
 
-# Finite-difference step: share of the rms of the input, or of a start's standard deviation.
+# Finite-difference step / rms of the input (or standard deviation of an initial state).
 _STEP = 1e-4
 _LONG = 1 / 60  # [share of the run] errors of sensors rarely have a longer correlation time
 
@@ -57,11 +57,11 @@ class _Motion:
 
 def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     """Return a notice if the fitted machine lacks a force, otherwise a notice if the residuals of a
-    run are autocorrelated over a long time. Without both, return an empty tuple.
+    run are autocorrelated over a long time. If both tests pass, return an empty tuple.
 
     The tests are those of `Missing`, without a refit, for forces that can be added to a force or
-    torque input. If a force passes, `missing(found)` tests more terms and refits some of them. The
-    notice names its first term, or is `residuals-unexplained` if it does not find a term.
+    torque input. If a force is significant, `missing(found)` tests more terms and refits some. The
+    notice names the first term of its table, or is `residuals-unexplained` for an empty table.
 
     A small force that depends on the motion acts like a given force over time that has the same
     values along the fitted motion. Therefore each force is added to the input of the record. About
@@ -97,7 +97,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
         counted = test.counted
         if has_windows or p_of_slow_changes(r[counted], fitted[counted]) > 1e-3:
             return ()  # The residuals do not show a missing term.
-    # Time steps that are too long have their own notice. Their error is not a missing term.
+    # Long time steps have their own notice; the error of long steps is not a missing term.
     if long_steps(found):
         return ()
     share, tried = tests.correlated_share(), _forces_to_try(found, derivative_for)

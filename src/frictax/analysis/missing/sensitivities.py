@@ -35,7 +35,8 @@ from .candidates import (
 class Sensitivities:
     """Weighted residuals (n,), predicted minus measured, and their derivatives with respect to:
     fitted parameters (`fitted`, (n, p)); coefficients of candidates (`tried`, (n, k)); initial
-    states of the residual's window (`starts`, (n, s)). `window` (n,): index of this window, or -1.
+    states of the residual's window (`starts`, (n, s)). `window` (n,): index of the residual's
+    window, or -1.
     """
 
     residuals: Float[np.ndarray, " n"]
@@ -151,8 +152,8 @@ def _residuals(
     if not soft:
         out = objective.predict(setup, prepared, problem.engine, late)
         return jnp.ravel(prepared.weight * (out - prepared.measured))
-    # A compliance adds two terms to the measured position. One is proportional to the acceleration
-    # of its body, the other to the sum of the forces of the drives.
+    # A compliance adds two terms to the measured position: one proportional to the acceleration of
+    # the body, and one proportional to the sum of the drive forces.
     body_of = {one: one.of.rpartition(".")[0] for one in soft}
     drives = {one: drives_of(problem.setup.machine, body_of[one]) for one in soft}
     more = tuple(name for one in soft for name in (f"{body_of[one]}.a", *drives[one]))
@@ -237,8 +238,7 @@ def ripple_columns(
     periods: Float[Array, " m"],
 ) -> tuple[Array]:
     """Return the derivatives (m, n, 2) of the n residuals of record i for m ripple `periods` [m or
-    rad]. They are with respect to the cosine and sine coefficients of the ripple on `body`.
-    """
+    rad]. The derivatives are by the cosine and sine coefficients of the ripple on `body`."""
     begin = jnp.zeros(_start_states(problem, i))
 
     def columns(period: Array) -> Array:

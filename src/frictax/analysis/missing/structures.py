@@ -49,7 +49,7 @@ from .likelihood import autoregression
 from .sensitivities import operating_range
 from .table import Missing, MissingTerm
 
-_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # speeds in a table / highest sliding speed
+_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # speeds of a `Table` / highest sliding speed
 
 
 def structures(table: Missing) -> dict[str, Structure]:
@@ -122,7 +122,7 @@ def _as_fitted(found: FitResult) -> Structure:
 def _with_term(
     found: FitResult, one: Candidate, term: MissingTerm
 ) -> tuple[Mechanism, list[str]] | None:
-    """Return the machine with candidate `one`, and its free parameters; None if this fails."""
+    """Return the machine with candidate `one`, and its free parameters; None if no part fits."""
     machine, value = found.model, term.value if term.name == one.name else 0.0
     free = list(_as_fitted(found).free or ())
     if one.kind == "held":
@@ -169,7 +169,7 @@ def _with_drag(
 def _with_force(
     machine: Mechanism, name: str, part: Any, free: list[str], *fields: str
 ) -> tuple[Mechanism, list[str]]:
-    """Return the machine with `part` added, and the paths `free` plus those of its `fields`."""
+    """Return the machine with `part` added, and `free` plus the paths of the part's `fields`."""
     while name in machine.names:
         name += "_"
     return with_part(machine, name, part), [*free, *(f"{name}.{field}" for field in fields)]
@@ -226,18 +226,18 @@ SERIES = "stiffness in series with "
 # Names of two new parts: the second half of a body, and the spring between the halves.
 _FAR, _JOINT = "beyond_{}", "series_{}"
 # Start values: period [samples] at which the two halves oscillate on their spring, and damping
-# [share of critical]. For a fast and hardly damped oscillation, the misfit has many minima.
+# [share of critical]. Fast, hardly damped motion needs more starts: its misfit has many minima.
 _STARTS = [(period, 0.3) for period in (4.2, 8.0, 14.0, 24.0)]
 _STARTS += [(period, 0.05) for period in (2.6, 2.9, 3.2, 3.6, 4.0, 5.0)]
-# Most iterations from each start value; most iterations from the best two results and from
-# neighbours of the best one; largest number of fits.
+# Largest number of iterations from each start value, of iterations from the two best results and
+# from neighbours of the best result, and of fits.
 _FIRST_STEPS, _MORE_STEPS, _MOST_FITS = 8, 20, 18
 
 
 class SplitBody(NamedTuple):
     """A fit with `body` split into two halves: the `stiffness` of the spring between them and its
-    standard error `error`, the sum of squared residuals `cost`, and the fit `found`. The error is
-    infinite unless the search converged to white residuals, because its minimum may be wrong.
+    standard error `error`, the sum of squared residuals `cost`, and the fit `found`. If the search
+    did not converge to white residuals, its minimum may be wrong and the error is infinite.
     """
 
     body: str
@@ -249,7 +249,7 @@ class SplitBody(NamedTuple):
 
 def split_bodies(found: FitResult) -> Iterator[SplitBody]:
     """Yield a fit for each body that is driven and measured, with a stiffness between motor drive
-    and other parts. Nothing is yielded unless `found` is a plain fit (`_is_plain`) of free runs.
+    and other parts. If `found` is not a plain fit (`_is_plain`) of free runs, yield nothing.
     """
     if not isinstance(found.problem.objective, FreeRun) or not _is_plain(found):
         return
@@ -317,8 +317,8 @@ def _end_of(found: FitResult) -> Any:
 
 
 def refit_by_free_runs(found: FitResult) -> FitResult | None:
-    """Refit a fit on windows by free runs; return None unless a refit converges. Windows begin at
-    the measured motion, but the motion of the second half of a split body is not measured.
+    """Refit a fit on windows by free runs; if all refits fail, return None. Windows begin at the
+    measured motion, but the motion of the second half of a split body is not measured.
 
     The free runs begin at the initial state of the machine. For a single record, the measured
     initial state is tried too, and the better fit is returned.
@@ -376,8 +376,8 @@ def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
 
 def split_body(machine: Mechanism, body: str, c: float, damping: float = 0.3) -> Mechanism:
     """Return `machine` with `body` split into two halves, joined by a spring of stiffness `c` and a
-    damper (`damping`: share of critical). Motor drives act on the first half, others on the second.
-    """
+    damper (`damping`: share of critical). Motor drives act on the first half, other parts on the
+    second."""
     inertia = "J" if bodies_of(machine)[body] else "m"
     old, far = machine[body], _FAR.format(body)
     whole = float(getattr(old, inertia))

@@ -26,8 +26,8 @@ class MissingTerm:
     - `chance`: probability that any candidate of the table explains as much if the residuals are
       autocorrelated noise; `alike`: names of candidates with the same effect on the record.
     - `is_significant`: whether `chance` is below 1 % and a refit confirms the term. The refitted
-      value must differ from 0 and be possible, and the refit must reduce the misfit by at least
-      half of the predicted reduction.
+      value must differ from 0 and be possible, and the refit must reduce the sum of squares by more
+      than half of the predicted reduction.
 
     **Example:** at `FitResult.missing`.
     """
@@ -54,7 +54,7 @@ class Missing(Summarised, MissingVerbs):
       first; ``table["drag"]``: the first term with "drag" in its name or in a name of `alike`.
     - `found`: the missing terms in the order of the search, each fitted with the previous terms.
       `misfit`: root mean square residual of the fit; `left`: with all terms of `found` in the
-      model. Both are in `unit`, or with several channels in standard deviations of the channels.
+      model. Both numbers are in `unit`; for several channels, in standard deviations of channels.
     - `untold`: candidates that were not tested, because the fitted parameters explain their effect
       on the record, or their value is not possible (friction that accelerates); `of`: the fit.
     - `above`: the misfit divided by the noise, for the output with the largest ratio; nan if the
@@ -63,23 +63,23 @@ class Missing(Summarised, MissingVerbs):
       ``fx.compare(record, table.structures())``.
 
     The simulated outputs are differentiated with respect to the coefficient of each candidate at 0.
-    The part that fitted parameters and initial states of windows explain is projected out. A term
-    is missing if noise with the autocorrelation of the residuals cannot reduce the misfit as much.
-    Three tests must show this:
+    The part of a derivative that fitted parameters and initial states of windows explain is
+    projected out. A term is missing if noise with the autocorrelation of the residuals cannot
+    reduce the misfit as much. Three tests must exclude noise:
 
     - an F test after an autoregression whitens the residuals (1 %);
-    - a t test of the score, the derivative of the log likelihood (0.1 %, on windows 1 %);
-    - a test by the differences between 16 blocks of time. It is left out if the p values of the
-      first two tests are so small that noise is impossible.
+    - an F test of the score, the derivative of the log likelihood (0.1 %, on windows 1 %);
+    - a test by the differences between 16 blocks of time. This test is left out if the p values of
+      the first two tests are so small that noise is impossible.
 
     All tests are corrected for the number of candidates (S. Holm, Scandinavian Journal of
     Statistics 6, 1979). The best three by Schwarz's criterion and the most significant ones are
     refitted. The best of the confirmed terms (`MissingTerm.is_significant`), or a simpler term that
-    is nearly as good, is added to the model. After this, the other candidates are tested again.
+    is nearly as good, is added to the model. Then the remaining candidates are tested again.
 
     If the residuals are not white with any term, free runs are fitted too, with a body split into
-    two halves and a spring between them. For a fit on windows, this needs a compliance among the
-    best candidates; `misfit` and `left` are those of the free runs if a spring is found.
+    two halves and a spring between them. For a fit on windows, a compliance must be among the best
+    candidates. If a spring is found, `misfit` and `left` are those of the free runs.
 
     **Source:** score test: C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948;
     the test as an index of parameters to free: D. Sörbom, Psychometrika 54, 1989.

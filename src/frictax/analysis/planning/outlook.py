@@ -75,7 +75,7 @@ _FAST, _SLOW, _SPAN = 3.0, 4.0, 100.0
 @dataclasses.dataclass(frozen=True)
 class Remedy:
     """An experiment that reduces the standard error of a parameter. `says`: the experiment in
-    words; `gain` [1]: standard error in the record divided by that in the experiment, for equal
+    words; `gain` [1]: standard error in the record / standard error in the experiment, for equal
     errors of the measured force."""
 
     says: str
@@ -83,7 +83,7 @@ class Remedy:
 
     @classmethod
     def from_errors(cls, says: str, here: float, there: float) -> "Remedy":
-        """Compare a parameter's standard errors in the record, `here`, and experiment, `there`."""
+        """Compare a parameter's standard errors: `here` (record) and `there` (experiment)."""
         return cls(says, float(here / there) if np.isfinite(here) else np.inf)
 
 
@@ -189,16 +189,16 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
     parameter is weak if its standard error exceeds half of its distance from its lower bound. A
     parameter without lower bound is weak if its standard error exceeds half of its absolute value.
 
-    For a weak parameter, other motions of the same machine and duration are tried: a faster one, a
-    slower one, one with reversal, a slow sweep of the speed, and fast followed by slow motion. The
-    remedy is a motion whose forces identify the parameter better, for equal errors of the force. A
-    notice gives the factor by which the standard error of the parameter decreases. For a sweep,
-    faster and slower speeds, the other direction and breakaway rows are tried.
+    For a weak parameter, other motions of the same machine and duration are tried: a faster motion,
+    a slower motion, a motion with reversal, a slow sweep of the speed, and fast followed by slow
+    motion. The remedy is a motion whose forces identify the parameter better, for equal errors of
+    the force. A notice reports the factor by which the standard error of the parameter decreases.
+    For a sweep, faster and slower speeds, the other direction and breakaway rows are tried.
 
-    **Arguments:** `model`, `data` and the options of `fit`. A sweep takes all options of `fit`.
-    Records take `free`, `own`, `tied`, `objective`, `priors`, `instruments`, `engine`, `progress`,
-    and `by`: the noise model of the errors, by default `Guarded()`. The errors of a sweep are
-    computed at the best fit instead of the start values.
+    **Arguments:** `model`, `data` and the options of `fit`. For a sweep, all options of `fit` are
+    possible. The options for records are `free`, `own`, `tied`, `objective`, `priors`,
+    `instruments`, `engine`, `progress`, and `by`: the noise model of the errors, by default
+    `Guarded()`. The errors of a sweep are computed at the best fit instead of the start values.
 
     A force of 2 N hardly moves this mass, so its low speeds do not identify the viscous friction:
 
@@ -242,7 +242,7 @@ def outlook(model: Any, data: Any, **options: Any) -> Outlook:
             without = (Knowledge.UNKNOWN, Knowledge.AT_BOUND)
             unknown = [n for n, k in judged.knowledge.items() if k in without]
             title = f"Expected accuracy of {data.name or 'the sweep'}, at the best fit"
-            # "near-bound" is left out, because `_assess_parameters` judges by relative errors.
+            # Leave out the notice "near-bound", as `_assess_parameters` uses relative errors.
             said = tuple(n for n in judged.notices if n.code != "near-bound")
             cures = functools.partial(better_speeds, found)
             return _assess_parameters(
@@ -289,7 +289,7 @@ def _outlook_at_start(
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
     rows = first.n
-    # Residuals of priors have a standard deviation of 1. They are scaled to the noise of the data.
+    # Residuals of priors have a standard deviation of 1; scale them to the noise of the data.
     jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])
     if not np.isfinite(float(begun.cost)) and not np.any(jacobian):
         raise ValueError(
@@ -398,7 +398,7 @@ def _weak_notices(
 ) -> list[Notice]:
     """Return notices on at most two combinations of parameters with relative errors above one half,
     and on the best experiment for each parameter in `asked`. `weakest`: estimates, the covariance
-    of the estimates, and the values by which the standard errors are divided.
+    of the estimates, and divisors that turn standard errors into relative errors.
     """
     out = list[Notice]()
     if weakest is not None:

@@ -228,7 +228,7 @@ class FreeRunScore:
     - `sensitivities`: a small change, in words -> output -> rms of its effect on the output [SI].
     - `draws` (k, c): rms of each of c outputs for k machines that differ from the fitted machine as
       `says` describes; `ranges`: output -> 10, 50 and 90 % quantiles of these rms values [SI].
-    - `failed`: number of machines, of these k, whose simulation failed.
+    - `failed`: number of these k machines whose simulation failed.
     """
 
     label: str
@@ -270,11 +270,11 @@ def free_run(
     seed: int = 0,
 ) -> FreeRunScore:
     """Simulate the fitted machine with the inputs of a whole record, without feedback. Repeat the
-    run for machines whose parameters are drawn at random from normal distributions.
+    run for machines whose parameters are drawn from normal distributions about the estimates.
 
-    The means are the estimates. With `Jackknife` errors, the machines differ as much as the repeats
-    of the motion. With another noise model, they differ by the standard errors of the parameters.
-    A parameter drawn beyond its bound is set to the bound.
+    With `Jackknife` errors, the drawn machines differ as much as the repeats of the motion. With
+    another noise model, the drawn machines differ by the standard errors of the parameters. A
+    parameter drawn beyond its bound is set to the bound.
 
     **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an
     `Uncertainty` of this fit, by default `found.uncertainty()`; `objective`: by default
@@ -324,7 +324,7 @@ def free_run(
     says = f"parameters drawn from their distribution ({type(errors.by).__name__})"
     if isinstance(errors.by, Jackknife):
         # An estimate is a mean over `each` repeats if its record has a separate value, and over
-        # `shared` repeats if not. One repeat has this number times the variance of the mean.
+        # `shared` repeats if not. A repeat's variance is this number times the mean's variance.
         says = "machines that differ as much as the repeats"
         each, shared = 1, len(found.records)
         if errors.by.repeats is not None:

@@ -28,12 +28,12 @@ from .free_run import find_record
 def score(
     found: FitResult, record: Record | str, objective: AbstractObjective
 ) -> Mapping[str, float]:
-    """Predict a record by the fitted machine and any objective. Return the deviations. Example of a
-    free run: ``found.score(validation, fx.FreeRun(measured_start=True))``.
+    """Predict a record with the fitted machine and any objective, and return the errors. For a free
+    run: ``found.score(validation, fx.FreeRun(measured_start=True))``.
 
     `record`: a label of this fit (with the parameters of this record), or a new `Record`.
 
-    **Returns:** output -> root mean square of measured - predicted [SI].
+    **Returns:** output -> root mean square of (measured - predicted) [SI].
     """
     if not isinstance(objective, AbstractObjective):
         raise ValueError(
@@ -68,8 +68,8 @@ class Validation:
     """A record predicted by a fitted machine with fixed parameters. `print` shows the errors.
 
     - `label` of the record; `rms`: output -> root mean square of measured - predicted [SI], for an
-      initial state fitted to the record; `from_measured`, `from_given`: `rms` for the smoothed
-      measured initial state, and for that of the machine; `units`: output -> SI unit.
+      initial state fitted to the record; `from_measured`, `from_given`: `rms` for a run from the
+      smoothed measured initial state, or from the machine's own; `units`: output -> SI unit.
     - `start`: the fitted initial state, an `Estimate` for each position and speed; `measured`: the
       smoothed measured initial state by name. If the two differ much, the fitted initial state
       compensates for wrong parameters. If no initial value is both a parameter of the machine and
@@ -129,7 +129,7 @@ class LeftOut:
 
     @property
     def rms(self) -> Mapping[str, float]:
-        """Output -> root mean square of the `rms` of all records that have this output [SI]."""
+        """Output -> root mean square [SI] of the `rms` of all records that measure this output."""
         return _combined_rms(self.records)
 
     def __str__(self) -> str:
@@ -156,8 +156,8 @@ class Transfer:
 
     - `differences`: for each parameter that both fits share, the value there minus the value here,
       with standard error, interval and degrees of freedom of Student's t.
-    - `predicted`, `fitted`: label -> `Validation` of each record from there, by the parameters from
-      here and by the parameters from there; `level` of the intervals.
+    - `predicted`, `fitted`: label -> `Validation` of each record from there, with the parameters
+      fitted here and with those fitted there; `level` of the intervals.
     """
 
     differences: tuple[Estimate, ...]
@@ -167,7 +167,7 @@ class Transfer:
 
     @property
     def differ(self) -> tuple[str, ...]:
-        """The parameters whose difference has an interval that does not contain 0."""
+        """Names of the parameters that differ: the interval of their difference excludes 0."""
         return tuple(e.name for e in self.differences if e.lower > 0 or e.upper < 0)
 
     def __str__(self) -> str:
@@ -265,10 +265,10 @@ def leave_records_out(found: FitResult) -> LeftOut:
     """Leave out each record in turn: fit the other records, and predict the left-out record.
 
     The searches begin at the result of the fit to all records. A parameter that the other records
-    do not identify has the value of the fit to all records. The prediction uses an initial state
-    fitted to the record. Other parameters that differ by record cannot be predicted.
+    do not identify has the value of the fit to all records. The initial state of the prediction is
+    fitted to the left-out record.
 
-    **Raises:** `ValueError` for fewer than two records, or if other parameters differ by record.
+    **Raises:** `ValueError` for fewer than two records, or if machine parameters differ by record.
     """
     problem = found.problem
     labels = [n for n, data in found.records.items() if isinstance(data, Record)]
@@ -303,12 +303,12 @@ def leave_records_out(found: FitResult) -> LeftOut:
 
 
 def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
-    """Predict the records of the fit `there`, which was made under another condition, by the
-    parameters of `found`. Also compare the parameters of both fits.
+    """Predict the records of the fit `there`, made under another condition, with the parameters of
+    `found`, and compare the parameters of both fits.
 
-    The two fits are independent. Therefore the variance of a difference is the sum of the two
-    variances, each by the noise model of its fit. The degrees of freedom are those of Welch's
-    formula. Parameters that were fitted for each record separately are not compared.
+    The two fits are independent. Therefore the variance of a difference is the sum of both
+    variances. Welch's formula gives the degrees of freedom. A parameter that differs by record is
+    omitted.
 
     **Source:** B. L. Welch, "The generalization of Student's problem when several different
     population variances are involved", Biometrika 34 (1947).
@@ -348,7 +348,7 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
 
 
 def _as_new_record(found: FitResult, label: str) -> Record:
-    """Return a record of a fit, named by its label, as a record that was not fitted."""
+    """Return the fitted record `label` as a new record with this label as its name."""
     data: Any = found.records[label]
     return data if data.name == label else replace_fields(data, name=label)
 

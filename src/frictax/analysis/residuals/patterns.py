@@ -34,7 +34,7 @@ _SAMPLES, _ROWS = 20, 2
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """Regression columns of each pattern, a row per sample. `ways`: 1 forward and -1 backward."""
+    """Regression columns of each pattern, a row per sample. `ways`: directions, 1 and -1."""
 
     ways: tuple[int, ...]
     level: Float[np.ndarray, "n a"]
@@ -50,7 +50,7 @@ class Columns:
         least = _SAMPLES if x.in_time else _ROWS
         ways = tuple(w for w in (1, -1) if np.sum(way == w) >= least) or (1,)
         turned = way[:, None] if len(ways) == 2 else nothing
-        time = ((x.t - x.t.mean()) / (x.t[-1] - x.t[0]))[:, None]  # from -1/2 to 1/2
+        time = ((x.t - x.t.mean()) / (x.t[-1] - x.t[0]))[:, None]  # scaled from -1/2 to 1/2
         drift = _join_columns(time, time * turned)
         speed = [nothing]
         if x.v is not None:
@@ -78,7 +78,7 @@ def subject(x: Series) -> str:
 
 
 def ending(found: Regressed, x: Series) -> str:
-    """Return the end of a finding's sentence: the shares that pattern and noise explain."""
+    """Return the end of a finding's sentence: the fractions that pattern and noise explain."""
     size = float(np.sqrt(found.hidden * np.mean(x.e**2)))
     verdict = (
         ""
@@ -108,7 +108,7 @@ def finding_of(
     curves: Iterable[Curve],
     x_label: tuple[str, str],
 ) -> Finding:
-    """Return the finding for a regression. `effect`: size of the pattern and its standard error."""
+    """Return a regression's `Finding`. `effect`: size of the pattern and its standard error."""
     size, error = (float(value) for value in effect)
     numbers = {**numbers, "independent samples": found.independent}
     return Finding(
@@ -209,7 +209,7 @@ def time_drift(x: Series, c: Columns) -> Finding:
 
 
 def speed_curve(x: Series, c: Columns) -> Finding:
-    """Find the residual over speed: for each direction, a curve of at most five straight pieces."""
+    """Fit the residual over speed for each direction: a curve of at most five straight segments."""
     label = ("velocity", f"{x.place}/s")
     if x.v is None:
         return without_information("speed", x, "the record does not contain the speed", label)
@@ -223,7 +223,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
         curves.append(Curve(*bin_means(v, part + found.rest[mine], corners_of(v, _BINS)), w))
         order = np.argsort(v)[np.linspace(0, v.size - 1, min(v.size, 400)).astype(int)]
         curves.append(Curve(v[order], part[order], None, w, "line"))
-        # Few samples are at the ends of the curve. Therefore its 2 % and 98 % quantiles are used.
+        # The curve has few samples at its ends, so 2 % and 98 % quantiles replace its extremes.
         low, high = np.quantile(part, [0.02, 0.98])
         spans[w] = (
             float(high - low),
@@ -250,7 +250,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
 
 
 def position_curve(x: Series, c: Columns) -> Finding:
-    """Find the residual over position: a straight line, or a curve of eight straight pieces."""
+    """Fit the residual over position: a straight line, or a curve of eight straight segments."""
     label = ("position" if x.place == "m" else "angle", x.place)
     if x.s is None:
         return without_information("position", x, "the record does not contain the position", label)
@@ -267,7 +267,7 @@ def position_curve(x: Series, c: Columns) -> Finding:
     order = np.argsort(x.s)[np.linspace(0, x.s.size - 1, min(x.s.size, 400)).astype(int)]
     curves.append(Curve(x.s[order], part[order], None, 0, "line"))
     slope, error, travel = float(straight.values[0]), float(straight.errors[0]), float(np.ptp(x.s))
-    # A straight line is tested too. With one coefficient instead of eight, it shows weaker effects.
+    # The test of a straight line detects weaker effects: it has one coefficient instead of eight.
     p = min(1.0, 2 * min(found.p, straight.p))
     line = straight.p < CHANCE and straight.share > 0.5 * found.share
     best = dataclasses.replace(straight if line else found, p=p)
@@ -304,9 +304,9 @@ def whiteness(
     record: str, of: str, t: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"]
 ) -> Finding:
     """Test whether the residuals of the objective are white, and find their correlation time. The n
-    samples count as n/(1 + 2*sum of autocorrelations) independent samples.
+    samples contain as much information as n/(1 + 2*sum of autocorrelations) independent samples.
 
-    The sum ends at the first lag [samples] above five times (1 + 2*sum up to this lag), by Sokal.
+    By Sokal's rule, the sum ends at the first lag k [samples] with k >= 5*(1 + 2*sum up to lag k).
     The test compares Ljung and Box's Q, from at most 20 lags, with the chi-square distribution.
 
     **Source:** G. M. Ljung, G. E. P. Box, Biometrika 65 (1978); A. D. Sokal, Monte Carlo methods in
@@ -367,15 +367,15 @@ def whiteness(
 
 def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     """Find the strongest ripple: a sine over position, with an amplitude and a phase for each
-    direction. Return the finding, and the columns `c`. If the ripple is significant, the returned
-    columns include its sine and cosine, so that it does not affect the other patterns.
+    direction. Return the finding, and the columns `c`. For a significant ripple, add its sine and
+    cosine to the columns, so that it does not affect the tests of other patterns.
 
-    The longest period of the scan is half of the travel. The shortest is the larger of two
-    distances: that covered in four samples (`step` [s] apart), and in one period of the filter's
-    cutoff. The power at a period is compared with the median power of neighbouring periods, because
-    power that increases with the period is not a ripple. The p value allows for the choice of the
-    largest of many powers (Scargle). After the scan, least squares refines the period. The fitted
-    sine includes the gain of the filter at the frequency speed/period.
+    The longest period of the scan is half of the travel. The shortest period is the larger of two
+    distances: the travel in four samples (`step` [s] apart), and in one period of the cutoff
+    frequency. The power at a period is compared with the median power of neighbouring periods,
+    because power that increases with the period is not a ripple. The p value accounts for the
+    search over many periods (Scargle). After the scan, least squares refines the period. The fitted
+    sine is attenuated like the residual, by the filter's gain at the frequency speed/period.
 
     **Source:** see `ResidualStudy`.
     """
@@ -398,8 +398,8 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     e = x.e - known @ (known.T @ x.e)
     masks = [np.sign(x.v) == w for w in ways]
     k, amplitude, above, shown = _scan(s, e, masks, travel, count)
-    # If the power falls from the longest period on, it belongs to an even longer period. Therefore
-    # the search for the maximum begins at the first frequency where the power increases.
+    # If the power falls from the longest scanned period on, its source has an even longer period.
+    # Therefore the search for the maximum begins at the first frequency where the power increases.
     rises = int(np.argmax(np.diff(above) > 0))
     best = rises + int(np.argmax(above[rises:]))
     from scipy.optimize import minimize_scalar
@@ -482,8 +482,8 @@ def _scan(
     travel: float,
     count: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return frequencies [1/m or 1/rad] (k,), amplitudes (k,), powers / background power (k,), and
-    indices of the largest amplitudes for a plot (m,). The powers of both directions are added.
+    """Return frequencies [1/m or 1/rad], amplitudes, and ratios of power to background power, all
+    (k,). Also return the indices (m,) for a plot. Powers are sums over the directions of motion.
     """
     cells = 1 << (4 * count - 1).bit_length()
     place = np.minimum(((s - s.min()) / travel * cells).astype(int), cells - 1)
@@ -494,9 +494,9 @@ def _scan(
         sums = np.bincount(place[mine], e[mine] - e[mine].mean(), minlength=cells)
         own = np.abs(np.fft.rfft(sums, length)[: count * finer + 1]) ** 2
         power = power + own[keep] * (2.0 / mine.sum()) ** 2
-        # The background is the mean power of noise near each frequency. It is the median power of
-        # 41 neighbours divided by log 2, because powers have an exponential distribution. At long
-        # periods the background is steep, so fewer neighbours are used.
+        # The background is the mean power of noise near a frequency: the median power of 41
+        # neighbours divided by log 2, because powers of noise have an exponential distribution. At
+        # long periods, the background changes steeply with frequency, so fewer neighbours are used.
         values, middle = own[np.arange(1, count + 1) * finer], np.empty(count)
         for j in range(count):
             reach = min(20, max(j // 2, 3))

@@ -33,14 +33,14 @@ class Curve:
 class Finding:
     """One pattern in the residuals. `print` shows `sentence`.
 
-    - `name`: "whiteness", "speed", "position", "direction", "time" or "ripple"; `record`, `of`: the
-      body or channel of the residual.
+    - `name`: "whiteness", "speed", "position", "direction", "time" or "ripple"; `record`, `of`:
+      label of the record, and body or channel of the residual.
     - `sentence`: the finding in words; `strong`: whether it is significant, see `ResidualStudy`.
     - `effect`: size of the pattern, with the standard error `error`, in `unit`. For "speed",
-      "position" and "time": largest difference of the residual. For "direction": the mean. For
-      "ripple": the amplitude. For "whiteness": the autocorrelation at a lag of one sample.
+      "position" and "time": the range of the pattern. For "direction": mean, or half the difference
+      of directions. For "ripple": amplitude. For "whiteness": autocorrelation at lag 1.
     - `share`: fraction of the residual's mean square that the pattern explains; `p`: probability
-      that autocorrelated noise explains as much.
+      that autocorrelated noise explains at least as much.
     - `numbers`: further results by name [SI], for example ``period``, ``period error``, ``forward``
       and ``backward`` of a ripple.
     - `curves` of the plot; `x_label`, `y_label`: name and unit of its axes.
@@ -70,7 +70,7 @@ class Finding:
 
 
 def is_strong(share: float, p: float) -> bool:
-    """Return whether a finding with the explained fraction `share` and p value `p` is strong."""
+    """Return whether a finding with the fraction `share` and the p value `p` is strong."""
     return bool(share > SHARE and p < CHANCE)
 
 
@@ -90,8 +90,8 @@ def amount(value: float, unit: str, figures: int = 3) -> str:
 
 
 def with_error(value: float, error: float, unit: str) -> str:
-    """Return a value and its standard error as text. Both have the same SI prefix, and are rounded
-    to the second digit of the error.
+    """Return a value and its standard error as text. Both numbers have the same SI prefix, and are
+    rounded to the second digit of the error.
 
     >>> with_error(0.00250012, 0.0000031, "m")
     '2.5001 mm (std. error 0.0031 mm)'
@@ -119,7 +119,7 @@ class Regressed:
       column that `others` explain.
     - `share`: fraction of the residual's mean square that `columns` explain in addition to
       `others`; `p`: probability that noise explains as much; `independent`: effective sample size.
-    - `part`, `rest` (n,): `columns` times `values`, and the residual after both sets are fitted.
+    - `part` (n,): `columns` times `values`; `rest` (n,): residual of the fit with all columns.
     """
 
     values: Float[np.ndarray, " k"]
@@ -136,10 +136,10 @@ class Regressed:
 
     @property
     def hidden(self) -> float:
-        """The fraction of the mean square that noise alone exceeds in about 1 % of the records with
-        this number of independent samples. Noise can hide effects that explain less.
+        """A limit for the fraction of the mean square: noise alone explains more in only about 1 %
+        of records with so many independent samples. Smaller effects can remain hidden in noise.
         """
-        # Chi-square with 1 or 2 degrees of freedom exceeds them by 6 in 1 to 2 % of records.
+        # For k = 1 or 2, chi-square with k degrees of freedom exceeds k + 6 in 1 to 2 % of records.
         usual = (self.values.size + 6.0) / max(self.independent, 1.0)
         return float(np.clip(usual, self.share, 1.0))
 
@@ -154,17 +154,17 @@ def regress(
     Wald test. Return None if `others` explain all columns, or if there are too few samples.
 
     The part that `others` explain is projected out of `e` and `columns` (Frisch and Waugh). The
-    covariance is that of sums of autocorrelated terms (`long_run_covariance`). The Wald statistic
-    W/k is compared with Fisher's F with k and m - k - j degrees of freedom (k `columns`, j
-    `others`). m is the effective number of samples. If all samples counted, a few periods of a slow
-    error would seem significant. If `in_time` is False (sweeps), samples count as independent.
+    covariance accounts for autocorrelation (`long_run_covariance`). The Wald statistic W/k is
+    compared with Fisher's F with k and m - k - j degrees of freedom (k `columns`, j `others`). m is
+    the effective number of samples. With the actual number, a few periods of a slow error would
+    seem significant. In sweeps (`in_time` False), samples count as independent.
     """
     from scipy.stats import f as fisher
 
     known = orthonormal_basis(others)
     own = columns - known @ (known.T @ columns)
     size, before = np.linalg.norm(own, axis=0), np.linalg.norm(columns, axis=0)
-    told = size > 1e-6 * np.maximum(before, 1e-300)  # not explained by `others`
+    told = size > 1e-6 * np.maximum(before, 1e-300)  # False if `others` explain it
     target = e - known @ (known.T @ e)
     basis = orthonormal_basis(own * told)
     k, n = basis.shape[1], e.size
@@ -172,7 +172,7 @@ def regress(
         return None
     along = basis.T @ target
     rest = target - basis @ along
-    # The basis is orthonormal, so the long-run covariance is that of `along`.
+    # The basis is orthonormal, so the long-run covariance of `scores` is the covariance of `along`.
     scores = basis * rest[:, None] * np.sqrt(n)
     if not np.any(scores):
         return None
@@ -194,8 +194,8 @@ def regress(
 
 
 def hats(x: Float[np.ndarray, " n"], corners: Float[np.ndarray, " k"]) -> Float[np.ndarray, "n k"]:
-    """Return k columns, whose linear combinations are all piecewise linear functions of x with
-    `corners`. A column is 1 at its own corner, 0 at the other corners, and linear between corners.
+    """Return k columns, a basis of the piecewise linear functions of x with k `corners`. Each
+    column is 1 at one corner, 0 at the other corners, and linear between corners.
     """
     return np.stack([np.interp(x, corners, row) for row in np.eye(corners.size)], axis=1)
 
@@ -219,14 +219,14 @@ def bin_means(
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """Return the means of x and e in the bins between `edges`, and standard errors of the means of
     e. The samples of one visit to a bin are correlated. Therefore a standard error follows from the
-    differences between visits, or from the long-run variance of e if there are fewer than 3 visits.
+    differences between visits, or from the long-run variance of e for fewer than 3 visits.
     """
     place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, edges.size - 2)
     count = np.bincount(place, minlength=edges.size - 1)
     weights = np.maximum(count, 1)
     middle, mean = (np.bincount(place, a, minlength=edges.size - 1) / weights for a in (x, e))
     first = np.concatenate([[True], place[1:] != place[:-1]])
-    apart = np.bincount(np.cumsum(first) - 1, e - mean[place])  # one sum for each visit
+    apart = np.bincount(np.cumsum(first) - 1, e - mean[place])  # sum of e - mean in each visit
     visits = np.bincount(place[first], minlength=edges.size - 1)
     square = np.bincount(place[first], apart**2, minlength=edges.size - 1)
     shared = long_run_covariance((e - mean[place])[:, None])[0][0, 0] / weights

@@ -1,4 +1,4 @@
-"""The residuals that a residual study uses: missing forces on bodies, or objective residuals."""
+"""Residuals for a residual study: forces that the model lacks, or residuals of the objective."""
 
 import dataclasses
 from typing import Any
@@ -54,7 +54,7 @@ class Series:
 def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     """Return the missing force on each body, m*a - (sum of forces), after a low-pass filter without
     phase shift. Samples within 1/cutoff of a standstill are left out, because the filter mixes the
-    friction before and after it. **Raises:** `ValueError` if the force is not determined.
+    friction before and after the standstill. **Raises:** `ValueError` for an unknown force.
     """
     record, number = found.records[label], found.number(label)
     setup = found.problem.setup_at(jnp.asarray(found.x), number)
@@ -81,7 +81,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     at_rest = {
         name: np.zeros_like(x) if name.endswith(".a") else x for name, x in prepared.known.items()
     }
-    exact = Named.from_dict(dict.fromkeys(seen.outputs, perfect()))  # `seen` is already corrected.
+    exact = Named.from_dict(dict.fromkeys(seen.outputs, perfect()))  # sensor errors are removed
     perfectly = dataclasses.replace(setup, outputs=exact)
     lacking = -np.asarray(_predict(objective, perfectly, prepared))
     prepared_at_rest = dataclasses.replace(prepared, known=at_rest)
@@ -100,7 +100,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
 
 
 def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """Return each channel's objective residual, measured - predicted, and its body's motion."""
+    """Return a `Series` for each channel: residual of the objective, and motion of the body."""
     record, out = found.records[label], []
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for name, at, e in left(found, label):
@@ -147,8 +147,8 @@ def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray
 
 
 def _moving_part(whole: Series) -> Series:
-    """Return the series without samples at standstill, or so near a standstill or an end of the
-    record that the filter mixes them with it. Samples that add no information are left out too.
+    """Return the series without samples that a standstill or an end of the record affects through
+    the filter. Also remove samples that add no information.
     """
     t, v, reach = whole.t, whole.v, 1.0 / whole.cutoff
     step = float(np.median(np.diff(t)))
@@ -160,8 +160,8 @@ def _moving_part(whole: Series) -> Series:
         near = int(np.ceil(reach / step))
         keep = np.convolve(slow, np.ones(2 * near + 1), "same")[: t.size] < 0.5 if near else ~slow
     keep[:edge] = keep[t.size - edge :] = False
-    # Three samples in a period of the cutoff frequency contain all that passes the filter. 12,000
-    # samples are enough for a study.
+    # Three samples per period of the cutoff frequency describe the filtered signal completely.
+    # 12,000 samples are enough for a study.
     thin = max(int(reach / (3.0 * step)), int(np.ceil(t.size / 12_000)), 1)
     rows = np.flatnonzero(keep)[::thin]
     if rows.size < 40:
@@ -227,7 +227,7 @@ def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Ser
 def _axis_forces(
     setup: Setup, prepared: PreparedRecord, y: Float[Numbers, "n k"]
 ) -> tuple[Array, Array]:
-    """Return inertia and (load - friction) at each sample; sliding has the sign of the velocity."""
+    """Return inertia and load - friction at each sample; friction opposes the velocity."""
     machine = setup.machine
     system: Any = driven(
         machine,

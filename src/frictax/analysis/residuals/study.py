@@ -33,18 +33,18 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     """Patterns in the residuals of a fit, one sentence for each finding, the strongest first.
     `print` shows the sentences, and `plot()` a figure.
 
-    The study tests the whiteness of the objective's own residuals. All other patterns are those of
+    The study tests the whiteness of the objective's own residuals. It tests all other patterns in
     the residual force, m*a - (sum of forces), at the fitted values. Positions and forces pass the
-    same filter (as in `InverseDynamics`), and standstill is left out. If machine or record do not
-    determine forces, the study uses the objective's residuals, and `notices` contains the reason.
+    same filter (as in `InverseDynamics`), and samples at standstill are left out. If forces are not
+    determined, the study uses the objective's residuals, and `notices` contains the reason.
 
     A **strong** finding has a p value below 0.5 %, and explains more than 0.5 % of the residual's
-    mean square beyond the other patterns. For this test the residual is regressed on the columns of
-    the pattern (such as a sine and a cosine), without the part that other patterns explain. The
-    covariance allows for autocorrelation [1], and the degrees of freedom follow from the effective
-    number of samples. The power of a ripple is also compared with the powers at neighbouring
-    periods. Its p value allows for the choice of the largest of many powers [2]. The test of
-    whiteness is that of Ljung and Box [3].
+    mean square beyond the other patterns. The test removes the part of the residual that other
+    patterns explain, and regresses the residual on functions such as a sine. The covariance
+    accounts for autocorrelation [1]. The effective sample size gives the degrees of freedom. The
+    power of a ripple is also compared with the powers at neighbouring periods. The p value of a
+    ripple accounts for the search over periods [2]. The whiteness test is that of Ljung and Box
+    [3].
 
     **Source:** [1] D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992); [2] J. D. Scargle,
     Astrophysical Journal 263 (1982); [3] Biometrika 65 (1978).
@@ -54,7 +54,7 @@ class ResidualStudy(Summarised, ResidualStudyVerbs):
     which also tests delays, compliance and small forces.
 
     - `findings`: all findings, the strongest first; ``study["speed"]``: strongest finding on speed.
-    - `series`: the residuals that were studied; `notices`, and `notes`, the sentences of `notices`.
+    - `series`: the residuals that were studied; `notices`: remarks; `notes`: their texts.
 
     The model of this sledge lacks a ripple of its screw, 0.2 N every 0.1 m:
 
@@ -115,13 +115,13 @@ def residual_study(
     """Return the patterns in the residuals of a fit: autocorrelation, and dependence on speed,
     position, direction and time, and a ripple over position. See `ResidualStudy`.
 
-    A sweep is studied for speed and, with both directions measured, for direction only. `label`:
-    name of one record, by default all records; `cutoff` [Hz] of the filter for the missing force,
-    by default that of the objective `InverseDynamics`, otherwise 50.
+    For a sweep, the study tests speed and, if both directions were measured, also direction.
+    `label`: name of one record, by default all records; `cutoff` [Hz] of the filter for the missing
+    force, by default that of the objective `InverseDynamics`, otherwise 50.
     """
     names = list(found.records)
     if label is not None:
-        found.number(label)  # raises for an unknown label
+        found.number(label)  # raises an error for an unknown label
         names = [label]
     objective = found.problem.objective
     if cutoff is None:
@@ -159,7 +159,7 @@ def residual_study(
             findings += [of_ripple, *(kind(x, columns) for kind in kinds)]
         studied += series
     strong = {f.name for f in findings if f.strong}
-    # Filters make even noise residuals autocorrelated, so `no-pattern-found` would be misleading.
+    # A filter makes even white noise autocorrelated, so `no-pattern-found` would be misleading.
     is_filtered = isinstance(objective, Windows) and not objective.free_starts
     is_filtered |= isinstance(objective, InverseDynamics) and objective.at_samples
     if strong == {"whiteness"} and not found.of_sweep and not is_filtered:

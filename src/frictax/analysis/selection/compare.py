@@ -30,8 +30,8 @@ class ComparedLaw:
     """One law of a comparison.
 
     - `name`; `found`: the fit of the law; `left_out`: root mean square error [N or N.m] of the
-      predicted forces. Each row is predicted by a fit without it and its correlated neighbours.
-    - `aicc`, `bic`: criteria for white noise, or for autocorrelated errors if the rows show them.
+      predicted forces. The fit for a row leaves out this row and its correlated neighbours.
+    - `aicc`, `bic`: information criteria; they account for `Comparison.autocorrelation`.
     - `remark`: why the law cannot be chosen (not identifiable, or not converged); otherwise "".
 
     **Example:** at `compare`.
@@ -56,8 +56,8 @@ class Comparison(Summarised):
     """Laws fitted to one sweep, in the given order, and the chosen law. `print` shows a table.
 
     `best`: the law with the smallest AICc among the laws whose parameters are all identifiable.
-    `reason`: a text on the choice. If another law predicts left-out rows better, it is named too.
-    `autocorrelation` of the errors of neighbouring rows, 0 for white noise.
+    `reason`: why this law is chosen; it also names a law that predicts left-out rows better.
+    `autocorrelation`: that of the errors of neighbouring rows, 0 for white noise.
 
     **Example:** at `compare`.
     """
@@ -82,7 +82,7 @@ class Comparison(Summarised):
         """Return the header of the table, and its rows.
 
         **Arguments:** `unit`: format string of the force unit in the header; `figures`: significant
-        digits of forces; `chosen`: remark on the best law; `unknown`: text for an infinite error.
+        digits of forces; `chosen`: remark in the best row; `unknown`: text for infinite errors.
         """
         force = self.best.found.shown_force
         name = unit.format(force.name)
@@ -152,12 +152,12 @@ def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | S
     are rarely symmetric. `candidates`: name -> law or `SteadyFriction` with start values; by
     default Coulomb, Stribeck with exponents 1 and 2, and a table whose speeds are chosen from the
     data. `offset` [N or N.m]: start value of a constant force in each fit. `offset`, `method`,
-    `loss` and `progress` are those of `fit`.
+    `loss` and `progress` have the same meaning as in `fit`.
 
-    **Returns:** a `Comparison`. The `sigma` of a sweep only sets relative weights of its rows,
-    unless `sigma_known` is True. The likelihoods are those of normal noise. Differences of AICc
-    below 2 are not decisive. If the errors of neighbouring rows, in the given order, are
-    significantly correlated, the likelihoods are those of autocorrelated errors.
+    **Returns:** a `Comparison`. If `sigma_known` is False, the `sigma` of a sweep gives only
+    relative weights of its rows. The criteria use the likelihood of normally distributed noise.
+    Differences of AICc below 2 are not decisive. If the errors of neighbouring rows, in the given
+    order, are significantly correlated, the likelihood is that of autocorrelated errors.
 
     **Source:** K. P. Burnham, D. R. Anderson, *Model Selection and Multimodel Inference*, 2nd ed.
     (2002), section 2.4.
@@ -236,7 +236,7 @@ def _compare_laws(
 
 
 def _refuse(options: Mapping[str, Any], known: Iterable[str], of: str, here: str) -> None:
-    """Raise `ValueError` if an option is not in `known`, so belongs to the other comparison."""
+    """Raise `ValueError` for an option that is not in `known`, the options of this comparison."""
     for name, value in options.items():
         if name not in known and value is not None:
             raise ValueError(
@@ -259,13 +259,13 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
 
 
 def _left_out(found: FitResult, rho: float) -> float:
-    """Return the root mean square error [N or N.m] of the predictions of left-out rows. In the
-    refit for a row, this row and its correlated neighbours (`rho`) have weight 0.
+    """Return the root mean square error [N or N.m] of the predictions of left-out rows. The refit
+    for a row gives weight 0 to this row and its correlated neighbours (autocorrelation `rho`).
     """
     if found.dof < 2:
         return float("inf")
-    # A search that starts at a bound stays there. Therefore values at their bound are moved inside
-    # by 1 % of a typical value: the mean force, the highest speed, or 1 for a ratio.
+    # A search that starts with a parameter at its bound does not change this parameter. Therefore
+    # such a value is moved inside by 1 % of a typical value: mean force, highest speed, or 1.
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))
     of_force = found.sweep.force_unit.si_name

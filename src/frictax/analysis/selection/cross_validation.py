@@ -1,4 +1,4 @@
-"""Cross-validation of a structure: refits without parts of the records, and their errors there."""
+"""Cross-validation of a structure: refit without a part of the records, and predict this part."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -18,10 +18,10 @@ from frictax.measurements.units import POSITION_OF, VELOCITY_OF, split_channel
 from ..errors.linearization import Samples
 from ..errors.resampling import run_search, scale_weights
 
-_STEPS = 30  # largest number of iterations of a refit without left-out data
+_STEPS = 30  # largest number of iterations of a refit
 _LEFT_OUT = {"repeats": "a repeat", "speeds": "a band of speeds", "records": "a record"}
 
-# For each piece of the records, the number of the fold that leaves it out; names of the folds.
+# A division into folds: for each piece of the records, the number of its fold; names of the folds.
 Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
 
 
@@ -29,9 +29,9 @@ class Folds:
     """Division of records into pieces and folds. A fold is a set of pieces that a refit leaves out;
     a piece is a window of the objective, or half a second of a record.
 
-    - `record`, `place`, `speed` (u,): for each piece the number of its record, the time of its
-      middle as a share of the record's duration, and its median speed in `unit`.
-    - `piece_of_samples`: for each record an array with the number of the piece of each sample.
+    - `record`, `place`, `speed` (u,): for each piece the number of its record, its mid-time as a
+      fraction of the record's duration, and its median speed in `unit`.
+    - `piece_of_samples`: for each record an array: sample -> number of the piece that contains it.
     """
 
     def __init__(self, problem: Problem, records: Mapping[str, Record], cutoff: float) -> None:
@@ -41,7 +41,7 @@ class Folds:
             rows = getattr(prepared, "rows", None)
             size = rows.shape[1] - 1 if rows is not None else max(round(0.5 * r.rate), 2)
             count = max((r.n - 1) // size, 1)
-            # The first sample of a window has the weight 0. It belongs to the previous window.
+            # The first sample of a window has weight 0, and it belongs to the previous window.
             at = np.clip((np.arange(r.n) - 1) // size, 0, count - 1)
             self.piece_of_samples.append(len(record) + at)
             record += [i] * count
@@ -50,23 +50,23 @@ class Folds:
         self.record, self.place, self.speed = map(np.asarray, (record, place, speed))
 
     def piece_of_residuals(self, problem: Problem) -> Int[np.ndarray, " m"]:
-        """Return for each residual of `problem` the number of the piece that contains it."""
+        """Return the number of the piece that contains each residual of `problem`, as an array."""
         pieces = [x.astype(float) for x in self.piece_of_samples]
         return Samples(problem).spread_out(pieces).astype(int)
 
     def repeats(self, parts: int) -> Fold:
-        """Return folds of which each leaves out one of `parts` equal parts of one record."""
+        """Return folds. Each fold leaves out one of `parts` equal parts of one record."""
         return _number_folds(
             self.record * parts + np.floor(self.place * parts).astype(int),
             lambda f: f"part {f % parts + 1} of {parts}",
         )
 
     def records(self, labels: Sequence[str]) -> Fold:
-        """Return folds of which each leaves out one whole record."""
+        """Return folds. Each fold leaves out one whole record."""
         return _number_folds(self.record, lambda f: labels[f])
 
     def bands(self, count: int) -> Fold:
-        """Return folds of which each leaves out the pieces in one of `count` bands of speed."""
+        """Return folds. Each fold leaves out the pieces in one of `count` bands of speed."""
         band = natural_classes(self.speed, count)
 
         def name(b: int) -> str:
@@ -77,8 +77,8 @@ class Folds:
 
 
 def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndarray, " _"]], str]:
-    """Return for each record the speed of the machine at each sample; also return the unit of
-    speed. The speed is |v| of a single body, or the mean of |v|/max|v| over several bodies.
+    """Return a list of the machine's speed at each sample, one array per record, and the unit. The
+    speed is |v| of a single body, or the mean of |v|/max|v| over several bodies.
     """
     found = [{b: np.abs(v) for b, v in body_speeds(r, cutoff).items()} for r in records]
     if all(len(here) == 1 for here in found):
@@ -95,7 +95,7 @@ def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndar
 
 def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " n"]]:
     """Return a dict: body -> its velocity [m/s or rad/s], filtered at `cutoff` [Hz]. If the record
-    does not measure a motion, the result has the time derivatives of all outputs.
+    does not measure a motion, return the time derivatives of all outputs.
     """
     out, cutoff = {}, min(cutoff, LARGEST_CUTOFF * record.rate)
     places = {*VELOCITY_OF, *POSITION_OF}
@@ -110,7 +110,7 @@ def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " 
 def sliding_speed(
     ends: tuple[str, str | None], speeds: Mapping[str, np.ndarray]
 ) -> Float[np.ndarray, " n"] | None:
-    """Return the velocity of a contact's first body relative to the second; None if unmeasured."""
+    """Return the relative velocity of a contact's two bodies; None if it is not measured."""
     bodies = [end.split(".")[0] for end in ends if end is not None]
     if not all(body in speeds for body in bodies):
         return None
@@ -132,7 +132,7 @@ def natural_classes(values: Float[np.ndarray, " n"], count: int) -> Int[np.ndarr
     x = values[order] - np.mean(values)
     n, count = x.size, min(count, np.unique(x).size)
     sums, squares = (np.concatenate([[0.0], np.cumsum(a)]) for a in (x, x**2))
-    # within[i, j]: the sum of squares about the mean if the sorted values i to j - 1 are a class.
+    # within[i, j]: sum of squared deviations of sorted values i to j - 1 from their mean.
     size = np.arange(n + 1) - np.arange(n + 1)[:, None]
     within = squares - squares[:, None] - (sums - sums[:, None]) ** 2 / np.maximum(size, 1)
     within = np.where(size > 0, within, np.inf)
@@ -157,8 +157,8 @@ class HeldOut:
     """Prediction errors of the data that each fold leaves out of the fit.
 
     - `folds`: names of the folds; `unfinished`: number of refits that did not converge.
-    - `trajectory` (k,): root mean square weighted residual of the objective in each fold. `force`
-      (k,): root mean square residual of inverse dynamics [N or N.m], or NaN.
+    - `trajectory` (k,): root mean square of the objective's weighted residuals in each fold.
+      `force` (k,): root mean square residual of inverse dynamics [N or N.m], or NaN.
     - `trajectory_squares`, `force_squares` (u,): contribution of each piece of the records to the
       mean square. The mean of the contributions is the mean square of all samples.
     """
@@ -197,11 +197,11 @@ def unfinished_refits(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
 
 class Refits:
     """Refits of one structure to parts of its records, with the compiled program of the full fit. A
-    refit begins at the user's model, or at a refit of `before` to the same part of the records. The
-    estimates of the full fit are not used, because they depend on the data left out.
+    refit begins at the user's start values, or at a refit of `before` to the same part of the
+    records. It cannot begin at the estimates of the full fit, which depend on the left-out data.
 
-    `found`: the fit to all data; `before`: the fit with the objective `start`, whose estimates were
-    the start values of `found`, or None; `force`: the problem with `InverseDynamics`, or None.
+    `found`: the fit to all data; `before`: the fit with the objective `start`, from which the
+    search for `found` began, or None; `force`: the problem with `InverseDynamics`, or None.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Refits:
         self.pieces_force = None if force is None else folds.piece_of_residuals(force)
 
     def left_out(self, fold: Fold) -> HeldOut:
-        """Return the prediction errors of each fold in the data that the fold leaves out."""
+        """Return the prediction errors of each fold, for the data that the fold leaves out."""
         number, names = fold
         with Workers() as pool:
             ends, ended = zip(
@@ -227,7 +227,7 @@ class Refits:
     def _errors(
         self, problem: Any, pieces: Any, number: np.ndarray, ends: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return root mean squares in each fold's left-out data, and each piece's contribution."""
+        """Return the root mean square error of each fold, and the contribution of each piece."""
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
             return each, total
@@ -243,14 +243,14 @@ class Refits:
         return each, total * np.sum(size > 0) / size.sum()
 
     def without(self, gone: np.ndarray) -> tuple[np.ndarray, bool]:
-        """Refit without the pieces of the records for which `gone` is True. Return the estimates
-        (NaN if the fit failed), and whether the search converged.
+        """Refit without the pieces that `gone` marks as True. Return the estimates (NaN if the fit
+        failed), and whether the search converged.
         """
         found, x, done = self.found, np.array(self.found.problem.x0), True
         if self.before is not None and self.pieces_before is not None:
             first = self.before.problem
             part = scale_weights(first, ~gone[self.pieces_before])
-            # The fit `before` is repeated too, because its estimates depend on the data left out.
+            # Repeat also the fit `before`, because its estimates depend on the data left out.
             end = _refit(self.before, part, np.zeros(first.x0.size))
             if not np.isfinite(float(end.cost)):
                 return np.full(x.size, np.nan), False
@@ -279,8 +279,8 @@ class Refits:
 
 
 def coordinates(problem: Problem, x: Any, inward: float = 1e-3) -> np.ndarray:
-    """Return the search coordinates of the parameter values x. Values nearer to a bound than the
-    share `inward` of the start value's distance from this bound are first moved to this distance.
+    """Return the search coordinates of the parameter values x. Values near a bound are first moved
+    inside, to a distance of `inward` times the distance between start value and bound.
     """
     low, high = (
         end + share * np.abs(problem.x0 - np.where(np.isfinite(end), end, 0.0))
@@ -293,7 +293,7 @@ def coordinates(problem: Problem, x: Any, inward: float = 1e-3) -> np.ndarray:
 
 
 def root_mean(squares: np.ndarray) -> float:
-    """Return the root of the mean of `squares`, without NaN; NaN if all are NaN."""
+    """Return the root of the mean of `squares`, ignoring NaN; NaN if all are NaN."""
     known = squares[~np.isnan(squares)]
     return float(np.sqrt(np.mean(known))) if known.size else float("nan")
 

@@ -21,12 +21,12 @@ from frictax.text import format_estimate
 
 def autocorrelation_of(fits: Iterable[FitResult]) -> float:
     """Return the autocorrelation, from 0 to 0.98, of the errors of neighbouring rows of a sweep.
-    It is set to 0 if it is not significant, for few rows, and for a robust loss or priors.
+    Return 0 if it is not significant, if the sweep has few rows, and for a robust loss or priors.
 
-    The autocorrelation is estimated by restricted maximum likelihood. The law with the smallest
-    AICc for white noise is used, because a law that lacks a term has autocorrelated residuals. The
-    result is the upper end of the 68 % interval, because too small a value favours laws with many
-    parameters, which fit the errors.
+    The autocorrelation is estimated by restricted maximum likelihood. The function uses the law
+    with the smallest AICc for white noise, because a law that lacks a term has autocorrelated
+    residuals. The result is the upper end of the 68 % interval, because with too small a value the
+    criteria choose laws with too many parameters.
 
     **Source:** H. D. Patterson, R. Thompson, Biometrika 58(3), 1971 (restricted likelihood).
     """
@@ -40,7 +40,7 @@ def autocorrelation_of(fits: Iterable[FitResult]) -> float:
 
     minus2log = restricted_likelihood(r, J)
     best: Any = minimize_scalar(minus2log, bounds=(0.0, 0.98), method="bounded")
-    # For white noise this difference exceeds 2.7 by chance in 1 of 20 sweeps.
+    # For white noise, this likelihood ratio exceeds 2.7 by chance in 1 of 20 sweeps.
     if not minus2log(0.0) - best.fun > 2.7:
         return 0.0
     farther = np.linspace(best.x, 0.98, 100)
@@ -50,8 +50,8 @@ def autocorrelation_of(fits: Iterable[FitResult]) -> float:
 def restricted_likelihood(
     r: Float[np.ndarray, " n"], J: Float[np.ndarray, "n p"]
 ) -> Callable[[float], float]:
-    """Return a function that computes -2 times the log restricted likelihood of an autocorrelation,
-    up to a constant. `r`, `J`: residuals and Jacobian of the fit.
+    """Return a function: autocorrelation -> -2 times its log restricted likelihood, up to a
+    constant. `r`, `J`: residuals and Jacobian of the fit.
     """
 
     def minus2log(rho: float) -> float:
@@ -66,8 +66,8 @@ def restricted_likelihood(
 
 
 def criteria_with(found: FitResult, rho: float) -> tuple[float, float]:
-    """Return AICc and BIC for errors with autocorrelation `rho`, which counts as a parameter. For
-    this the linearised law is fitted again by generalised least squares.
+    """Return AICc and BIC for errors with autocorrelation `rho`, which counts as a parameter.
+    Generalised least squares fits the linearised law again.
     """
     if rho == 0.0:
         return found.aicc, found.bic
@@ -90,27 +90,27 @@ def _linearise(found: FitResult) -> tuple[Float[np.ndarray, " n"], Float[np.ndar
 
 
 def whiten_rows(x: Float[np.ndarray, "n ..."], rho: float) -> Float[np.ndarray, "n ..."]:
-    """Return rows with the white errors w, if the errors of `x` are e[i] = rho*e[i-1] + w[i]."""
+    """Transform the rows of `x` so that errors e[i] = rho*e[i-1] + w[i] become white errors w."""
     first = np.sqrt(1.0 - rho**2) * x[:1]
     return np.concatenate([first, x[1:] - rho * x[:-1]])
 
 
 OFFSET, EACH = "offset", "each direction"
-# The directions differ if the p value of the F test is below `_DIFFERENT`. They differ by more than
-# an offset if the p value of the model with an offset is below `_MORE`.
+# Friction differs between directions if the F test has a p value below `_DIFFERENT`. An offset is
+# not sufficient if the F test of the model with an offset has a p value below `_MORE`.
 _DIFFERENT, _MORE = 0.002, 0.02
-# A test must be significant for each likely autocorrelation of `_CORRELATIONS`: its value of twice
-# the log restricted likelihood is at most `_NEARLY` below the largest value. With these limits, the
-# test wrongly finds a difference in 0 of 384 symmetric sweeps with white errors, and in 17 of 384
-# symmetric sweeps with an autocorrelation of 0.8.
+# A test must be significant for all likely autocorrelations in `_CORRELATIONS`. For these, twice
+# the log restricted likelihood is at most `_NEARLY` below its maximum. The test wrongly finds a
+# difference in 0 of 384 symmetric sweeps with white errors, and in 17 of 384 symmetric sweeps with
+# an autocorrelation of 0.8.
 _CORRELATIONS, _NEARLY = np.linspace(0.0, 0.8, 9), 0.5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Difference:
     """A difference between the two directions. `kind`: `OFFSET` (a constant force) or `EACH` (a law
-    for each direction); `found`, `call`: a fit with this extension, and its call as text; `words`:
-    the difference in words; `size`, `lower`, `upper`: its size and interval, in the SI `unit`.
+    for each direction); `found`, `call`: fit with this extension, and the call of `fit` as text;
+    `words`: the difference in words; `size`, `lower`, `upper`: size and interval in `unit`.
     """
 
     kind: str
@@ -124,10 +124,9 @@ class Difference:
 
 
 def _difference(found: FitResult, kind: str) -> Difference | None:
-    """Fit the law with the extension `kind`. Return the difference between the directions that is
-    the largest relative to its interval: of a parameter or, if no interval of a parameter excludes
-    0, also of friction at common speeds. Return None without a possible fit or a difference.
-    """
+    """Fit the law with the extension `kind`. Return the most significant difference of a parameter
+    between directions. If no interval of a parameter excludes 0, also compare friction at common
+    speeds. Return None if the fit is not possible or both directions are equal."""
     try:
         call, better = _fit_kind(found, kind)
     except ValueError:  # too few rows for the parameters of both directions
@@ -145,7 +144,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
         size = float(row[0] @ better.x)
         found_apart.append(_SizedDifference(what, size, half, better[name].unit))
     if kind == EACH and all(one.clearness() < 1 for one in found_apart):
-        # Parameters can be strongly correlated. Then only the friction forces differ clearly.
+        # If parameters are strongly correlated, only the friction forces differ significantly.
         found_apart += _force_differences(better)
     if not found_apart:
         return None
@@ -158,7 +157,7 @@ def _difference(found: FitResult, kind: str) -> Difference | None:
 
 @dataclasses.dataclass(frozen=True)
 class _SizedDifference:
-    """A difference `size`, half the width of its interval (`half`), and the words before it."""
+    """A difference `size`, half the width of its interval (`half`), and a description `what`."""
 
     what: str
     size: float
@@ -166,12 +165,12 @@ class _SizedDifference:
     unit: str
 
     def clearness(self) -> float:
-        """Return |size| divided by half the interval's width; above 1, the interval excludes 0."""
+        """Return |size|/half. If it is above 1, the interval of the difference excludes 0."""
         return abs(self.size) / max(self.half, 1e-300)
 
 
 def _force_differences(better: FitResult) -> list[_SizedDifference]:
-    """Return forward minus backward friction at seven speeds, with intervals for white errors."""
+    """Return the difference forward - backward of friction at seven speeds, with intervals."""
     sweep, out = better.sweep, []
     speeds = [np.abs(sweep.velocity[sweep.velocity * way > 0]) for way in (1.0, -1.0)]
     ends = max(v.min() for v in speeds), min(v.max() for v in speeds)
@@ -185,8 +184,8 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
         return law.f_pos(jnp.asarray(v)) - law.f_neg(jnp.asarray(v))
 
     sizes, rows = np.asarray(difference(x)), np.asarray(jax.jacfwd(difference)(x))
-    # Changes of parameters that the rows do not identify change these forces by rounding errors
-    # only. The pseudoinverse leaves such changes out.
+    # Some combinations of parameters are not identifiable and change these forces only by rounding
+    # errors. The pseudoinverse ignores these combinations.
     j = better.full_jacobian[: better.n] * better.active
     norms = np.linalg.norm(j, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
@@ -199,12 +198,12 @@ def _force_differences(better: FitResult) -> list[_SizedDifference]:
 
 
 def with_directions(fits: Mapping[str, FitResult]) -> tuple[dict[str, FitResult], dict[str, str]]:
-    """Return `fits` with further fits if the two directions differ, and a dict: name of a further
-    fit -> the difference in words. The fit with the smallest AICc decides whether the further fits
-    have an offset, or a law for each direction.
+    """Return `fits`, with additional fits if the directions differ. Also return a dict: name of an
+    additional fit -> the difference in words. Tests with the fit of smallest AICc decide whether
+    the additional fits have an offset, or a law for each direction.
     """
     out, words = dict(fits), {}
-    for _ in range(2):  # After an offset is added, the laws of both directions may still differ.
+    for _ in range(2):  # With an offset added, the laws of both directions may still differ.
         least = min(out.values(), key=lambda found: found.aicc, default=None)
         kind = _different(least) if least is not None else ""
         others = {n: _difference(found, kind) for n, found in fits.items() if kind}
@@ -218,10 +217,10 @@ def direction_notices(found: FitResult) -> tuple[Notice, ...]:
     """Return a notice if the two directions of a sweep differ more than the fitted model allows.
 
     F tests of the linearised model detect whether an offset, or a law for each direction, is
-    needed. The model with this extension is then fitted. Its AICc must be lower, and the interval
-    of the difference must not contain 0. If the tests still find a difference after an offset is
-    added, a law for each direction is tried. Fits with priors, ties, bounds given by the user, or
-    logarithmic scales are not examined.
+    needed. For a notice, the fit with this extension must have a lower AICc, and the interval of
+    the difference must exclude 0. If the tests find a difference also with an offset, the function
+    fits a law for each direction. Fits with priors, ties, bounds given by the user, or logarithmic
+    scales are not examined.
     """
     other, least = None, found.aicc
     kinds = [EACH] if "offset" in found.names else [OFFSET, EACH]
@@ -243,8 +242,8 @@ def direction_notices(found: FitResult) -> tuple[Notice, ...]:
 
 def _different(found: FitResult) -> str:
     """Return the extension that the fit needs: `OFFSET`, `EACH` (a law for each direction) or "".
-    The F tests use generalised least squares without outliers. The p value is the largest over the
-    likely autocorrelations of neighbouring rows.
+    The F tests use generalised least squares without outliers. Their p value is the largest one for
+    the likely autocorrelations of neighbouring rows.
     """
     problem, model = found.problem, found.start
     declared = {p.path: p.declaration for p in parameters(problem.setup.machine)}
@@ -256,7 +255,7 @@ def _different(found: FitResult) -> str:
     r, jacobian = found.full_residuals, found.full_jacobian[: found.n]
     weight = problem.weights()
     if np.linalg.norm(r) < 1e-9 * np.linalg.norm(weight * found.sweep.force):
-        return ""  # the residuals are rounding errors
+        return ""  # the fit is exact up to rounding
     law = np.array([name not in ("offset", "peak") for name in found.names])
     base = jacobian[:, found.active]
     each = jacobian[:, found.active & law] * found.sweep.direction[:, None]
@@ -271,7 +270,7 @@ def _different(found: FitResult) -> str:
     correlations = _CORRELATIONS[levels <= levels.min() + _NEARLY]
 
     def chance_of(smaller: np.ndarray, larger: np.ndarray) -> float:
-        """Return the largest p value of the F tests of the larger model against the smaller one."""
+        """Return the largest p value, over `correlations`, of the F test of `larger`."""
         chances = []
         for rho in correlations:
             y, squares, ranks = whiten_rows(r, rho), [], []

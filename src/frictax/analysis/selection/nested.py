@@ -20,8 +20,8 @@ from .cross_validation import coordinates
 def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
     """Return the fits, after a second search of each model that contains a smaller model.
 
-    A model contains a smaller model if its misfit at trial values is not larger. At trial values,
-    where the second search begins, common parameters have the estimates of the smaller model. Other
+    A model contains a smaller model if its misfit at trial values is not larger. The second search
+    begins at these values: common parameters have the estimates of the smaller model. Other
     parameters are at a bound, 0 or their start value, or equal those of the other direction.
     """
     out: dict[str, FitResult] = {}
@@ -42,8 +42,8 @@ def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
 
 def _trial_values(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
     """Yield trial values of the parameters of `problem` from the estimates of `small`. Parameters
-    that `small` lacks are set to their lower bound, or to 0 without a bound. The first trials set
-    parameters of one field name only, and the others keep their start values. The last sets all.
+    that `small` lacks are set to their lower bound, or to 0 without a bound. Each of the first
+    trials sets only parameters of one field name, and the last trial sets all of these parameters.
     """
     known, lacking = np.array(problem.x0), []
     for u in problem.unknowns:
@@ -90,7 +90,7 @@ def _mirror_path(path: str) -> str:
 
 
 def _part(model: Any, place: str) -> Any:
-    """Return the part or field of `model` at the path `place`, or None if it does not exist."""
+    """Return the part or field of `model` at the path `place`, or None if this does not exist."""
     for name in place.split(".") if place else ():
         try:
             model = model[name] if isinstance(model, Mechanism) else getattr(model, name, None)

@@ -18,7 +18,7 @@ from ..friction_curve import law_values
 from .cross_validation import body_speeds, root_mean, sliding_speed
 from .structure import ComparedStructure
 
-EQUAL = 1.05  # largest ratio of two errors that count as equal
+EQUAL = 1.05  # two errors with a ratio up to this value are equal
 
 _WORDS = {
     "repeats": "of repeats left out",
@@ -32,11 +32,11 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
 
     1. Implausible structures are excluded, unless all are implausible.
     2. Each error in left-out data, of trajectory and of force, is divided by the smallest error of
-       the same kind. A ratio up to 1.05 counts as 1. A ratio also counts as 1 if the mean
-       difference of the squared errors of the pieces of the records is within one standard error.
-       The rating of a structure is its largest ratio, that of its worst prediction.
+       the same kind. A ratio up to 1.05 is replaced by 1. A ratio is also replaced by 1 if the mean
+       squared errors differ by at most one standard error, computed from pieces of the records. The
+       rating of a structure is its largest ratio, that of its worst prediction.
     3. Structures with a rating within 5 % of the smallest one are equal. The equal structure with
-       the fewest parameters is chosen; if several have as few, the one with the smallest rating.
+       the fewest parameters is chosen. The smallest rating decides a tie.
 
     **Source:** L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone, *Classification and
     Regression Trees* (1984), section 3.4.3 (one standard error); largest ratio: L. J. Savage, "The
@@ -81,7 +81,7 @@ def choose_structure(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructu
 
 
 def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> str:
-    """Return a sentence on the prediction in which `row` is worst relative to `best`."""
+    """Return a sentence on the left-out data for which `row` is worst relative to `best`."""
     worst, says = 0.0, ""
     for by, held in row.held_out.items():
         for what in ("trajectory", "force"):
@@ -96,7 +96,7 @@ def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> st
 
 
 def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
-    """Return each structure's largest ratio of an error to the smallest error of all structures."""
+    """Return the rating of each structure: its largest ratio of an error to the smallest error."""
     out = np.ones(len(rows))
     for by in rows[0].held_out:
         for kind in ("trajectory_squares", "force_squares"):
@@ -122,7 +122,7 @@ def _worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
 
 def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
     """Return a sentence if bristles do not improve the prediction of left-out data, and a sentence
-    if more springs and sliders do not improve it. An implausible structure is not an improvement.
+    if more springs and sliders do not. An implausible structure never counts as an improvement.
     """
     out, rigid, bent, counts = [], [], [], {}
     for row in rows:
@@ -133,10 +133,10 @@ def _presliding_sentences(rows: Sequence[ComparedStructure]) -> list[str]:
             bent.append(row)
         elif not row.implausible:
             rigid.append(row)
-        # The number of springs with sliders is set to 0 if the structure has other bristles.
+        # For a structure with other bristles, the number of springs with sliders is set to 0.
         numbers = [b.k.shape[0] for b in bristles if isinstance(b, MaxwellSlip)]
         counts[row.name] = sum(numbers) if len(numbers) == len(bristles) else 0
-    # Without a plausible rigid structure, `all` returns True and the sentence is left out.
+    # Without a plausible rigid structure, `all` returns True, and the sentence does not appear.
     if bent and not any(all(_is_better(b, r) for r in rigid) for b in bent):
         out.append(
             "A bristle does not improve the prediction of the data left out by more than 5 %,"
@@ -204,7 +204,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
 
 
 def doubts(found: FitResult) -> tuple[str, ...]:
-    """Return remarks on a plausible fit: names of parameters whose estimates are at a bound."""
+    """Return a remark that names the parameters whose estimates are at a bound."""
     at_bound = [e.name for e in found.estimates if e.knowledge is Knowledge.AT_BOUND]
     return (f"at its bound: {join_names(at_bound)}",) if at_bound else ()
 
@@ -224,7 +224,7 @@ def visited_laws(
         for name, part in machine.named_parts():
             if not isinstance(part, AbstractContact):
                 continue
-            own = isinstance(part, MassWithStopAndFriction)  # this body contains its own contact
+            own = isinstance(part, MassWithStopAndFriction)  # its own contact
             v = sliding_speed((name, None) if own else part.between(), speeds)
             if v is None:
                 continue

@@ -100,8 +100,8 @@ class ComparedStructure:
 
     - `found`: the fit to all records; `numbers`: number of fitted parameters.
     - `trajectory`: root mean square residual of simulations over whole records from the measured
-      initial state, free or in closed loop like the objective. The unit is that of the output. With
-      several outputs or given standard deviations, it is the standard deviation of the output.
+      initial state, free or in closed loop like the objective. The unit is that of the output, or
+      the output's standard deviation for several outputs or given standard deviations.
     - `force`: root mean square residual of inverse dynamics at the fitted values [N or N.m]; NaN if
       the records do not determine the force. `mean_square`: mean square of the weighted residuals.
     - `aic`, `bic`: criteria for `StructureComparison.n_eff` independent residuals.
@@ -133,7 +133,7 @@ class ComparedStructure:
 
     @property
     def remark(self) -> str:
-        """All entries of `implausible` and `doubts` in one text; "" without entries."""
+        """All entries of `implausible` and `doubts` in one text, which may be empty."""
         return "; ".join((*self.implausible, *self.doubts))
 
 
@@ -154,7 +154,7 @@ class StructureComparison(Summarised, StructureComparisonVerbs):
     `best`: the structure chosen by `frictax.analysis.selection.selection_rule.choose_structure`.
     `reason`: why `best` is chosen, and not a structure with smaller residuals. `n_eff`: effective
     number of independent residuals. `unit`, `force_unit`: units of trajectory and force errors.
-    `cutoff` [Hz]: that of the filter for forces and speeds.
+    `cutoff` [Hz]: cutoff frequency for forces and speeds.
 
     **Example:** at `Structure`.
     """
@@ -250,16 +250,16 @@ def default_structures(
     """Return structures for `compare` at one contact of a machine, the simplest first.
 
     1. Coulomb friction, with one law or with a law for each direction.
-    2. Coulomb friction by direction (a law for each), and one part of the machine is fitted too: a
-       `LinearPositionDependentForce`, `PeriodicPositionDependentForce`,
+    2. Coulomb friction with a law for each direction, and fitted fields of one part of the machine:
+       a `LinearPositionDependentForce`, `PeriodicPositionDependentForce`,
        `QuadraticSpeedDependentForce` or `QuadraticSpeedDependentTorque`.
-    3. By direction: Stribeck friction with exponent 1 or 2, a table, or one with a `Smooth` prior.
+    3. By direction: Stribeck friction with exponent 1 or 2, a table, or table with `Smooth` prior.
 
     **Arguments:**
 
     - `model`: the machine. Its law in `contact` gives the start values. `contact`: the name of a
       contact with a law for each direction, such as `f_pos` and `f_neg`.
-    - `record`: its highest speed, smoothed at `cutoff` [Hz], is the last node of the tables.
+    - `record`: its highest speed, filtered at `cutoff` [Hz], is the last node of the tables.
     - `free`: further parameters that every structure fits, such as ``["mass.m"]``.
     - `nodes` >= 3: number of evenly spaced speeds of a table. The `Smooth` prior limits second
       differences of the table to about a tenth of the friction.
@@ -267,7 +267,7 @@ def default_structures(
     **Returns:** name -> structure, for `compare`.
 
     **Raises:** `KeyError` for an unknown contact, `ValueError` for a part that is not a contact, or
-    whose speed is not measured.
+    for a contact whose speed is not measured.
 
     >>> import frictax as fx, numpy as np
     >>> block = fx.Mechanism(

@@ -67,34 +67,34 @@ def compare_structures(
 ) -> StructureComparison:
     """Fit several structures to the same records and choose one; `compare` calls this for records.
 
-    A structure is judged by its predictions of data that were left out of the fit. The errors are
-    those of the trajectory (residuals of the objective) and of the force (inverse dynamics). Refits
-    leave out three kinds of data, one after another:
+    Structures are compared by their predictions of data that were left out of the fit. The errors
+    are residuals of the trajectory (objective) and of the force (inverse dynamics). Refits leave
+    out three kinds of data, one after another:
 
     - ``"repeats"``: one of the equal parts of a record, which should repeat one motion;
-    - ``"speeds"``: one band of speeds, because a table may be right at its record's speeds only;
+    - ``"speeds"``: one band of speeds, because a table may be valid only at the recorded speeds;
     - ``"records"``: one of several records, if every parameter is common to the records.
 
-    `selection_rule.choose_structure` describes the rule of the choice. If a structure contains a
-    smaller one, its search is repeated from the smaller fit, so the larger one never fits worse.
+    `selection_rule.choose_structure` describes the choice. If a structure contains a smaller one,
+    its search is repeated from the fit of the smaller one, so that the larger one never fits worse.
 
     **Arguments:**
 
     - `data`: a record, a list of records, or a dict: label -> record; `structures`: a dict: name ->
       `Structure` with start values away from bounds.
-    - `criteria`: the options of `compare`. `objective` is ``Windows(0.5)`` by default. With other
-      objectives, pieces of half a second are left out. `InverseDynamics` compares forces at
-      samples. `start` as in `fit`; `engine`: `OnSamples(...)`; `cutoff` [Hz] of forces and speeds;
+    - `criteria`: the options of `compare`. `objective` is ``Windows(0.5)`` by default. Other
+      objectives leave out pieces of half a second. `InverseDynamics` uses forces at samples.
+      `start` as in `fit`; `engine`: `OnSamples(...)`; `cutoff` [Hz] of forces and speeds;
       `repeats`: number of equal parts of each record; `bands`: number of bands of speed.
     - `progress` as in `fit`.
 
-    **Returns:** a `StructureComparison`. AIC and BIC are those of Gaussian residuals: n_eff
-    log(mean square) plus 2 p for AIC or p log(n_eff) for BIC. Residuals of a record are
-    autocorrelated, so n_eff is their effective number (`effective_sample_size`), for the fit with
-    the smallest residuals. AIC and BIC rate only the fitted motion, and do not affect the choice.
+    **Returns:** a `StructureComparison`. For p parameters and Gaussian residuals, AIC is n_eff
+    log(mean square) + 2 p, and BIC is n_eff log(mean square) + p log(n_eff). n_eff is the effective
+    number of autocorrelated residuals of the fit with the smallest residuals
+    (`effective_sample_size`). AIC and BIC do not affect the choice.
 
-    **Raises:** `ValueError` without records or structures, for sweeps among the records, and for
-    `Windows(free_starts=True)`, whose initial states are unknown in left-out data; also as `fit`.
+    **Raises:** errors of `fit`; `ValueError` without records or structures, for sweeps among the
+    records, and for `Windows(free_starts=True)`, whose initial states are unknown in left-out data.
 
     A slide has more friction in one direction than in the other:
 
@@ -140,12 +140,12 @@ def compare_structures(
         )
     structures = check_structures(structures, objective, criteria.repeats, criteria.bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
-    # The weak form of `InverseDynamics` is not used: its covariance differs between structures.
+    # Do not use the weak form of `InverseDynamics`: its covariance differs between structures.
     objective, start = (
         dataclasses.replace(one, at_samples=True) if isinstance(one, InverseDynamics) else one
         for one in (objective, criteria.start)
     )
-    # If parameters differ by record, other records do not identify them, so none is left out.
+    # If a parameter differs by record, other records do not identify it, so no record is left out.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
     def fit_one(name: str) -> tuple[FitResult, FitResult | None]:
@@ -170,7 +170,7 @@ def compare_structures(
         return found, before
 
     def judge_one(name: str) -> ComparedStructure:
-        """Return the fitted structure with its prediction errors. AIC and BIC are set to NaN."""
+        """Return the fitted structure with its prediction errors. AIC and BIC are still NaN."""
         found, before = fits[name], both[name][1]
         # Compute the errors of the force by inverse dynamics, if the records have the necessary
         # channels. A record of a closed loop has a reference input instead of a force.
@@ -200,7 +200,7 @@ def compare_structures(
             implausible(found, cutoff), (*doubts(found), *unfinished_refits(held_out)),
         )  # fmt: skip
 
-    # Most of the time is spent in compiling, during which other Python threads can run.
+    # Most of the time is compilation, during which other Python threads can run.
     most = min(len(structures), 2 * processors())
     with show_progress(progress, "Comparing structures") as work, Workers(most) as pool:
         parts = work.parts(dict.fromkeys(structures, 1.0))
@@ -240,7 +240,7 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
         return float("nan")
     # With a delayed sensor, the first samples of a window measure the motion before the window.
     late = any(name.startswith("outputs.") for name in problem.delayed)
-    # Records do not contain temperatures of thermal nodes, so the start is not known.
+    # Records do not contain temperatures of thermal nodes, so their initial values are unknown.
     thermal = isinstance(machine, Mechanism) and MechanicalSystem(machine).layout.nodes
     if isinstance(objective, Windows) and in_turn() and not late and not thermal:
         later = [np.arange(p.weight.shape[0]) > 0 for p in problem.prepared]
@@ -271,7 +271,7 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
 def check_structures(
     structures: Any, objective: Any, repeats: Any, bands: Any
 ) -> dict[str, Structure]:
-    """Return the structures by name. Raise `ValueError` for invalid structures or options."""
+    """Return a dict: name -> structure. Raise `ValueError` for invalid structures or options."""
     if not isinstance(structures, Mapping) or not structures:
         raise ValueError(
             f"`compare` of records needs structures by name, got {structures!r}. "

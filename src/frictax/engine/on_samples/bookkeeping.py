@@ -17,18 +17,18 @@ from ..options import OnSamples, room
 
 
 def at_samples(options: OnSamples, samples: int) -> Any:
-    """Return the indices of the samples in the array of all step ends."""
+    """Return the index of each sample in the array of step times (see `fine_grid`)."""
     if options.finer:
         return np.concatenate([[0], np.cumsum(options.steps(samples))])
     return slice(0, (samples - 1) * options.substeps + 1, options.substeps)
 
 
 def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
-    """Return the times at which steps begin and end, and for each step its slack [s].
+    """Return the times at which steps begin and end, and each step's time tolerance (slack) [s].
 
-    Two times that differ by less than the slack count as equal, because the times of a drive may
-    differ from the sampling times by a rounding error. After the last sample there is one more step
-    of zero length, for events at the end of the run.
+    Times that differ by less than the slack count as equal, because drive times and sampling times
+    may differ by rounding errors. After the last sample there is one more step of zero length, for
+    events at the end of the run.
     """
     times = jnp.concatenate([jnp.asarray(t0, ts.dtype)[None], jax.lax.stop_gradient(ts)[1:]])
     if options.finer:
@@ -53,14 +53,14 @@ def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
 
 
 class Retrace(eqx.Module):
-    """Data of an event that reverse mode needs in addition to the `Log`. A "piece" is the part of a
-    step between two successive events.
+    """Data of an event for reverse-mode differentiation, in addition to the `Log`. A "piece" is the
+    part of a step between two successive events.
 
     - `t0`, `y0`: time and state at the start of the piece that the event ended.
-    - `found`: the located time of the event, before the Newton step. `end`: the time at which the
-      piece ends if no event ends it earlier.
+    - `found`: the event time from the search, before the Newton step improves it. `end`: the time
+      at which the piece ends if no event occurs earlier.
     - `y1`: the state after the event.
-    - `step`: number of the step; `u`: start of the divided step's part, in 1/`PARTS` of the step.
+    - `step`: number of the step with the event; `u`: start of its part, in 1/`PARTS` of the step.
     """
 
     t0: Values
@@ -74,7 +74,7 @@ class Retrace(eqx.Module):
 
 class Log(eqx.Module):
     """The events of a run: time `t1` [s], cause `fired`, modes `before` and `after` each event.
-    `retrace`: data that reverse mode needs, or None."""
+    `retrace`: data for reverse-mode differentiation, or None."""
 
     t1: Values
     fired: Int[Array, "..."]
@@ -84,7 +84,7 @@ class Log(eqx.Module):
 
 
 def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
-    """Return an empty log for `max_events` events; if `keeps`, with rows for `Retrace`."""
+    """Return an empty log for `max_events` events; if `keeps` is True, it contains a `Retrace`."""
     size = room(options) + 1
     number, whole = jnp.zeros(size, y.dtype), jnp.zeros(size, jnp.int32)
     states, modes = jnp.zeros((size, *y.shape), y.dtype), jnp.zeros((size, *mode.shape), jnp.int32)
@@ -93,13 +93,13 @@ def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
 
 
 def write_row(rows: Array, j, row: Array) -> Array:
-    """Return `rows` after row j was replaced by `row`. In a loop, XLA does this in place."""
+    """Return `rows` with row j replaced by `row`. Inside a loop, XLA does not copy the array."""
     return write_rows(rows, row[None], (j,))
 
 
 @jax.custom_jvp
 def write_rows(rows: Array, part: Array, starts: tuple[Any, ...]) -> Array:
-    """Return `rows` after `part` replaced a block of it. In a loop, XLA does this in place.
+    """Return `rows` with one block replaced by `part`. Inside a loop, XLA does not copy the array.
     `starts`: first index of the block along each of the first axes."""
     return _row_writer(0)(rows, part, *starts)
 
@@ -115,10 +115,10 @@ def _write_rows_jvp(at, along) -> Any:
 
 @functools.cache
 def _row_writer(ahead: int) -> Callable:
-    """Return a function like `write_rows` whose `starts` begin after the first `ahead` axes.
+    """Return a function like `write_rows`, for arrays with `ahead` more leading axes.
 
-    Under `jax.vmap` the function becomes one slice update. (JAX's own rule makes a scatter, which
-    XLA computes in a loop.)
+    Under `jax.vmap` the function becomes one update of an array slice. (JAX's own batching rule
+    makes a scatter operation, which XLA computes in a loop.)
     """
 
     def plain(rows, part, *starts):

@@ -1,7 +1,7 @@
 """Error control of a run on samples: error estimate, acceptance, and division of a step into parts.
 
 A step goes from one sample to the next. A step whose estimated error is above the tolerance is
-divided into parts. Position and width of a part are whole multiples of 1/`PARTS` of the step.
+divided into parts. Start and length of a part are whole multiples of 1/`PARTS` of the step length.
 """
 
 from typing import Any
@@ -28,8 +28,8 @@ class Control(eqx.Module):
     - `width`: length of the next part, in units of 1/`PARTS` of a step.
     - `ranges`: largest distance of each state from its start value, in the unit of the state.
     - `errors`: sum of the estimated errors of each state, in the unit of the state.
-    - `unmet`: the same sum over the accepted parts whose error is above the tolerance. (Parts of
-      width 1 are always accepted.)
+    - `unmet`: the same sum over the accepted parts whose error is above the tolerance. (A part of
+      the smallest width, 1, is always accepted.)
     - `divided`: number of accepted parts in divided steps; `extra`: the same number without the
       first part of each step.
     - `finest`: the smallest `width` of an accepted part.
@@ -51,9 +51,10 @@ class Control(eqx.Module):
         return cls(whole, nothing, nothing, nothing, count, count, whole)
 
     def accuracy(self, y: list[Array]) -> tuple[Number, Bool[Array, ""], Integer]:
-        """Return the relative error, a flag for inaccurate runs, and the most parts of a step."""
+        """Return the relative error, a flag for an inaccurate run, and the most parts per step."""
         # A part of the smallest width is accepted even if its error exceeds the tolerance. A run is
-        # inaccurate if the sum of the errors of such parts exceeds 1e-3 of the range of a state.
+        # inaccurate if the errors of parts above the tolerance sum to more than 1e-3 of a state's
+        # range.
         unmet = relative_error(self.unmet, self.ranges, y)
         finest = PARTS // self.finest
         return relative_error(self.errors, self.ranges, y), unmet > 2e-3, finest
@@ -67,9 +68,8 @@ class Judgement(eqx.Module):
     errors: list[Array]
 
     def with_piece(self, piece: "Judgement", share: Any) -> "Judgement":
-        """Return this error combined with the error of the next interval between events, `piece`.
-        `share`: the fraction (0 to 1) of `piece` before an event ended it.
-        """
+        """Return one error for this interval and the next interval between events, `piece`.
+        `share`: the fraction (0 to 1) of the next interval that lies before an event."""
         errors = [a + share * b for a, b in zip(self.errors, piece.errors, strict=True)]
         return Judgement(jnp.maximum(self.error, share * piece.error), errors)
 
@@ -96,8 +96,9 @@ def step_with_differences(
     """Return the state (n,) after one step, and the two differences that `judge_part` needs.
 
     The first difference is the result of order p minus the result of order p - 1. The second
-    difference is, up to a factor, the result of order p - 1 minus that of order p - 2. It is ``h
-    (k2 - k1)``, or ``h k1`` for a stiff system. Neither difference has derivatives.
+    difference is, up to a factor, the result of order p - 1 minus that of order p - 2. With step h
+    and stage rates k1, k2 it is ``h (k2 - k1)``, or ``h k1`` for a stiff system. Both differences
+    are constants for differentiation.
     """
     if not system.is_stiff():
         y1, rates = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
@@ -120,9 +121,9 @@ def judge_part(differences: Any, inverse: list[Array]) -> Judgement:
     """Return the `Judgement` of a part from its two `differences` (see `step_with_differences`).
     `inverse`: 1 over the error scale of each state.
 
-    E and D are the first and the second difference, each divided by the scales and summed over the
-    states. The error estimate is ``E min(1, 3/4 E/D)``. For ``y' = a y`` and `Bosh3` it is exact to
-    leading order. If a difference is NaN, the estimate is NaN.
+    The error estimate is ``E min(1, 3/4 E/D)``, with E for the first and D for the second
+    difference. E and D are sums over the states of |difference|/scale. For ``y' = a y`` and `Bosh3`
+    the estimate is exact to leading order. If a difference is NaN, so is the estimate.
     """
     if not inverse:
         return Judgement(jnp.zeros(()), [])
@@ -143,8 +144,9 @@ def judge_by_halves(
     """Return the `Judgement` of an interval that was computed twice: one step gives the end state
     `y1`, two half steps give `halves`.
 
-    For a method of order p, ``2**p / (2**p - 1)`` times the difference estimates the error of the
-    single step. Unlike `judge_part`, it is also valid if a state begins to grow as a power of time.
+    For a method of order p, the error of the single step is ``2**p / (2**p - 1)`` times the
+    difference of both results. Unlike `judge_part`, this estimate covers a state that begins to
+    grow as a power of time.
     """
     ratio = 4 / 3 if system.is_stiff() else 8 / 7
     errors = [ratio * jnp.abs(a - b) for a, b in zip(y1, halves, strict=True)]
@@ -161,8 +163,7 @@ def inverse_scales_of_part(
 ) -> Any:
     """Return 1 over the error scale of each state for a part from `y` to `y1`.
 
-    A state that was at rest so far has another scale: the distance of a whole step at the state's
-    mean rate in this part.
+    For a state at rest so far, the scale is its mean rate in this part times the whole step length.
     """
     parts = (PARTS // control.width).astype(jnp.result_type(float))
     scales = [
@@ -176,8 +177,7 @@ def update_control(
     control: Control, u: Any, accepted: Any, refused: Any, part: Judgement, tol
 ) -> Any:
     """Return the `Control` after a part that began at position `u`. `accepted`, `refused`: whether
-    the part was accepted or refused; both are False if the part has not ended.
-    """
+    the part was accepted or refused; both are False if the part has not ended."""
     width = control.width
     missed = accepted & ~(part.error <= tol)
     add = lambda totals, where: [  # noqa: E731
@@ -185,8 +185,8 @@ def update_control(
     ]
     is_divided = accepted & (width < PARTS)
     fits = ((u + width) % (2 * width) == 0) & (width < PARTS)
-    # If the length doubles, the local error of the third-order method grows 16 times. The limit 24
-    # includes a safety margin.
+    # If the length doubles, the local error of the third-order method grows 16 times. The factor 24
+    # is 16 times a safety factor of 1.5.
     widens = accepted & fits & (part.error * 24.0 < tol)
     halved = jnp.where(refused, width // 2, width)
     return Control(
@@ -201,7 +201,7 @@ def update_control(
 
 
 class PartLog(eqx.Module):
-    """The parts of all divided steps. Reverse mode repeats each step from this log.
+    """The parts of all divided steps. Reverse mode repeats each step with the parts in this log.
 
     - `count` (steps,): number of parts of each step; 0 for a step that is not divided.
     - `ends` (rows,): end position of each part, in units of 1/`PARTS` of its step. The parts of all
@@ -218,7 +218,7 @@ class PartLog(eqx.Module):
 
 
 def times_of_part(step: Any, u: Any, width: Any) -> tuple[Any, Any, Any]:
-    """Return begin [s], end [s] and slack [s] of the part of a step that begins at position `u`."""
+    """Return start, end and slack [s] of the part that begins at position `u` of a step."""
     t, end, slack = step
     h = end - t
     at = lambda u: h * (u.astype(h.dtype) / PARTS)  # noqa: E731

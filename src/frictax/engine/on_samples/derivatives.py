@@ -54,13 +54,13 @@ def _run_samples_jvp(primals, tangents) -> Any:
         d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
         return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
     floats, whole, record = operation.value(*at, keeps=True)
-    # JAX can transpose the tangents only if every entry is linear in an input tangent. Therefore
-    # `nought`, a zero computed from an input tangent, is added to each entry.
+    # JAX can transpose the tangents only if each of their entries is linear in an input tangent.
+    # Therefore `nought`, a zero computed from an input tangent, is added to each entry.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_y0, d_ts))[0])
     along = (d_moved, *[d if d is None else d + nought for d in along[1:]])
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x) + nought, floats)
-    # Forward mode repeats the whole run and does not read the recorded log. A program that needs
-    # only the derivatives computes only the repeated run.
+    # Forward mode repeats the whole run and does not read the recorded log. If a program uses only
+    # the derivatives, JAX computes only the repeated run.
     push = lambda along: _with_unknown_times(*operation.push_alone(*at, along))  # noqa: E731
     back = _pull(moved, rest, (t0_, ts_), record, options, d_t0 is None)
 
@@ -80,9 +80,9 @@ def _count_known_times(times, count, result) -> Any:
 
 
 def _with_unknown_times(d_floats, count, result) -> Any:
-    """Return the tangents of states and event times. Times of events after an early end of the run
-    get NaN. States after it have NaN tangents already, because `march` multiplies them by NaN.
-    """
+    """Return the tangents of states and event times. After an early end of the run, the tangents of
+    event times become NaN. The tangents of states are already NaN there, because `march` multiplies
+    these states by NaN."""
     d_ys, d_times = d_floats
     unknown = jnp.arange(d_times.shape[0]) >= _count_known_times(d_times, count, result)
     return d_ys, nan_where(unknown, d_times)
@@ -90,10 +90,9 @@ def _with_unknown_times(d_floats, count, result) -> Any:
 
 def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) -> Any:
     """Return the function that computes the cotangents of the inputs from those of the outputs. A
-    cotangent is the derivative of a scalar result with respect to a number. The function goes
-    backward through the steps, their parts, and the pieces (intervals between events) of a part.
-    If `starts_fixed`, None replaces the cotangent of the start time.
-    """
+    cotangent is the derivative of a scalar result with respect to an input or output. The function
+    goes backward through the steps, their parts, and the pieces (intervals between events) of a
+    part. If `starts_fixed`, None replaces the cotangent of the start time."""
     ys, modes, log, count, parts = record
     (t0, ts), trace = times, log.retrace
     grid, slacks = fine_grid(t0, ts, options)
@@ -120,9 +119,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return take_step(system, options, mode, t, end, y)
 
     def over(e, slack, moved, t, y) -> Any:
-        """Return time and state after event e, which ends a piece. Also return the state at the
-        fixed time of the event, because a sample can be at this time.
-        """
+        """Return time and state after event e. The third result, for a sample at the event, is the
+        state with derivatives at a fixed time."""
         system, mode, end = Reused(eqx.combine(moved, rest)), log.before[e], trace.end[e]
         holds = keeps_bounds(system, options, mode, t, end, y)
         piece = Piece(t, y, mode, end, holds)
@@ -142,7 +140,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return times_of_part((grid[j], grid[j + 1], slacks[j]), u, width)
 
     def piece_from(e, j, u, width, y, mode) -> tuple[Any, Any, Any]:
-        """Return time, state, mode after event e; if e is not in the part, those at its start."""
+        """Return time, state and mode after event e, or at the start of the part if e is not in
+        it."""
         begin, _, slack = times_of(j, u, width)
         here, last = is_in(e, j, u), jnp.maximum(e, 0)
         t = jnp.where(here, log.t1[last], begin)
@@ -150,7 +149,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         return t, y, tick(t + slack, jnp.where(here, log.after[last], mode))
 
     def extent(j, p, k) -> tuple[Any, Any]:
-        """Return position and width of part k of step j. p: row of the first part in `PartLog`."""
+        """Return position and width of part k of step j. p: row of its first part in `PartLog`."""
         ends = parts.ends.astype(jnp.int32)
         u = jnp.where(k > 0, ends[jnp.maximum(p + k - 1, 0)], 0)
         return u, jnp.where(parts.count[j] > 0, ends[p + k] - u, PARTS)
@@ -172,7 +171,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
             y = complete(mode, moved, amid(mode, moved)[0], t, y, times_of(j, u, width)[1])
             return e, y, mode, places
 
-        # The start of a step is a recorded sample. The loop computes the starts of further parts.
+        # The start of a step is a recorded sample. The loop computes the starts of later parts.
         most = jnp.where(parts.count[j] > 1, parts.count[j], 0)
         places = write_row(places[0], 0, ys[j]), write_row(places[1], 0, modes[j])
         return jax.lax.fori_loop(0, most, forward, (first, ys[j], modes[j], places))[3]
@@ -182,8 +181,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         c_all = jnp.zeros_like(ys).at[at_samples(options, c_ys.shape[0])].set(c_ys)
         nothing = jax.tree.map(jnp.zeros_like, moved)
         # A step reads only a few entries of the tables of sampled drives. The loop collects the
-        # cotangents of the table entries that each step reads. After the loop these are added to
-        # the cotangents of the tables.
+        # cotangents of the table entries that each step reads. After the loop, these cotangents are
+        # added to the cotangents of whole tables.
         read = jax.eval_shape(lambda: amid(modes[0], moved)[0])
         c_read = jax.tree.map(lambda x: jnp.zeros((steps, *x.shape), x.dtype), read)
         add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
@@ -217,8 +216,8 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                     c_t0 = c_t0 + shift_end * c_end
                 is_last = k + 1 >= parts.count[j]
                 ticked = write_row(ticked, j, jnp.where(is_last, mode, ticked[j]))
-                # `c_read` is for the mode of the last part of the step. The cotangents of a part in
-                # another mode are added to the tables at once.
+                # `c_read` is for the mode of the last part of the step. If a part has another mode,
+                # its cotangents are added directly to `c_moved`.
                 same = jnp.all(mode == ticked[j])
                 c_read = jax.tree.map(
                     lambda rows, d: write_row(rows, j, rows[j] + jnp.where(same, d, 0.0)),
@@ -239,7 +238,7 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                     _, back = jax.vjp(
                         lambda *at: over(e, slack, *at), moved, trace.t0[e], trace.y0[e]
                     )
-                    # The sample at this time is the state after the last event.
+                    # If events occur at a sample, the sample is the state after the last event.
                     at_sample = (u == 0) & (log.t1[e] <= begin + slack)
                     given = c_t + c_times[e], c_y, jnp.where(at_sample, c_now, 0.0)
                     d_moved, c_t, c_y = zero_if_unused(given, back(given))

@@ -25,7 +25,7 @@ from ..stepping import all_of, any_of, entries, select
 from ..system import DEADLINE, END
 from .bookkeeping import write_row
 
-LOCATED = 1e-7  # error of an event time before the Newton step, per length of the searched interval
+LOCATED = 1e-7  # error of an event time before the Newton step, relative to the interval length
 
 
 class Piece(eqx.Module):
@@ -33,8 +33,8 @@ class Piece(eqx.Module):
     state `y`, and ends at `end` or at an earlier event.
 
     `holds`: whether the linearly implicit step to `end` is valid; None if the system is not stiff.
-    All steps in the piece use the method that `holds` selects. With two methods the state jumps
-    where the method changes, and an event in this jump cannot be located.
+    All steps in the piece use the method that `holds` selects. A change of method makes a small
+    jump of the state, in which an event cannot be located.
     """
 
     t: Number
@@ -49,8 +49,8 @@ class Attempt(eqx.Module):
 
     - `end`, `y`: time and state at the end. `rate`: dy/dt at the start. `holds`: see `Piece`.
     - `lowest`: smallest value of all event functions at the start, and at the end. `is_up`: whether
-      `stays_up` finds that all event functions stay above 0. `may_be_up`: whether all event
-      functions are above 0 at the three points that `stays_up` uses.
+      `stays_up` shows that all event functions stay above 0. `may_be_up`: whether all event
+      functions are above 0 at the three points that `stays_up` tests.
     - `is_due`: whether `end` is the deadline of the mode.
     - `error`: the estimated error of the step, a `Judgement`; None without error control.
     """
@@ -67,17 +67,17 @@ class Attempt(eqx.Module):
 
 
 def stays_up(start, middle, end) -> Bool[Array, ""]:
-    """Return whether convex or monotonic event functions stay > 0 from the start to the end of a
-    step. The arguments are their values at the start, after half an Euler step, and at the end.
+    """Return whether event functions that are convex or monotonic stay positive during a step. The
+    arguments are the event functions at its start, after half an Euler step, and at its end.
 
-    A convex function lies above its tangent at the start. Half a step of Euler's method gives the
-    tangent at almost no cost, because half an Euler step is the second stage of most solvers.
+    A convex function lies above its tangent at the start. The tangent costs almost nothing, because
+    most solvers compute half an Euler step as their second stage.
     """
     up = jnp.array(True)
     for a, b, m in zip(entries(start), entries(end), entries(middle), strict=True):
         tangent = a + 2.5 * (m - a)
-        # The tangent of an infinite event function is NaN. The comparison with the tangent is
-        # negated, so that NaN passes the test. An event function that is NaN fails the test a > 0.
+        # The tangent of an infinite event function is NaN. The test of the tangent is negated, so
+        # that NaN passes this test. An event function that is NaN fails the test a > 0.
         up = up & all_of(jnp.ravel((a > 0) & (b > 0) & ~((tangent < a) & (tangent <= 0))))
     return up
 
@@ -86,9 +86,8 @@ class _Look(eqx.Module):
     """The state of the search for an event between two times, the start and the end.
 
     - `place`: index of the next point to evaluate. `values`: smallest value of all event functions
-      at each evaluated point. The first entry belongs to the start, the last entry to the end.
-    - `fell`: whether an event function was found at or below 0; then `bracket` encloses the point
-      where it reaches 0.
+      at each evaluated point, from the start to the end.
+    - `fell`: whether an event function was found at or below 0; then `bracket` encloses its zero.
     - `at_once`: whether an event function is already negative at the start.
     """
 
@@ -107,10 +106,10 @@ def search_end(
     `END` for the end of the step.
 
     The state at the end of the `attempt` is known. An event function may fall to 0 and rise again
-    before the end. Therefore the event functions are also evaluated at points in between, unless a
-    test shows that all of them stay above 0. The last point is the minimum of the parabola through
-    the lowest value and its two neighbours. An event function that is NaN counts as fallen. The
-    result does not have derivatives.
+    before the end. Therefore the event functions are also evaluated inside the step, except if a
+    test shows that all stay above 0. The last evaluation is at the minimum of a parabola through
+    the lowest value and its two neighbours. An event function that is NaN counts as fallen to 0.
+    The result does not have derivatives.
     """
     now, attempt = constant((now, attempt))
     system, t, stop = constant(system), now.t, now.end
@@ -120,8 +119,8 @@ def search_end(
 
     def before() -> Any:
         # A convex event function lies above its tangents at both ends. If both tangents are
-        # positive at the middle, the event function stays positive. Half a step of Euler's method
-        # backward from the end gives the end tangent at the middle.
+        # positive at the middle, the event function stays positive. Half an Euler step backward
+        # gives the value of the end tangent at the middle.
         half = 0.5 * (stop - t)
         back = attempt.y - half * system.flow(stop, attempt.y, now.mode)
         return all_of(system.guard(stop - half, back, now.mode) > 0)
@@ -184,7 +183,7 @@ def search_end(
     )
 
     def ending() -> tuple[Any, Any]:
-        # Use the results of the loop. Rounding may change the sign in a new evaluation.
+        # Do not evaluate the event functions again, because rounding may change their signs.
         at_once, fell = last.at_once, last.fell
         found = jnp.where(at_once, t, jnp.where(fell, last.bracket.end(), stop))
         return found, jnp.where(
@@ -202,8 +201,8 @@ def state_at(system: Reused, options: OnSamples, now: Piece, s, rate: Any = None
 def compute_if(needed, compute: Callable[[], Any], like) -> Any:
     """Return the result of `compute` if `needed`, else zeros with the shapes and types of `like`.
 
-    XLA may duplicate a computation for every number that depends on the results, but does not
-    duplicate a branch. The branch halves the size and the compile time of the program of an event.
+    XLA may repeat a computation for each number that depends on its results, but it does not repeat
+    a branch. The branch halves size and compile time of the code for an event.
     """
     return jax.lax.cond(
         needed, compute, lambda: jax.tree.map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like)
@@ -216,14 +215,13 @@ def cross_inside(
     """Compute time, state and mode after the event at the end of a piece, with derivatives. One
     Newton step gives the exact time. Then `system.jump` gives state and mode after the event.
 
-    The end state is the solver's result as a function of the step length. Therefore the derivatives
-    are exact for the computed samples, for any step size. The located time `found` is so accurate
-    that one Newton step along the tangent is sufficient.
+    The state at the event is the solver's result as a function of the step length. Therefore the
+    derivatives of the computed samples are exact for any step length. The time `found` from the
+    search is so accurate that one Newton step is sufficient.
 
-    Give either `cause` (from `search_end`) or `fired`, and None for the other. `fired`: index of
-    the event function, `DEADLINE` or `END`. Return time, state, mode, `fired`, and a status. The
-    status is 0, or 1 if no mode is consistent, or `NONFINITE`.
-    """
+    Pass either `cause` (from `search_end`) or `fired`; the other argument must be None. `fired`:
+    index of the event function, `DEADLINE` or `END`. Return time, state, mode, `fired`, and a
+    status. The status is 0 for success, 1 if no mode is consistent, or `NONFINITE`."""
     t, last, found = now.t, now.end, constant(found)
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)
     none = jnp.zeros(margins.shape, margins.dtype)
@@ -242,8 +240,8 @@ def cross_inside(
 
     slope, y = compute_if(needed, ends, (Slope(now.y, none, none), now.y))
     if fired is None:
-        # In a very short interval the event may be at the start although all event functions are
-        # positive there. Then `first_to_fall` selects the event function that reaches 0 first.
+        # In a very short interval the event may be at the start, where all event functions are
+        # positive. `first_to_fall` then selects the event function that reaches 0 first.
         first = first_to_fall(
             constant(slope), (found <= constant(t)) & any_of(constant(slope.g) <= 0)
         )
@@ -258,18 +256,18 @@ def cross_inside(
         step = -g / jnp.where(falling, rate, 1.0)
         # The value of the Newton step is limited to 1000 times `LOCATED`, its derivative is not.
         most = 1e3 * LOCATED * (last - t)
-        # A discontinuous event function, as at a pole, changes its sign without a zero. In this
-        # case `first_to_fall` selects another event function, whose zero is far away.
+        # At a pole, an event function changes its sign without a zero. `first_to_fall` then selects
+        # another event function, whose zero is far away.
         lost = falling & (found > t) & (jnp.abs(constant(step)) > 10 * (last - t))
-        # If the zero lies before the start of the interval, the event is at the start.
+        # If the event function is 0 before the interval, the event is at the interval's start.
         within = falling & (constant(step) >= jnp.where(found <= t, -most, -jnp.inf))
         step = step + constant(
             jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, last - found)) - step
         )
         deadline = system.deadline(now.mode).astype(t.dtype)
         known = jnp.where(fired == DEADLINE, found + deadline - constant(deadline), last)
-        # Late in a run the difference of two times has too few correct digits. Therefore the state
-        # is moved by the step itself, not by the difference of the times.
+        # Late in a run, the difference of two large times has too few correct digits. Therefore the
+        # state changes by rate times `step`, not by rate times a difference of times.
         step = jnp.where(
             fired >= 0,
             jnp.where(within, step, jnp.where(found <= t, t - constant(t), 0.0)),
@@ -292,6 +290,6 @@ def cross_inside(
 def state_at_fixed_time(system: Reused, t, y, mode) -> Any:
     """Return the state `y` after an event at time `t`, with its derivatives at a fixed time `t`.
 
-    The derivative of the event time is converted to a derivative of the state.
+    The function converts the derivative of the event time to a derivative of the state.
     """
     return y + constant(system).flow(*constant((t, y)), mode) * (constant(t) - t)

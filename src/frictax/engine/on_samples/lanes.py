@@ -73,7 +73,7 @@ class Plan:
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
         # A block collects up to 256 KiB of samples before it writes them to the result.
         most = min(max(2**18 // max(row, 1), 4), 64, steps)
-        # The last tile may extend beyond the run. Choose the size that wastes the fewest steps.
+        # The last tile may extend beyond the run. Choose its length for the fewest unused steps.
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
         return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
 
@@ -83,12 +83,12 @@ class Plan:
 
     @property
     def beyond(self) -> int:
-        """The number of unused steps in the last tile (group of steps)."""
+        """The number of unused steps in the last group of steps ("tile")."""
         return self.tiles * self.tile - self.steps
 
     @property
     def rows(self) -> int:
-        """The number of rows of a run's log. Entries that are not needed go to the last row."""
+        """The number of rows of a run's log. Unneeded entries are written to the last row."""
         return room(self.options) + 1
 
     def room(self, lanes: int) -> LaneResults:
@@ -140,7 +140,7 @@ class Plan:
 class Since(eqx.Module):
     """Errors of each run of a block, summed over the steps since the run's last divided step.
 
-    - `error`: the sum of the relative errors; `inverse`: 1 over the error scales.
+    - `error`: the sum of the relative errors; `inverse`: 1 over the error scale of each state.
     - `farthest`: the largest distance of each error-controlled state from its start value so far.
 
     The sums of a run are not reset at the divided steps of other runs. Therefore a run in a batch
@@ -156,12 +156,11 @@ class Since(eqx.Module):
 class Block:
     """A block of runs of a batch.
 
-    - `moved`, `rest`: the differentiated part and the constant part of the model. Each of the two
-      is a pair: the arrays that differ between runs (with the runs as last axis), and the arrays
-      that all runs share.
+    - `moved`, `rest`: the differentiated part and the constant part of the model. Each part is a
+      pair: arrays that differ between runs (runs as last axis), and arrays that all runs share.
     - `rest_by_lane`: the arrays of `rest` that differ between runs, with the runs as first axis. An
-      event reads the whole table of one run, which is faster if the table is contiguous in memory.
-    - `slacks` [s] (steps,) or (steps, lanes), see `fine_grid`.
+      event reads whole tables of one run, and reads them faster if they are contiguous in memory.
+    - `slacks` [s] (steps,) or (steps, lanes): time tolerance of each step, see `fine_grid`.
     """
 
     plan: Plan
@@ -286,7 +285,7 @@ class Block:
         return y[:count]
 
     def add(self, now: Progress, since: Since, y: list[Array], start: list[Array]) -> Progress:
-        """Add the errors `since` to the run `now`. `y`, `start`: current state and start state."""
+        """Add the errors in `since` to the runs `now`. `y`, `start`: current and start states."""
         error, inverse = since.error, since.inverse
         error = error if not inverse or inverse[0].ndim == 1 else error[:, None]
         return add_whole_steps(
@@ -421,7 +420,7 @@ class Block:
         now = dataclasses.replace(whole, y=y, log=log)
         first = (jnp.array(0, jnp.int32), now, since, ys, modes)
         _, now, since, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
-        # Rows of the tile after the end of the run contain 0 and are left out of the ranges.
+        # Rows of the tile after the end of the run contain 0; the ranges do not include these rows.
         is_run = (jnp.arange(plan.tile) < size)[:, None, None]
         away = jnp.abs(constant(ys) - stack_lanes(start, plan.y, lanes))
         farthest = self.judged_entries(_entries(jnp.max(jnp.where(is_run, away, 0.0), axis=0).T))
@@ -431,15 +430,14 @@ class Block:
 
 
 def _system(own, same) -> Reused:
-    """Return the system of one run. `own`: the arrays of the model that only this run has; `same`:
-    the arrays that all runs share. Both are pairs: arrays with derivatives, and all other arrays.
-    """
+    """Return the system of one run. `own`: arrays of the model for this run only; `same`: arrays
+    that all runs share. Each argument is a pair: arrays with derivatives, and all other arrays."""
     moved, rest = (eqx.combine(*parts) for parts in zip(own, same, strict=True))
     return Reused(eqx.combine(moved, rest))
 
 
 def _where(these: Array, new: Any, old: Any) -> Any:
-    """Return `new` for runs flagged in `these`, else `old`. The first axis is the run."""
+    """Return `new` for runs (first axis) with flag True in `these`, and otherwise `old`."""
     broad = lambda like: jnp.reshape(these, (-1,) + (1,) * (like.ndim - 1))  # noqa: E731
     return jax.tree.map(lambda a, b: jnp.where(broad(a), a, b), new, old)
 
@@ -470,14 +468,15 @@ def march_lanes(
     - `own`: the differentiated and the constant part of the model, t0, y0, mode0 and ts. An array
       whose flag in the tree `many` is True has the runs as first axis, see `partition_lanes`.
     - `along`: tangents (derivatives along a direction) of the differentiated part, of t0 (or None)
-      and of y0. The first axis of each tangent is the direction ("seed"). If `along` is given, the
-      results are floats, their tangents (seeds last), and whole numbers.
-    - `shows`: whether states and modes are returned (two flags). If not, None replaces them.
+      and of y0. The first axis of each tangent is the direction ("seed"). With `along`, the results
+      are floats, their tangents (directions as last axis), and whole numbers.
+    - `shows`: two flags for returning states and modes; None replaces results that are not
+      returned.
 
     All runs of a block go from sample to sample together: each number is a vector with an entry for
-    each run. In such a program every run executes every branch. Therefore a step with an event is
-    computed for one run at a time. The samples are collected in a small tile, with the runs as last
-    axis, and then written to the result.
+    each run. A branch in such a program is executed for all runs. Therefore a step with an event is
+    computed for one run at a time. The samples of a few steps are collected in a small array
+    (tile), which is then written to the result.
     """
     moved, rest, t0, y0, mode0, ts = own
     is_moved, is_rest, is_t0, is_y0, is_mode0, is_ts = many
@@ -535,7 +534,7 @@ def march_lanes(
         )
         (moved, rest, y0, mode0, clock), (d_moved, d_y0, d_clock) = take(apart, 0), take(d_apart, 1)
         rest_by_lane = rest
-        # With the batch axis last, the numbers that a step reads are adjacent in memory.
+        # With the batch axis as last axis, the numbers that a step reads are adjacent in memory.
         moved, rest, clock = last((moved, rest, clock), 0)
         d_moved, d_clock = last((d_moved, d_clock), 1)
         times, slack = (grid, slacks) if clock is None else clock
@@ -551,7 +550,7 @@ def march_lanes(
 
 
 def partition_lanes(tree, many) -> tuple[Any, Any]:
-    """Return two trees: the arrays with a batch axis (flag True in `many`), and the others."""
+    """Return two trees: arrays with a batch axis (flag True in `many`), and all other arrays."""
     is_none = lambda x: x is None  # noqa: E731
     pick = lambda keep: jax.tree.map(  # noqa: E731
         lambda x, is_many: x if bool(is_many) is keep else None, tree, many, is_leaf=is_none
@@ -560,7 +559,7 @@ def partition_lanes(tree, many) -> tuple[Any, Any]:
 
 
 def _pad_steps(rows: int, a: Any, axis: int) -> Any:
-    """Append `rows` rows of zeros to `a` along `axis`. Return None without `a`."""
+    """Append `rows` rows of zeros to `a` along `axis`. Return None if `a` is missing."""
     if a is None:
         return None
     return jnp.pad(a, [(0, rows if k == axis else 0) for k in range(a.ndim)])

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-# Under jax.vmap a loop has one condition for all runs of a batch: whether any run continues.
+# Under jax.vmap, a loop for a batch of runs continues until all runs have ended.
 from frictax.jax_internals import unvmap_any
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.arrays import constant, row_at
@@ -53,7 +53,7 @@ class Progress(eqx.Module):
     - `y`, `mode`: state and mode; for a batch of runs, each is a list with an array for each entry.
     - `count`: number of events so far; `log`: the `Log` of these events; `result`: a `Result`.
     - `control`: state of the error control; None without error control. `parts`: the `PartLog` of
-      the divided steps; None if reverse mode is not needed.
+      the divided steps; None without reverse-mode differentiation.
     """
 
     y: Any
@@ -68,21 +68,21 @@ class Progress(eqx.Module):
 def march(
     model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0, *, keeps: bool = True
 ) -> Any:
-    """Return the results of a whole run: floats with derivatives in forward mode, whole numbers,
-    and, if `keeps`, the data for reverse mode.
+    """Return the results of a whole run: floats (differentiable in forward mode), whole numbers,
+    and, if `keeps` is True, data for reverse mode.
 
-    `nought` is a zero that has a derivative. `march` adds it to every number that will have a
-    derivative. Otherwise JAX traces each loop several times to find these numbers.
+    `nought` is a zero with a derivative. `march` adds it to each number that will have a
+    derivative. Without this sum, JAX traces each loop several times to find these numbers.
 
     Under `jax.vmap` all runs go from sample to sample together, in a short loop for steps without
-    events. If one run has an event or a large error, all runs execute `divided_step`.
+    events. If any of the runs has an event or a large error, all runs execute `divided_step`.
     """
     system = Reused(model)
     grid, slacks = fine_grid(t0, ts, options)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
-    # Values that are not needed are written to an unused last row of each array and of the log.
-    # This is cheaper than reading a row and writing back its old content.
+    # Unneeded values are written to an unused last row of each array and of the log. This is
+    # cheaper than reading an old row and writing it back.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
     begin = begin_run(system, options, y0, mode0, steps, keeps)
@@ -91,9 +91,9 @@ def march(
     start = judged_states(system, y0)
 
     def quiet(carry) -> Any:
-        # The loop carries the entries of the state as scalars. XLA removes a vector that is stacked
-        # and at once unstacked, unless arithmetic or a loop uses the vector. The loop also carries
-        # the state before the step, so that the next step does not wait for the error test.
+        # The loop carries the entries of the state as scalars. XLA can then remove the vectors that
+        # are stacked from the scalars and immediately unstacked. The loop also carries the state
+        # before the step, so that the next step does not wait for the error test.
         j, here, _, _, inverse, alive, ys, modes = carry
         y_entries, mode_entries, error = here
         y1, mode1, calm, own_error = whole_step(
@@ -134,7 +134,7 @@ def march(
         (y_now, mode_now), now = jax.lax.cond(
             stop, divide, lambda now: ((now.y, now.mode), now), now
         )
-        # If `divide` was not called, the values are written to the unused last rows of the arrays.
+        # Without a call of `divide`, the values are written to the unused last rows of the arrays.
         here, there = (jnp.where(stop, i, steps + 1) for i in (j, j + 1))
         ys = write_row(write_row(ys, here, y_now), there, now.y)
         return jnp.where(stop, j + 1, j), now, ys, write_row(modes, here, mode_now)
@@ -162,7 +162,7 @@ def begin_run(system: Reused, options: OnSamples, y0, mode0, steps: int, keeps: 
 
 
 def extend_ranges(now: Progress, farthest: list[Any]) -> Progress:
-    """Enlarge the range of each state in the run `now` to at least the distance `farthest`."""
+    """Enlarge each state's range in the run `now` to at least its distance `farthest`."""
     if now.control is None:
         return now
     ranges = [jnp.maximum(a, b) for a, b in zip(now.control.ranges, farthest, strict=True)]
@@ -170,8 +170,8 @@ def extend_ranges(now: Progress, farthest: list[Any]) -> Progress:
 
 
 def summarize_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the `Result`, the number of steps (each part counts), the relative error, and the
-    largest number of parts of a step. `y`: the error-controlled states at the end of the run.
+    """Return the `Result`, the number of steps (each part counts as one), the relative error, and
+    the largest number of parts of a step. `y`: the error-controlled states at the end of the run.
     """
     taken = 0 * now.count + (steps - 1)
     if now.control is None:
@@ -195,7 +195,7 @@ def clear_unused_rows(log: Log, count) -> Log:
 def inverse_scales_of_run(control: Control | None, y: list[Any]) -> list[Any]:
     """Return 1 over the error scale of each state `y` for the next undivided steps.
 
-    The range of a state only grows. Therefore an old scale of a moving state is not too large.
+    The range of a state only grows, so its scale before these steps is not too large later.
     """
     return [] if control is None else inverse_scales(control.ranges, y)
 
@@ -203,8 +203,8 @@ def inverse_scales_of_run(control: Control | None, y: list[Any]) -> list[Any]:
 def add_whole_steps(now: Progress, errors, y: list[Any], start: list[Any]) -> Progress:
     """Add undivided steps, which end at the error-controlled states `y`, to errors and ranges.
 
-    `errors`: the sum of the relative errors of these steps, and 1 over the error scales. The sum,
-    multiplied by the scale of a state, is added to the error of that state.
+    `errors`: the sum of the relative errors of these steps, and 1 over the error scales. The error
+    of each state grows by this sum times the scale of the state.
     """
     if now.control is None:
         return now
@@ -261,8 +261,7 @@ def step_with_margins(system: Reused, options: OnSamples, mode, t, end, y) -> tu
 
 class Rows(NamedTuple):
     """The first row of a run in three arrays: the log of events, and `count` and `ends` of the
-    `PartLog`. The rows are 0 unless several runs share the arrays.
-    """
+    `PartLog`. If the run does not share the arrays with other runs, all three are 0."""
 
     events: Any
     counts: Any
@@ -273,9 +272,9 @@ class _Part(eqx.Module):
     """The part of a divided step that is being computed: its start, and its error so far.
 
     - `u`: start position in units of 1/`PARTS` of the step; `y`, `mode`, `count`, `shown`: the
-      values of `Progress` and `_InStep` at the start. A refused part begins again from them.
+      values of `Progress` and `_InStep` at the start, from which a refused part begins again.
     - `error`: the estimated error from the start to the last event in this part; `idle`: number of
-      successive events without time between them.
+      successive events at the same time.
     """
 
     u: Integer
@@ -290,7 +289,7 @@ class _Part(eqx.Module):
 class _InStep(eqx.Module):
     """State of a divided step at the start of one of its pieces (intervals between events).
 
-    - `t`: start time of the piece; `now`: the run at this time; `part`: the part around the piece.
+    - `t`: start time of the piece; `now`: the run at this time; `part`: the part with this piece.
     - `shown`: state and mode at the sample where the step begins, after events at this sample.
     - `active`: whether the step is unfinished; `has_event`: whether the piece, computed as
       `attempt`, may contain an event.
@@ -308,14 +307,15 @@ class _InStep(eqx.Module):
 def divided_step(
     system: Reused, options: OnSamples, step, alive, origin, rows: Rows, now: Progress
 ) -> tuple[tuple[Any, Any], Progress]:
-    """Take the step from a sample to the next sample. Divide it into parts, and a part at events.
-    Return state and mode at the first sample (after its events), and `Progress` at the step's end.
+    """Take the step from a sample to the next sample. Divide the step into parts, and the parts at
+    events. Return state and mode at the first sample (after its events), and `Progress` at the
+    step's end.
 
-    The remainder of a part is first computed as one step. If the error is above the tolerance, the
-    part begins again with half the width. If the remainder may contain an event, `search_end`
-    searches for this event, and the part continues after it.
+    The rest of a part is first computed as one step. If its error is above the tolerance, the part
+    begins again with half the width. If the rest of the part may contain an event, `search_end`
+    locates the event, and the part continues after the event.
 
-    - `alive`: whether the run has not failed. `origin`: `nought` of `march`, and the
+    - `alive`: False if the run has failed. `origin`: the zero `nought` of `march`, and the
       error-controlled states at the start of the run.
     """
     t, end, _, j = step
@@ -340,8 +340,7 @@ def divided_step(
 
     def end_part(c: _InStep, y, error: Judgement, accepted, refused) -> _InStep:
         """Return the `_InStep` after a part. If `accepted`, the part ends with the state `y`. If
-        `refused`, the part begins again. If both are False, the part continues.
-        """
+        `refused`, the part begins again. If both flags are False, the part continues."""
         part, control, parts = c.part, c.now.control, c.now.parts
         begin, stop, _ = times_of(c)
         y = jnp.where(accepted, y, c.now.y)
@@ -379,7 +378,8 @@ def divided_step(
         )
 
     def try_rest(c: _InStep) -> _InStep:
-        """Compute the remainder of the part as one step without event, and accept or refuse it."""
+        """Compute the rest of the part as one step without events, and accept or refuse this
+        step."""
         now, (begin, stop, slack) = c.now, times_of(c)
         runs = c.active & ~c.has_event
 
@@ -514,8 +514,7 @@ def attempt_piece(
 ) -> tuple[Any, Attempt, Any, Any]:
     """Take one step to `end`, or to the earlier deadline (known time of a mode change). Return the
     mode, the `Attempt`, whether the step reaches `end` without an event, and the two differences
-    from which `judge_part` estimates the error.
-    """
+    from which `judge_part` estimates the error."""
     mode = system.tick(t + slack, mode)
     deadline = constant(system.deadline(mode)).astype(t.dtype)
     is_due = deadline < constant(end) - slack
@@ -539,12 +538,12 @@ def attempt_piece(
         holds=holds,
         error=None,
     )
-    # If the deadline is NaN, this comparison is False, and `take_event` finds the failure.
+    # If the deadline is NaN, this comparison is False, and `take_event` reports the failure.
     return mode, attempt, calm & (deadline >= constant(end) - slack), differences
 
 
 def two_halves(system: Reused, options: OnSamples, t, y, mode, attempt: Attempt) -> Any:
-    """Return the state at the end of `attempt`, computed by two half steps, without derivatives."""
+    """Return the state at the end of `attempt` from two half steps, without derivatives."""
     system, t, y = constant((system, t, y))
     middle = t + 0.5 * (attempt.end - t)
 

@@ -1,4 +1,4 @@
-"""One step of a run, from one sample to the next, for the code that frictax exports."""
+"""One step of a run, from one sample to the next sample, for the code that frictax exports."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from .march import (
 
 
 class Step(NamedTuple):
-    """The result of one step.
+    """State, mode and events after one step from a sample to the next sample.
 
     - `y_at`, `mode_at`: state and mode at the sample where the step begins, after its events.
     - `y`, `mode`: state and mode at the end of the step; `events`: number of events in the step;
@@ -39,11 +39,11 @@ class Step(NamedTuple):
 
 
 class StepControl(NamedTuple):
-    """The error control between two steps of a run; its arrays are empty without error control.
+    """State of the error control between two steps; its arrays are empty without error control.
 
     - `width`: length of the next part, in units of 1/`PARTS` of a step.
-    - For each of the q states with error control: `start`: value at the start of the run; `ranges`:
-      largest distance from `start` so far; `inverse`: 1 over the error scale.
+    - For each state with error control: `start`: value at the start of the run; `ranges`: largest
+      distance from `start` so far; `inverse`: 1 over the error scale.
     """
 
     width: Integer
@@ -53,7 +53,7 @@ class StepControl(NamedTuple):
 
 
 def begin_control(system: Reused, options: OnSamples, y: State) -> StepControl:
-    """Return the error control of a run that starts in the state `y`."""
+    """Return the state of the error control for a run that starts in the state `y`."""
     start = y[: system.judged_states() if is_controlled(options) else 0]
     inverse = inverse_scales(entries(jnp.zeros_like(start)), entries(start))
     whole = jnp.array(PARTS, jnp.int32)
@@ -76,8 +76,8 @@ def take_controlled_step(
     system: Reused, options: OnSamples, step: Any, y: State, mode: Modes, control: StepControl
 ) -> tuple[Step, StepControl]:
     """Take the step of a run with `options` from a sample to the next sample. Return the `Step`,
-    and the error control after this step. `step`: begin, end and slack [s], as in `fine_grid`.
-    """
+    and the error control after this step. `step`: start time, end time and slack [s], as in
+    `fine_grid`."""
     nought = jnp.array(0, jnp.int32)
     y1, mode1, calm, error = whole_step(system, options, step, y, mode, entries(control.inverse))
     if is_controlled(options):
@@ -86,7 +86,7 @@ def take_controlled_step(
     def step_with_events(step, y, mode, control) -> tuple[Step, StepControl]:
         now = begin_run(system, options, y, mode, 1, keeps=False)
         start = here = judged_states(system, y)
-        # A single step does not read the log, so two rows are enough for what the loop writes.
+        # A single step writes the log but does not read it, so two rows are enough.
         now = dataclasses.replace(now, log=jax.tree.map(lambda rows: rows[:2], now.log))
         if now.control is not None:
             start = entries(control.start)

@@ -19,7 +19,7 @@ from .lanes import march_lanes, partition_lanes
 from .march import march, shapes_of
 
 # Positions in the flat list of results of a run. The states are entry 0. The modes are entry 2, or
-# entry 4 if the run has tangents. The two slices apply to a run with tangents.
+# entry 4 if the run has tangents. Both slices are for a run with tangents.
 _STATES, _MODES = 0, (2, 4)
 _TANGENTS = slice(2, 4)
 _COUNT_AND_RESULT = slice(8, 10)
@@ -29,12 +29,12 @@ _COUNT_AND_RESULT = slice(8, 10)
 class Run:
     """The parameters of the JAX primitive `run_p` that are not arrays.
 
-    - `structure`, `rest`, `rest_structure`: data to build the arguments from a flat list of arrays.
-    - `kinds`: the kind of each array. Arrays "own" may differ between runs, arrays "options" are
-      equal in all runs, and arrays "along" are tangents.
+    - `structure`, `rest`, `rest_structure`: data to rebuild the arguments from a list of arrays.
+    - `kinds`: the kind of each array. Arrays of kind "own" may differ between runs, those of kind
+      "options" may not, and arrays of kind "along" are tangents.
     - `pushes`: whether tangents are computed. `keeps`: whether the steps are stored for
       reverse-mode differentiation.
-    - `asked`: for each result, whether it is returned; None if all results are returned.
+    - `asked`: a flag for each result that is True if the run returns it; None: return all results.
     """
 
     structure: Any
@@ -55,7 +55,8 @@ class Run:
         return [x for x, is_asked in zip(given, self.asked, strict=True) if is_asked]
 
     def shows(self) -> tuple[bool, bool]:
-        """Return whether states and modes at the samples are returned or needed by reverse mode."""
+        """Return two flags: whether the run must compute the states, and the modes, at the
+        samples."""
         if self.keeps or self.asked is None:
             return True, True
         return self.asked[_STATES], self.asked[_MODES[self.pushes]]
@@ -74,7 +75,7 @@ def push(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
 
 
 def push_alone(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
-    """Return the tangents of `push`, the number of events and the `Result`, without the values."""
+    """Return the tangents of `push`, the number of events and the `Result`, but not the values."""
     own = moved, rest, t0, y0, mode0, ts
     _, tangents, whole = _bind_run(own, options, along, False, alone=True)
     return tangents, *whole[4:6]
@@ -113,7 +114,7 @@ def _compute(*flat, run: Run, together: bool, **how: Any) -> list[Any]:
 
 
 def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
-    """Return all results of `lanes` runs (None: one) with `seeds` tangents each (None: one).
+    """Return all results of `lanes` runs with `seeds` tangents each; None means one.
 
     The axes of an argument are, in this order: seeds (if flagged in `seeded`), lanes (if flagged in
     `many`), and the argument's own axes. The axes of a result are: lanes, the result's own axes,
@@ -177,21 +178,21 @@ def _compute_all(*flat, run: Run, lanes, seeds, many, seeded, together: bool) ->
     )
     if seeds is None:
         return jax.tree.leaves(along_one(nought, along))
-    # The tangent of `nought` has the axis of the seeds, too, so that JAX traces each loop once.
+    # With an axis of seeds on the tangent of `nought`, JAX traces each loop only once.
     axes = 0, jax.tree.map(lambda is_seeded: 0 if is_seeded else None, in_seeds)
     of_seeds = jax.vmap(along_one, in_axes=axes, out_axes=(None, -1, None))
     return jax.tree.leaves(of_seeds(jnp.zeros(seeds, y0.dtype), along))
 
 
 def _leaves_with_none(tree) -> list[Any]:
-    """Flatten a tree to its leaves. None also counts as a leaf."""
+    """Return a tree's leaves as a list, in which None also counts as a leaf."""
     return jax.tree.leaves(tree, is_leaf=lambda x: x is None)
 
 
 def _march_apart(
     own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, keeps: bool
 ) -> Any:
-    """Return the results of `march`. Many runs are computed `one_by_one` or by `jax.vmap`."""
+    """Return the results of `march`. A batch of runs is computed `one_by_one` or by `jax.vmap`."""
 
     def one(own) -> Any:
         moved, rest, t0, y0, mode0, ts = own
@@ -206,9 +207,8 @@ def _march_apart(
 
 
 def _broadcast_lanes(lanes: int, values, tangents, many, along_many, seeded) -> Any:
-    """Return values, tangents, and for each pair whether it has an axis of lanes. If a value or
-    its tangent has this axis, the other is repeated along a new axis of lanes.
-    """
+    """Return values, tangents, and a flag for each pair with an axis of lanes. If only the value or
+    only its tangent has this axis, the other array is repeated along a new axis of lanes."""
 
     def both(x, d, is_many, is_along, has_seeds) -> Any:
         if x is None or d is None:
@@ -250,7 +250,7 @@ def _abstract(*flat, run: Run, lanes, seeds, many, seeded) -> list[Any]:
 
 
 def _are_tangents(run: Run, count: int) -> list[bool]:
-    """Return which of the `count` results are tangents."""
+    """Return a flag for each of the `count` results, which is True for a tangent."""
     places = range(_TANGENTS.start, _TANGENTS.stop) if run.pushes else ()
     given = range(count if run.asked is None else len(run.asked))
     return run.of_asked([i in places for i in given])
@@ -263,7 +263,7 @@ def _eager(*flat, **how) -> list[Any]:
 
 @run_p.def_batching
 def _add_axis(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
-    """Apply `jax.vmap`. The new axis is an axis of lanes, or of seeds if only tangents differ."""
+    """Apply `jax.vmap`. The new axis is an axis of lanes, or of seeds if it is on tangents only."""
     hit = [dim is not None for dim in dims]
     size = next(x.shape[dim] for x, dim in zip(flat, dims, strict=True) if dim is not None)
     how: dict[str, Any] = {"run": run, "lanes": lanes, "seeds": seeds}
@@ -330,7 +330,7 @@ def _join_axes(x, dim, place: int, flag: bool, size: int, before: int | None) ->
 
 @run_p.def_dead_code
 def _drop_unused_results(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Return the operation without its unused results, which are then not written."""
+    """Return the operation without its unused results, so that the run does not write them."""
     if not any(used):
         return [False] * len(eqn.invars), None
     if not all(used):

@@ -30,20 +30,20 @@ def to_feedforward(
     still: float = 1e-3,
     rate: float | None = None,
 ) -> str:
-    """Return code that computes the friction of a contact in single precision. A controller adds
-    this friction to its force in each cycle.
+    """Return code that computes the friction of a contact in single precision. The motor controller
+    adds this friction to its force in each cycle.
 
-    The force has the sign of the commanded speed and the magnitude of the law at that speed. While
-    the axis is at rest, the force is at least the breakaway force. In each cycle dt the force
-    changes by at most dt times `rate`. Therefore it does not jump when the commanded speed changes
-    its sign.
+    The force has the sign of the commanded speed and the magnitude of the friction law at this
+    speed. While the axis is at rest, the force is at least the breakaway force. In each cycle of
+    length dt the force changes by at most dt times `rate`. Therefore the force does not jump when
+    the commanded speed changes its sign.
 
     **Arguments:**
 
     - `source`: a contact such as `SupportFriction`, or a fit of a machine or of a sweep. For a fit,
-      the comment in the code states the intervals. `name`: the name of the contact, required if the
-      machine has several. A constant force in addition to the friction, such as the offset of a
-      sweep, is left out.
+      a comment in the code lists the intervals of the parameters. `name`: the name of the contact,
+      required if the machine has several. A constant force in addition to friction, such as the
+      offset of a sweep, is not included.
     - `language`: "c" for C99, "st" for structured text of IEC 61131-3, "javascript", which computes
       in double precision.
     - `still`: the speed [m/s or rad/s] below which the axis counts as at rest.
@@ -170,7 +170,7 @@ def _javascript(program: Program, values: np.ndarray, comment: list[str]) -> str
 
 
 def _contact_of(source: Any, name: str | None) -> tuple[Any, dict[str, tuple[float, float]]]:
-    """Return the contact, and the name of each fitted parameter -> its interval."""
+    """Return the contact, and a dict from the name of each fitted parameter to its interval."""
     contact, of = source, ""
     if isinstance(source, FitResult) and source.of_sweep:
         steady, turns = as_steady(source.model), source.sweep.rotational

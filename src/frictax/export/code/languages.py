@@ -11,11 +11,11 @@ from typing import Any, ClassVar, NamedTuple
 from .lowering import CannotBeWritten, Program
 from .statements import REAL, RESULTS, TRUTH, WHOLE, Array, Entry, Function, Literal, Statement
 
-# A form is the text pattern of an operation. It begins with the precedence of the operation: 9 for
-# a name or a call, 8 for a prefix, 7 for a product, 6 for a sum, 5 for < and <=, 4 for an equality,
-# 3 for "and", 2 for "or", 1 for a choice. "{0:6}" is the first operand, in brackets unless its
-# precedence is above 6. With "{0:6-}" a negative operand is in brackets, too. Compilers warn if
-# `and` inside `or`, or `<` inside `==`, is not in brackets.
+# A form is the text pattern of an operation. A form begins with the precedence of the operation: 9
+# for a name or a call, 8 for a prefix, 7 for a product, 6 for a sum, 5 for < and <=, 4 for an
+# equality, 3 for "and", 2 for "or", 1 for a choice. "{0:6}" is the first operand, with brackets if
+# its precedence is 6 or lower. With "{0:6-}" a negative operand also has brackets. Brackets around
+# `and` inside `or`, and around `<` inside `==`, avoid compiler warnings.
 OPERATORS = {
     "mul": "7 {:6} * {:7-}", "div": "7 {:6} / {:7-}",
     "add": "6 {:5} + {:6-}", "sub": "6 {:5} - {:6-}", "lt": "5 {:5} < {:5-}",
@@ -26,7 +26,7 @@ OPERATORS = {
 
 
 def calls(form: str, names: str) -> dict[str, str]:
-    """Return the form of a call for each name in `names`, such as "9 Math.NAME({})"."""
+    """Return a form for each function in `names`, whose name replaces NAME in `form`."""
     return {name: form.replace("NAME", name) for name in names.split()}
 
 
@@ -43,19 +43,19 @@ class Text(NamedTuple):
 
 
 class Language(abc.ABC):
-    """A printer of the functions of a `Program`; a subclass contains a language's formats."""
+    """A printer of the functions of a `Program`; each subclass has the formats of one language."""
 
     name: ClassVar[str]
     types: dict[str, str]
-    forms: dict[str, str]  # operation, or operation and kind of its first operand -> form
+    forms: dict[str, str]  # form of an operation, or of an operation and its first operand's kind
     statements: ClassVar[dict[str, str]]
-    words: ClassVar[dict[str, str]]  # Python constant such as "True" -> its text in this language
+    words: ClassVar[dict[str, str]]  # text for each Python constant, such as "True"
     place: ClassVar[str]  # format of a result: {0} function, {1} array ("o" or "k"), {2} index
     comma, indent = ", ", "  "
     longest = 110  # [characters] a longer expression is assigned to a named constant
 
     def print(self, program: Program) -> str:
-        """Return the text of all functions; of equal functions, write and call only the first."""
+        """Return the text of all functions; functions with equal code are written only once."""
         self.depth, self.lines = 0, list[str]()
         for x in program.tables.values():
             values = self.comma.join(map(self.text, x.values))
@@ -116,7 +116,7 @@ class Language(abc.ABC):
         """Return the lines of a function: head and declarations, the lines `body`, and the end."""
 
     def _function(self, function: Function) -> list[str]:
-        # For each variable, the statements that read it: pairs of block and name of the statement.
+        # `users` lists the statements that read a variable, as pairs of block and statement name.
         self.users = collections.defaultdict[Any, list[Any]](list)
         changing = list[Any]()
         for block, s in function.statements():
@@ -124,13 +124,13 @@ class Language(abc.ABC):
                 self.users[x].append((block, s.name))
             changing += s.writes if s.name in ("set", "late", "store") else ()
         self.changing = list(dict.fromkeys(changing))
-        self.moved = set(changing)  # variables that change, and expressions that read them
+        self.moved = set(changing)  # changing variables, and expressions that read these
         self.constants, self.inlined, self.lines = list[Any](), dict[Any, Text](), list[str]()
         self.block(function.body)
         return self.wrap(function, self.lines)
 
     def is_inlined(self, let: Statement, block: list[Statement], text: str) -> bool:
-        """Return whether to write an expression into the only statement that uses its value."""
+        """Return whether to write an expression inside the only statement that uses its value."""
         (where, user), *others = self.users[let.writes[0]]
         is_moved = not self.moved.isdisjoint(let.reads)
         if others or where is not block or let.detail == "copy" or len(text) > self.longest:
@@ -194,9 +194,8 @@ static FX_MAYBE inline double fx_sign(double a) { return (double)((a > 0) - (a <
 
 
 class C(Language):
-    """Printer of C99, which does not allocate memory. `public`: names of the functions that other
-    files may call; `real`: the type of real numbers, "double" or "float".
-    """
+    """Printer of C99 code that does not allocate memory. `public`: names of the functions that
+    other files may call; `real`: the type of real numbers, "double" or "float"."""
 
     name = "C"
     forms = OPERATORS | {
@@ -270,7 +269,7 @@ class C(Language):
 
 
 class JavaScript(Language):
-    """Printer of JavaScript for a web page. Names are short; results are written into arrays."""
+    """Printer of JavaScript for a web page, with short names and results in arrays."""
 
     name = "JavaScript"
     types = {REAL: "Float64Array", WHOLE: "Int32Array", TRUTH: "Int32Array"}  # types of arrays
@@ -316,15 +315,16 @@ class JavaScript(Language):
         body = [f"let {','.join(local)};", *body] if local else body
         head = f"function {function.name}({','.join(x.name for x in function.inputs)}){{"
         words = ("".join(x) for n in (1, 2, 3) for x in itertools.product(LETTERS, repeat=n))
-        # A `$` prevents confusion with the arguments p, t and y and with words of the language.
+        # A `$` in a name avoids confusion with the arguments p, t, y and with reserved words.
         names = ("$" * (len(x) > 1 or x in "pty") + x for x in words)
         short = collections.defaultdict[str, str](names.__next__)
         text = re.sub(r"\b[avmrty]\d+\b", lambda m: short[m[0]], "\n".join([head, *body]) + "}")
         return [*stored, text]
 
 
-# LN(0) stops many controllers. SEL evaluates both values, so LN must get at least 1.0E-37.
-LARGEST = "1.0E+300"  # replaces infinity and NaN, which the language does not have
+# LN(0) stops many controllers. SEL evaluates both values, so each argument of LN is at least
+# 1.0E-37.
+LARGEST = "1.0E+300"  # replaces infinity and NaN, which structured text does not have
 
 
 class StructuredText(Language):
@@ -341,7 +341,7 @@ class StructuredText(Language):
         "floor": "9 (DINT_TO_LREAL(TRUNC({0})) - BOOL_TO_LREAL(DINT_TO_LREAL(TRUNC({0})) > ({0})))",
         "eq": "4 {:5} = {:5-}", "ne": "4 {:5} <> {:5-}", "and": "3 {:2} AND {:3-}",
         "or": "2 {:3} OR {:3-}", "not": "8 NOT {:8}", "to_truth": "4 {:4} <> 0",
-        "select": "9 SEL({0}, {2}, {1})",  # the first value of SEL is that for FALSE
+        "select": "9 SEL({0}, {2}, {1})",  # the first value of SEL is the result for FALSE
         "sign real": "9 SEL({0} > 0.0, SEL({0} < 0.0, 0.0, -1.0), 1.0)",
         "sign": "9 (BOOL_TO_DINT({0} > 0) - BOOL_TO_DINT({0} < 0))",
         "rem real": "9 ({0} - ({1}) * DINT_TO_LREAL(TRUNC(({0}) / ({1}))))", "rem": "9 ({} MOD {})",

@@ -1,7 +1,7 @@
 """Translate a JAX program (a jaxpr) into statements on single numbers (scalars).
 
 A JAX array becomes a numpy array of atoms (literals, variables, array entries), whose entries numpy
-can move. Jitted functions with names in `Program.outlined` remain functions of the code.
+can move. Jitted functions with names in `Program.outlined` remain separate functions in the code.
 """
 
 import functools
@@ -19,7 +19,7 @@ from .statements import REAL, TRUTH, WHOLE, Array, Builder, Entry, Function, Lit
 
 MOST_CARRIED = 4000  # most numbers that a loop may update; more would make megabytes of code
 UNROLLED = 32  # largest number of iterations of a loop that is unrolled
-CHOSEN = 3  # largest array whose entry is selected by conditions; a longer one is indexed
+CHOSEN = 3  # largest array whose entry is selected by conditions; a longer array is indexed
 ZERO, ONE, TRUE = Literal(0, WHOLE), Literal(1.0, REAL), Literal(True, TRUTH)
 
 
@@ -72,8 +72,8 @@ class Program:
     """The functions of the exported code of one machine.
 
     - `outlined`: names of jitted functions that stay functions. Calls with different literals or
-      arrays make separate functions.
-    - `shared`: names of jitted functions whose literals become arguments; calls use one function.
+      arrays call separate copies of such a function.
+    - `shared`: names of jitted functions whose literals become arguments; all calls use one copy.
     - `copied`: names of array arguments whose entries are copied to variables at the start.
     """
 
@@ -91,7 +91,7 @@ class Program:
         return self.tables.setdefault(values, new)
 
     def trace(self, name: str, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
-        """Trace a function, add its code, and copy the code of functions that it calls into it."""
+        """Trace a function and add its code, with copies of the functions that it calls."""
         closed = jax.make_jaxpr(function)(*arguments.values())
         made, lowering = Function(name), Lowering(self, inlines=True)
         values = list[np.ndarray]()
@@ -117,8 +117,8 @@ class Program:
 
     def outline(self, name: str, closed: Any, values: Sequence[np.ndarray]) -> Any:
         """Return the function for a jitted call, and the arguments of the call. The function
-        contains literals and array entries; a shared function gets literals as arguments.
-        """
+        contains the call's literals and array entries; a shared function has literals as
+        arguments."""
         bound = Entry if name in self.shared else Entry | Literal
         atoms, places = flat(values), itertools.count()
         passed = [x for x in atoms if not isinstance(x, bound)]
@@ -135,7 +135,7 @@ class Program:
         return self._made[key], [*arrays, *passed]
 
     def called_functions(self) -> list[Function]:
-        """Return traced functions and functions they call; called functions are first."""
+        """Return the traced functions and all functions that they call, each before its callers."""
         called = set(self.roots)
         for function in reversed(self.functions):
             if function.name in called:
@@ -145,9 +145,8 @@ class Program:
 
 
 class Lowering(Builder):
-    """The statements of one function. `inlines`: True if the code of called functions is copied
-    into these statements, unless a called function is in `Program.shared`.
-    """
+    """The statements of one function. `inlines`: True to copy the code of called functions into
+    these statements, except functions in `Program.shared`."""
 
     def __init__(self, program: Program, inlines: bool = False) -> None:
         super().__init__()
@@ -201,7 +200,7 @@ class Lowering(Builder):
     def assign(self, to: Sequence[np.ndarray], values: Sequence[np.ndarray], how="set") -> None:
         pairs = [(x, y) for x, y in zip(flat(to), flat(values), strict=True) if x is not y]
         changed = {place for place, _ in pairs}
-        # "late" assigns all variables at once. Copy a variable whose old value is needed.
+        # "late" assigns all variables at the same time, so old values that are needed are copied.
         copies = {
             x: self.new("copy", (x,), x.kind) for _, x in pairs if how == "late" and x in changed
         }
@@ -272,7 +271,7 @@ class Lowering(Builder):
         return [*state, *kept]
 
     def entry(self, value: np.ndarray, index: Any, fits: Any) -> Any:
-        """Return the entry of `value` at a C-order index; any entry if `fits` is false."""
+        """Return the entry of `value` at a C-order index, or any entry if `fits` is false."""
         first, *_ = atoms = flat([value])
         safe = self.let("select", fits, index, ZERO)
         if isinstance(safe, Literal):
@@ -295,7 +294,7 @@ class Lowering(Builder):
         return self.new("load", (array, safe), first.kind)
 
     def choose(self, which: Any, *cases: Any) -> Any:
-        """Return the atom of `cases` whose index is the value of `which`."""
+        """Return an atom for the entry of `cases` at the index `which`, which the code computes."""
         if which.kind == TRUTH:
             return self.let("select", which, cases[1], cases[0])
         out = cases[-1]
@@ -304,14 +303,14 @@ class Lowering(Builder):
         return out
 
     def places(self, shape: Sequence[int], part: Any, starts: Any, axes: Any, drops: bool) -> Any:
-        """Iterate over the entries of a part of an array of shape `shape`. Yield the place of the
-        entry in the part, its index in the array in C order, and whether the array has this index.
-        A part outside the array is moved inside unless `drops` is true.
+        """Iterate over the entries of a part of an array of shape `shape`. Yield each entry's place
+        in the part, its C-order index in the array, and whether the array has this index. If
+        `drops` is false, a part outside the array is moved into the array.
 
         The part consists of windows, and each row of the array in `starts` is the start of one
         window. `axes` contains five lists: the axes of the part along a window; the axes of the
         array across windows; the axis of the array for each entry of a row; the batch axes of the
-        array; those of `starts`. Without `axes`, there is one window, which begins at the
+        array; the batch axes of `starts`. Without `axes`, there is one window, which begins at the
         indices in `starts`.
         """
         if axes is None:
@@ -341,7 +340,7 @@ class Lowering(Builder):
             yield place, self.let("add", index, last), fits
 
     def gather(self, eqn, source, *starts, dimension_numbers=None, mode="", **_) -> np.ndarray:
-        """Append gather or dynamic_slice."""
+        """Append statements for gather or dynamic_slice; return the result."""
         out, is_filled = np.empty(eqn.outvars[0].aval.shape, object), "FILL" in str(mode)
         for place, i, fits in self.places(source.shape, out, starts, dimension_numbers, is_filled):
             found = self.entry(source, i, fits)
@@ -350,7 +349,7 @@ class Lowering(Builder):
         return out
 
     def scatter(self, eqn, source, *others, dimension_numbers=None, mode="CLIP", **_) -> np.ndarray:
-        """Append scatter, scatter-add or dynamic_update_slice."""
+        """Append statements for scatter, scatter-add or dynamic_update_slice; return the result."""
         part, *starts = others if dimension_numbers is None else others[::-1]
         drops, adds = "CLIP" not in str(mode), "add" in eqn.primitive.name
         items = flat([source])
@@ -388,7 +387,7 @@ class Lowering(Builder):
         return array_of([fold(row) if row.size else empty for row in each_row], out.shape)
 
     def position(self, eqn, x, *, axes, **_) -> np.ndarray:
-        """Append argmax or argmin: place of the first NaN, otherwise of the first extreme."""
+        """Append argmax or argmin: index of the first NaN, or without NaN of the first extreme."""
         let, places = self.let, list[Any]()
         for row in rows(x, axes)[0]:
             best, place = row[0], ZERO

@@ -41,7 +41,7 @@ from .lowering import Program
 
 METHODS = "flow guard jump deadline tick longest_step implicit_step sound safe_step".split()
 MOST_STEPS = 64  # largest number of time steps between samples, see `_steps`
-SHARPER = 100.0  # allowed error / tolerance; tolerance / tolerance of the reference simulation
+SHARPER = 100.0  # ratio allowed error : tolerance, and ratio tolerance : reference tolerance
 WORST = 1e-3  # largest error of an exported machine, relative to the range of a state
 HOLDS = ("held", "linear")
 INSTRUMENT = "gain offset drift delay".split()  # order of an instrument's numbers in `p`
@@ -100,7 +100,7 @@ class NumberTree:
 
     @property
     def values(self) -> jax.Array:
-        """The numbers of the original model."""
+        """The numbers of the original model, as one vector."""
         return jnp.asarray([number.value for number in self.numbers])
 
 
@@ -156,7 +156,7 @@ class MachineCode:
         known = [number.name for number in self.tree.numbers]
 
         def first_time(name: str) -> int | None:
-            """Return the index in `p` of the first time of the signal of input `name`, or None."""
+            """Return the index in `p` of the first sample time of the input `name`, or None."""
             times = (i for i, x in enumerate(known) if x.endswith(".times[0]"))
             return next((i for i in times if known[i].startswith(f"{name}.")), None)
 
@@ -166,7 +166,7 @@ class MachineCode:
             time: Any = first_time(name)
             value = known.index(known[time].replace(".times[0]", ".values[0]"))
             self.inputs[name] = how, time, value
-            # The record may call this input by another name, such as "drive" for "drive.f".
+            # The record may have another name for this input, such as "drive" for "drive.f".
             for channel in (x for x in instruments if x.startswith("inputs.")):
                 if first_time(channel.removeprefix("inputs.")) == time:
                     channels[f"inputs.{name}"] = channel
@@ -204,7 +204,7 @@ class MachineCode:
 
     def read(self, p: Any, t: Any, y: Any, mode: Any) -> list[Any]:
         """Return the outputs at time `t`, as their sensors show them. For a sensor with a delay,
-        the caller must apply delay and drift, because they need outputs at other times.
+        the caller must apply delay and drift, because delay and drift need outputs at other times.
         """
         system = self.system(p, named=True)
         shown = list[Any]()
@@ -259,7 +259,7 @@ def _check(engine: Any, inputs: Any, outputs: Any) -> None:
 
 
 def _check_outputs(machine: Any, first: float, names: Sequence[str]) -> None:
-    """Raise `UnknownName` unless all `names` are variables of the machine at time `first` [s]."""
+    """Raise `UnknownName` if a name is not a variable of the machine at time `first` [s]."""
     known = variable_names(_system(machine, named=True), jnp.asarray(first))
     for name in names:
         if name not in known:
@@ -270,8 +270,8 @@ def _check_outputs(machine: Any, first: float, names: Sequence[str]) -> None:
 
 
 class _Source(NamedTuple):
-    """The machine to export and its sample times `ts` [s]. For a fit, also channel -> its
-    instrument, and path of a fitted parameter -> its interval.
+    """The machine to export and its sample times `ts` [s]. For a fit, `instruments` contains the
+    instrument of each channel, and `intervals` the interval of each fitted parameter (by path).
     """
 
     machine: Any
@@ -325,7 +325,7 @@ def _numbers_of(channel: str, instrument: Instrument, unit: str) -> list[Number]
 
 
 def _times(machine: Any, ts: Any) -> np.ndarray:
-    """Return the times of the samples: `ts`, or those of the longest `Sampled` signal."""
+    """Return the sample times: `ts`, or the times of the longest `Sampled` signal."""
     if ts is None:
         is_signal = lambda x: isinstance(x, AbstractSignal)  # noqa: E731
         signals = jax.tree.leaves(machine, is_leaf=is_signal)
@@ -348,9 +348,9 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
 
 
 def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, np.ndarray]:
-    """Return the smallest number of equal time steps between samples whose simulation is close to a
-    reference simulation; the largest difference of a state, relative to its range; and the ranges
-    of all states.
+    """Return the smallest sufficient number of equal time steps between samples, its error, and the
+    ranges of all states. The error is the largest difference of a state from a reference
+    simulation, relative to the range of this state.
     """
     tolerance = float(engine.tolerance or OnSamples().tolerance or 0.0)
     allowed, last = SHARPER * tolerance, ts.size - 1

@@ -1,7 +1,7 @@
 """Statements on single numbers, the intermediate form between a JAX program and exported code.
 
-While a `Builder` appends statements, it evaluates constants and computes equal expressions once.
-`Function.finish` removes statements that no output needs.
+A `Builder` appends statements. It evaluates constant expressions, and computes equal expressions
+only once. `Function.finish` removes statements that no output needs.
 """
 
 import collections
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 REAL, WHOLE, TRUTH = "real", "whole", "truth"
-RESULTS = {"o": REAL, "k": WHOLE}  # array for results of a function -> kind of its entries
+RESULTS = {"o": REAL, "k": WHOLE}  # letter of a result array -> kind of the numbers in it
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant: a number that is known when the code is written. `kind`: REAL, WHOLE or TRUTH."""
+    """A constant, known when the code is written; its `kind` is REAL, WHOLE or TRUTH."""
 
     value: Any
     kind: str
@@ -36,7 +36,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of an array that the function does not change."""
+    """A number in an array that the function only reads."""
 
     array: Array
     index: int
@@ -59,16 +59,16 @@ Atom = Literal | Entry | Variable
 
 @dataclass(eq=False)
 class Statement:
-    """A statement with the atoms or arrays that it reads and writes, and the `blocks` inside.
+    """A statement, the numbers (atoms) or arrays that it reads and writes, and its inner `blocks`.
 
-    - "let": variable = operation(reads). `detail`: the operation; "load" reads an array's entry.
-    - "set": variable = value. "late": the same assignment at the end of a loop iteration.
+    - "let": variable = operation(reads). `detail`: operation name; "load" reads from an array.
+    - "set": variable = value. "late": variable = value at the end of a loop iteration.
     - "store": array[index] = value.
-    - "if": the first block if the condition is true, otherwise the second.
-    - "loop": a block that is repeated until a "break", or `detail` times.
-    - "break": the end of a loop if a condition is true.
-    - "result": sets a result. `detail`: function name, result array ("o" or "k") and index.
-    - "call": calls the function `detail`. `writes` contains None for a result that nothing reads.
+    - "if": runs the first of its two blocks if a condition is true, otherwise the second block.
+    - "loop": repeats its block until a "break", or `detail` times.
+    - "break": ends the loop if a condition is true.
+    - "result": sets a result of the function; `detail`: function name, array ("o" or "k"), index.
+    - "call": calls the function `detail`. `writes` contains None for an unused result.
     """
 
     name: str
@@ -79,8 +79,8 @@ class Statement:
 
 
 class Function:
-    """A function of the code. A call returns `results`, real numbers first. All further `outputs`
-    are literals or arguments, which the caller knows.
+    """A function of the exported code. A call returns its `results`, real numbers first. Other
+    `outputs` are literals or arguments, so the caller already has their values.
     """
 
     def __init__(self, name: str) -> None:
@@ -90,25 +90,25 @@ class Function:
 
     @property
     def places(self) -> list[tuple[Atom, str, int]]:
-        """Each result, its array ("o" for reals, "k" for others) and its index in the array."""
+        """List each result with its array ("o" for reals, "k" for others) and its index there."""
         reals = sum(x.kind == REAL for x in self.results)
         numbered = enumerate(self.results)
         return [(x, "o", i) if i < reals else (x, "k", i - reals) for i, x in numbered]
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Letter of each result array ("o", "k") that is not empty -> its size."""
+        """Size of each result array that is not empty, by letter ("o" or "k")."""
         return collections.Counter(letter for _, letter, _ in self.places)
 
     def statements(self, block: Any = None) -> Iterator[tuple[list[Statement], Statement]]:
-        """Yield pairs (block, statement) for a block and all blocks inside; None: for the body."""
+        """Yield pairs (block, statement) for `block` (default: the body) and all inner blocks."""
         for statement in self.body if block is None else block:
             yield self.body if block is None else block, statement
             for inside in statement.blocks:
                 yield from self.statements(inside)
 
     def finish(self, body: list[Statement], outputs: list[Any], is_root: bool) -> None:
-        """Set the outputs and the body. Remove the statements of `body` that no output needs."""
+        """Set the function's outputs and body. Remove statements of `body` that no output needs."""
         moving = (x for x in outputs if isinstance(x, Variable) and x not in self.inputs)
         results = outputs if is_root else dict.fromkeys(moving)
         self.outputs, self.results = outputs, sorted(results, key=lambda x: x.kind != REAL)
@@ -139,9 +139,9 @@ class Function:
 
 _SYMMETRIC = {"add", "mul", "eq", "ne", "and", "or", "max", "min"}
 _NEUTRAL = {"add": 0, "mul": 1, "and": True, "or": False, "sub": 0, "div": 1}
-_ABSORBING = {"mul": 0, "and": False, "or": True}  # not for reals: 0 * NaN is NaN
+_ABSORBING = {"mul": 0, "and": False, "or": True}  # not for real numbers: 0 * NaN is not 0
 _KINDS: dict[str, str] = dict.fromkeys("eq ne lt le and or not finite to_truth".split(), TRUTH)
-_KINDS |= {"to_real": REAL, "to_whole": WHOLE}  # operation -> kind of its result, if it may differ
+_KINDS |= {"to_real": REAL, "to_whole": WHOLE}  # operation -> fixed kind of its result
 _FOLDS: dict[str, Callable[..., Any]] = {
     **{name: getattr(operator, name) for name in "add sub mul neg eq ne lt le".split()},
     **{"and": operator.and_, "or": operator.or_, "not": operator.not_, "finite": math.isfinite},
@@ -156,7 +156,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.statements: list[Statement] = []  # the statements of the current block
-        self.known = collections.ChainMap[Any, Any]()  # (operation, operands) -> known result
+        self.known = collections.ChainMap[Any, Any]()  # (operation, operands) -> its result
         self._made: dict[Atom, Statement] = {}  # variable -> the statement that defines it
         self._count = 0
 
@@ -169,7 +169,7 @@ class Builder:
         return self.statements[-1]
 
     def block(self, write: Callable[..., Any], *arguments: Any) -> list[Statement]:
-        """Return a block inside the current block with the statements that `write` appends."""
+        """Call `write`, and return the statements that it appends as a new inner block."""
         outer, self.statements = self.statements, []
         self.known = self.known.new_child()
         write(*arguments)
@@ -193,12 +193,12 @@ class Builder:
         return _simplify(operation, arguments, kind) or self.new(operation, arguments, kind)
 
     def _arguments(self, x: Atom, operation: str) -> Sequence[Any]:
-        """Return the arguments of an operation if `x` is its result, otherwise ()."""
+        """Return the arguments of `operation` if it computed `x`, otherwise ()."""
         made = self._made.get(x)
         return made.reads if made is not None and made.detail == operation else ()
 
     def new(self, operation: str, arguments: Sequence[Any], kind: str) -> Atom:
-        """Append an operation unless its result is known, and return the result."""
+        """Return the result of an operation; append the operation if it is not yet in the code."""
         lasts = operation != "copy" and not (operation == "load" and arguments[0].local)
         keys = sorted(map(repr, arguments)) if operation in _SYMMETRIC else map(repr, arguments)
         key = operation, *keys
@@ -212,7 +212,7 @@ class Builder:
 
 
 def _simplify(operation: str, a: Sequence[Any], kind: str) -> Atom | None:
-    """Return an atom that equals the result of an operation, or None if none is known."""
+    """Return an atom that equals the result of an operation, or None if it has no simpler form."""
     values = [x.value if isinstance(x, Literal) else None for x in a]
     if operation == "select":
         if values[0] is not None or a[1] == a[2]:

@@ -49,8 +49,8 @@ SET_DELAYS
   return failure;
 }
 """
-# `fx_delay` replaces a column of outputs by delayed values. It begins at the last row if the delay
-# is positive, otherwise at the first row. Therefore it never reads a value that it has replaced.
+# `fx_delay` replaces a column of outputs by delayed values. A positive delay needs earlier rows, so
+# `fx_delay` then runs from the last row to the first, otherwise from the first to the last.
 C_DELAYS = """
 static double fx_late(int32_t n, const double *ts, const double *x, int32_t width, int32_t column,
                       double t) {
@@ -104,8 +104,8 @@ return{outputs:out,events,failure}}
 return{parameters,outputs,start:()=>Float64Array.from(numbers),run}})();
 if(typeof module!=='undefined')module.exports=fx_machine;
 """
-# `times` and `values` contain the last samples of a channel (an input or output), the newest last.
-# The first call sets all entries to the first sample. Therefore earlier times have its value.
+# `times` and `values` contain the latest samples of a channel (an input or output) in order of
+# time. The first call of `fx_delay` fills them with the first sample.
 TEXT_DELAY = """\
 FUNCTION fx_delay : BOOL
 VAR_IN_OUT
@@ -200,20 +200,20 @@ def to_c(
 
     The code needs the C standard library only, and does not allocate memory. `fx_run` simulates a
     whole record, `fx_step` one interval between samples. All numbers of the machine are in the
-    vector `p`, whose initial values are `fx_numbers`. The table `fx_parameters` lists the index in
-    `p`, name, unit and value of each number, and its interval (min, max) if it was fitted.
+    vector `p`, whose initial values are `fx_numbers`. For each number, the table `fx_parameters`
+    lists the index in `p`, name, unit and value, and the interval (min, max) of a fitted number.
 
     **Arguments:**
 
     - `machine`: a `Mechanism`, an `AbstractHybridSystem`, or a fit. A fitted machine has the inputs
-      of its first record. Its outputs are the values that its sensors show.
+      of its first record. The outputs of a fitted machine are the values that its sensors measure.
     - `ts`, shape (n,): times of the samples [s]; by default the times of the record, or of the
       longest `Sampled` signal.
     - `engine`: the method and its tolerance. The code takes equal time steps without error control.
-      It uses the smallest number of steps between samples, up to 64, whose error is allowed. The
-      error is the difference of the states at `ts` from a reference simulation, relative to the
-      range of each state. The allowed error is 100 times the tolerance, or 1e-3 with 64 steps. A
-      comment in the code states the error.
+      The code uses the smallest number of time steps between samples (at most 64) that keeps the
+      error below the allowed error. The error is the deviation of the states at `ts` from a
+      reference simulation, relative to each state's range. The allowed error is 100 times the
+      tolerance, or 1e-3 with 64 steps. A comment in the code reports the error.
     - `inputs`: signals whose values the caller gives, such as ``{"drive.f": "held"}``: ``"held"``
       keeps a value until the next sample, ``"linear"`` interpolates between samples. All other
       signals are part of the code.
@@ -295,10 +295,10 @@ def to_javascript(
 ) -> str:
     """Return JavaScript that simulates a machine from sample to sample: an object `fx_machine`.
 
-    `fx_machine.parameters` lists index in `p`, name, unit, value, min and max of each number.
-    `fx_machine.outputs` lists name and unit of each output. ``fx_machine.run(fx_machine.start(),
-    ts, inputs)`` returns `outputs` (samples by columns), `events`, and `failure` (0: none).
-    Arguments and errors are those of `to_c`.
+    `fx_machine.parameters` lists for each number its index in `p`, name, unit, value, min and max.
+    `fx_machine.outputs` lists the name and the unit of each output.
+    ``fx_machine.run(fx_machine.start(), ts, inputs)`` returns `outputs` (one row for each sample),
+    the number of `events`, and `failure` (0 for success). `to_c` describes arguments and errors.
 
     **Example:** at `to_c`.
     """
@@ -344,10 +344,10 @@ def to_structured_text(
 ) -> str:
     """Return structured text of IEC 61131-3 that simulates a machine from sample to sample.
 
-    Each call of the function block `FX_Machine` simulates one interval between samples. Its
-    arguments are the length of the interval and the inputs. A linear input has a second argument:
-    its value at the end of the interval. The numbers of the machine are in `p`, which a program may
-    change. 1.0E+300 replaces infinity and NaN. Arguments and errors are those of `to_c`.
+    Each call of the function block `FX_Machine` simulates one interval between samples. The block's
+    arguments are the length of the interval and the inputs; a linear input has a second argument,
+    its value at the end of the interval. A program may change the numbers `p` of the machine. In
+    the text, 1.0E+300 replaces infinity and NaN. `to_c` describes arguments and errors.
 
     **Example:** at `to_c`.
     """
@@ -360,7 +360,7 @@ def structured_text(code: MachineCode) -> str:
     by = {f.name: f for f in code.program.functions}
 
     def taken(name: str, o: Sequence[str], k: Sequence[str]) -> str:
-        """Return text that assigns function results to variables `o` (reals) and `k` (others)."""
+        """Return text that assigns real results to variables `o`, and other results to `k`."""
         to = {"o": o, "k": k}
         results = by[name].places
         return ", ".join(f"{letter}{i} => {to[letter][i]}" for _, letter, i in results)
@@ -413,7 +413,7 @@ def structured_text(code: MachineCode) -> str:
 
 
 def _late(code: MachineCode, channel: str, value: str, to: str, t: str = "t") -> str:
-    """Return the call that stores `value` at time `t` and sets `to` to the delayed value."""
+    """Return a call of `fx_delay`: it stores `value` at time `t` and sets `to` to a past value."""
     word = channel.partition(".")[2].replace(".", "_")
     is_first = "NOT started" if t == "t" else "FALSE"
     return (
@@ -423,12 +423,12 @@ def _late(code: MachineCode, channel: str, value: str, to: str, t: str = "t") ->
 
 
 def _fill(text: str, parts: Mapping[str, str]) -> str:
-    """Return `text` in which each key of `parts`, a word in capitals, is replaced by its value."""
+    """Return `text` with each word in capitals that is a key of `parts` replaced by its value."""
     return re.sub(r"\b[A-Z][A-Z_]+\b", lambda match: parts.get(match[0], match[0]), text)
 
 
 def _inputs_of_run(code: MachineCode) -> list[tuple[str, str]]:
-    """Return two texts for each input: its value at sample i, and its value at the next sample."""
+    """Return two expressions for each input: its values at sample i and at the next sample."""
     width, pairs = len(code.inputs), list[tuple[str, str]]()
     for column, name in enumerate(code.inputs):
         pair = list[str]()
@@ -444,8 +444,8 @@ def _inputs_of_run(code: MachineCode) -> list[tuple[str, str]]:
 def _inputs_of_text(
     code: MachineCode, words: Sequence[str], late: Collection[str], since: str
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the calls that delay inputs, and two texts for each input: its values at the start and
-    at the end of a cycle. `late`: channels with a delay; `since`: text of the time since the start.
+    """Return the calls that delay inputs, and two expressions for each input (at the start and the
+    end of a cycle). `late`: delayed channels; `since`: expression for the elapsed time.
     """
     calls, values = list[str](), list[tuple[str, str]]()
     for (name, (how, *_)), word in zip(code.inputs.items(), words, strict=True):
@@ -473,7 +473,7 @@ def _outputs_of_text(
 
 
 def _memory_of_text(lines: str, array: str) -> list[str]:
-    """Return the declarations of the variables that the delays in `lines` of code use."""
+    """Return declarations of the variables that the calls of `fx_delay` in `lines` use."""
     names = dict.fromkeys(re.findall(r"\w+(?:_times|_values|_late)\b", lines))
     return [f"  {x} : {'LREAL' if x.endswith('_late') else array};" for x in names]
 
@@ -483,7 +483,7 @@ def _place(code: MachineCode, name: str) -> int:
 
 
 def _acting(code: MachineCode, name: str, read: str, since: str) -> str:
-    """Return the text of an input value `read` after gain, offset and drift over time `since`."""
+    """Return an expression for the input `read` after gain, offset, and drift over time `since`."""
     if f"inputs.{name}" not in code.instruments:
         return read
     at = _place(code, name)
@@ -502,7 +502,7 @@ def _delays(code: MachineCode, array: str, width: str) -> list[str]:
 def _set_inputs(
     code: MachineCode, times: tuple[str, str], values: Sequence[tuple[str, str]]
 ) -> list[tuple[int, str]]:
-    """Return (index in `p`, text of the new value) for each entry of `p` that an input sets."""
+    """Return (index in `p`, expression) for each number in `p` that is set from an input."""
     out: list[tuple[int, str]] = []
     for (how, time, value), now in zip(code.inputs.values(), values, strict=True):
         if how == "held":

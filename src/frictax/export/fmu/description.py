@@ -19,10 +19,10 @@ from frictax.parameters import parameters
 from ..code.machine import MachineCode, output_unit
 from ..modelica_text import identifier
 
-NOMINAL = 0.1  # nominal value of a state / its range; importers multiply it by their tolerance
+NOMINAL = 0.1  # [range of a state] nominal value; importers multiply it by their tolerance
 BASE = "kg m s A K mol cd rad".split()  # base units of FMI
 DERIVED = {"N": "kg m s-2", "J": "kg m2 s-2", "W": "kg m2 s-3", "V": "kg m2 s-3 A-1", "Hz": "s-1"}
-TYPES = {"2.0": ("Real", "Integer"), "3.0": ("Float64", "Int32")}  # types of reals and of others
+TYPES = {"2.0": ("Real", "Integer"), "3.0": ("Float64", "Int32")}  # types of real and whole numbers
 ABILITIES = {
     ("ModelExchange", "2.0"): "completedIntegratorStepNotNeeded canGetAndSetFMUstate"
     " providesDirectionalDerivative",
@@ -33,12 +33,12 @@ ABILITIES = {
     " providesDirectionalDerivatives",
 }
 KINDS = "NUMBER INPUT SLOPE STATE RATE OUTPUT MARGIN TIME MODE".split()
-RATES = {"SLOPE": "INPUT", "RATE": "STATE"}  # kind of a derivative -> kind of its variable
-INSIDE = "unit start min max nominal derivative".split()  # attributes of FMI 2.0's inner element
+RATES = {"SLOPE": "INPUT", "RATE": "STATE"}  # kind of derivative -> kind of differentiated variable
+INSIDE = "unit start min max nominal derivative".split()  # FMI 2.0 attributes of <Real>, <Integer>
 
 
 def structured_name(name: str) -> str:
-    """Return a name of frictax as a structured name of FMI, whose indices begin at 1.
+    """Convert a name of frictax to a structured name of FMI; indices in FMI begin at 1.
 
     >>> structured_name("guide.f_pos.v[0]"), structured_name("layers.0.k"), structured_name("größe")
     ('guide.f_pos.v[1]', 'layers[1].k', 'gr_u00f6_u00dfe')
@@ -49,7 +49,7 @@ def structured_name(name: str) -> str:
 
 
 def base_units(unit: str) -> dict[str, str]:
-    """Return base unit -> its exponent in `unit`; an empty dict for an unknown unit.
+    """Return a dict from base unit to its exponent in `unit`; an empty dict for an unknown unit.
 
     >>> base_units("N.s/m"), base_units("kg.m2"), base_units("furlong")
     ({'kg': '1', 's': '-1'}, {'kg': '1', 'm': '2'}, {})
@@ -125,7 +125,7 @@ class Description:
             self._add("NUMBER", i, name, "parameter", about, unit=number.unit, **rest)
 
     def _add(self, kind: str, i: int, name: str, causality: str, about: str, **rest: Any) -> None:
-        """Add variable `i` of a kind. For a derivative (`RATES`), `name` is the name of its
+        """Add variable `i` of a kind. For a time derivative (`RATES`), `name` is the differentiated
         variable. `rest`: other attributes. The default unit follows from `name`.
         """
         plain = name if kind == "TIME" else structured_name(name)

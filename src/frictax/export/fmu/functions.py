@@ -1,4 +1,4 @@
-"""Write the C code of an FMU: functions of the machine, traced from the simulator, and of FMI."""
+"""Write the C code of an FMU: the functions of FMI, and simulator functions traced by JAX."""
 
 import inspect
 import json
@@ -20,8 +20,8 @@ from ..code.machine import LONG_AGO, METHODS, MachineCode
 from ..code.statements import REAL
 from .description import Description
 
-FAR = -LONG_AGO  # [s] end time of the line of a linear input; no simulation reaches it
-EARLY = 1e-9  # an importer such as FMPy may stop before a time event by this fraction of the time
+FAR = -LONG_AGO  # [s] end time of the straight line of a linear input; no simulation is so long
+EARLY = 1e-9  # [time] tolerance of time events; importers such as FMPy may stop slightly too early
 
 
 def fmu_source(code: MachineCode, description: Description) -> str:
@@ -53,10 +53,10 @@ def fmu_source(code: MachineCode, description: Description) -> str:
 def _trace(code: MachineCode, outputs: list[int]) -> Program:
     """Return the functions `fx_start`, `fx_event`, `fx_step`, `fx_now` and `fx_tangent`.
 
-    Their argument `u` contains the inputs, followed by the time derivatives (slopes) of the inputs.
+    The argument `u` of these functions contains the inputs, followed by their time derivatives.
     `fx_event` handles all simultaneous events. `fx_now` returns the state derivatives, the outputs
-    with the indices `outputs`, and the event functions. For state derivatives and outputs,
-    `fx_tangent` returns the derivative in the direction (dp, du, dy) for a constant mode.
+    with the indices `outputs`, and the event functions. For a constant mode, `fx_tangent`
+    differentiates the state derivatives and outputs in the direction (dp, du, dy).
     """
 
     def system(p: Any, t: Any, u: Any) -> Any:

@@ -24,7 +24,7 @@ from .description import Description
 from .functions import fmu_source
 
 PLATFORMS = "x86_64-linux aarch64-linux x86_64-windows x86_64-darwin aarch64-darwin".split()
-# System -> its folder in FMI 2.0 (x86_64), suffix of its libraries, name for the compiler zig
+# Operating system -> folder in an FMU of FMI 2.0 (x86_64), library suffix, target of zig
 SYSTEMS = {
     "linux": ("linux64", ".so", "linux-gnu.2.17"),
     "windows": ("win64", ".dll", "windows-gnu"),
@@ -66,15 +66,15 @@ def to_fmu(
 ) -> Path:
     """Write a machine as a functional mock-up unit (FMU) for co-simulation and model exchange.
 
-    In co-simulation the FMU integrates by the method `OnSamples`. It divides a communication step
-    into equal time steps, not longer than those between the samples `ts`, and locates events. In
-    model exchange the importer integrates. The FMU provides state derivatives, event indicators,
-    times of time events, and exact directional derivatives within a mode.
+    In co-simulation the FMU integrates by the method `OnSamples`. The FMU divides a communication
+    step into equal time steps, not longer than those of `to_c` for `ts`, and locates events. In
+    model exchange the importing tool integrates. The FMU provides state derivatives, event
+    indicators, times of time events, and exact directional derivatives within a mode.
 
     The variables have the names of the Modelica library. Parameters are tunable. Start values, such
     as ``mass.s.start``, are fixed. The modes of contacts are discrete variables.
 
-    **Arguments:** `machine`, `ts` [s], `engine`, `inputs` and `outputs` as for `to_c`, and
+    **Arguments:** `to_c` describes `machine`, `ts` [s], `engine`, `inputs` and `outputs`. Here:
 
     - `path`: path of the file, such as "axis.fmu".
     - `inputs`: a "held" input keeps its value from one communication point to the next; for a
@@ -83,12 +83,12 @@ def to_fmu(
     - `platforms`: platforms to compile for: x86_64-linux, aarch64-linux, x86_64-windows,
       x86_64-darwin, aarch64-darwin. By default, all platforms for which a compiler is found: cc,
       gcc or clang for this computer, MinGW for Windows, or ziglang (``pip install frictax[fmu]``)
-      for all. With (), the file has the sources only.
+      for all. An empty tuple gives a file with sources only.
     - `overwrite`: whether an existing file may be replaced.
 
     **Raises:** `ValueError` for the errors of `to_c`, an unknown version or a platform without
-    compiler; `OSError` if the file exists or cannot be written. If no compiler was found, a warning
-    is given.
+    compiler; `OSError` if the file exists or cannot be written. Without any compiler, `to_fmu`
+    warns and writes sources only.
 
     >>> import frictax as fx, numpy as np, tempfile
     >>> block = fx.Mechanism(
@@ -152,7 +152,7 @@ def pack_fmu(
 
 
 def find_compilers(asked: Sequence[str] | None) -> dict[str, list[str]]:
-    """Return platform -> compiler command, for the platforms `asked` (None: all that have one)."""
+    """Return a dict from platform to compiler command for `asked` (None: all with a compiler)."""
     cpu = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     here, has_zig = f"{cpu}-{platform.system().lower()}", importlib.util.find_spec("ziglang")
     programs = {"x86_64-windows": ["x86_64-w64-mingw32-gcc"]} | {here: ["cc", "gcc", "clang"]}

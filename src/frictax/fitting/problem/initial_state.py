@@ -20,7 +20,7 @@ def starting_state(machine: Any, record: Record, name: str) -> float | None:
     """Return the value of state `name` at the start of the record; None if not measured."""
     if name not in state_names(machine):
         return None
-    # A cutoff below 50 Hz estimates the beginning of a record less accurately.
+    # With a cutoff below 50 Hz, the estimate at the beginning of a record is less accurate.
     found = smoothed_state(record, name, cutoffs_of(record, 50.0))
     return None if found is None else float(found[0])
 
@@ -33,8 +33,8 @@ def named_paths(given: Any) -> list[Any]:
 
 
 def own_parameters(model: Any, own: Any) -> dict[str, Any]:
-    """Return the start values (or None) by path for those paths in `own` that a first fit can
-    estimate for the next fit. Sensors and initial states are left out.
+    """Return a dict from path to start values (or None) for the parameters in `own` that a first
+    fit can estimate, without parameters of sensors and initial states.
     """
     states = state_names(model)
     kept = [
@@ -48,10 +48,9 @@ def own_parameters(model: Any, own: Any) -> dict[str, Any]:
 
 
 def begun_at(model: Any, before: Any, problem: Problem) -> Any:
-    """Return `model`, the result of a first fit, as the start model of the next fit. A value is
-    taken from `before`, the start model of the first fit, if its distance from a bound changed by a
-    factor of more than 1000. No search moves such a value back.
-    """
+    """Return `model`, the result of a first fit, as the start model of the next fit. If a value's
+    distance from a bound changed by a factor above 1000, use the value in `before`, the start model
+    of the first fit. A search cannot correct such a value."""
     for u in problem.unknowns:
         low, high = u.declaration.domain.bound(), u.declaration.domain.upper()
         if not np.isfinite(low) or u.path.startswith(("inputs.", "outputs.")):
@@ -71,9 +70,9 @@ def shared_start(
     """Return the start value of parameter `p`: its value in the model. An initial state that is 0
     (the default) is read from the record instead, if the record begins at another value.
 
-    A simulation from rest may begin stuck. A small initial speed then has no effect, and the search
-    does not find the true speed. Likewise, an upright pendulum at rest does not move for any mass.
-    The record is used if its first value exceeds the error of this value, or 5 % of the motion.
+    A contact may stick in a simulation from rest. A small initial speed then does not affect the
+    motion, and the search does not find it. Likewise, an upright pendulum at rest does not move for
+    any mass. The record is used if its first value exceeds its error or 5 % of the motion.
     """
     value = np.asarray(p.value, dtype=float)
     record = next(iter(records.values())) if len(records) == 1 else None
@@ -106,9 +105,9 @@ def beginning(
     rate of change. `x`: the output `name` without offset, drift and gain of its sensor.
 
     A parabola is fitted to the first samples. The error is the sum of five standard errors, the
-    difference from a cubic, and the largest effect of the sensor's resolution. The resolution does
-    not count as noise, because all first samples of a slow motion may have the same value. The
-    positions of ticks are exact, so their resolution is 0.
+    difference from a cubic fit, and the largest effect of the sensor's resolution. The resolution
+    is a separate term, because the first samples of a slow motion may be equal. Positions of
+    encoder ticks are exact, so the resolution is 0.
     """
     t, k = record.t, first_samples(record.n)
     resolution = 0.0 if name in record.ticks else quantum(x)

@@ -37,8 +37,8 @@ from .weak_form import automatic_cutoff, noise_sizes, weak_form, weak_residuals
 
 @pytree_dataclass
 class InverseDynamics(AbstractObjective):
-    """An objective that evaluates Newton's law along the measured motion, without a simulation. It
-    compares the force that the motion requires with the force that acts on each body [N].
+    """An objective that evaluates Newton's law along the measured motion, without a simulation. For
+    each body, the objective compares the force that the motion requires with the acting force [N].
 
     Newton's law is multiplied by splines and integrated by parts (the weak form, see
     `frictax.fitting.problem.weak_form`). Each integral covers a section of the record in which
@@ -47,15 +47,15 @@ class InverseDynamics(AbstractObjective):
     cover the true values. Samples at low speed are left out, so `Windows` estimates Stribeck terms
     and breakaway more accurately.
 
-    The weak form needs a record that measures the position of every body at even steps, and sensors
-    without a delay. The weak form excludes bristles, hard stops, gaps and prescribed motions. If
-    the weak form cannot be used, forces are compared at samples, as with `at_samples`, and a notice
-    reports this. If the measured motion is hardly larger than its noise, the result does not have
-    intervals.
+    The weak form needs a record that measures the position of every body at even time steps, and
+    sensors without a delay. The weak form excludes bristles, hard stops, gaps and prescribed
+    motions. If the weak form cannot be used, forces are compared at samples, as with `at_samples`,
+    and a notice reports this. If the measured motion is hardly larger than its noise, the result
+    does not have intervals.
 
     With `at_samples`, m*a is compared with the sum of forces at each sample. A Butterworth low-pass
-    of order 4 filters the positions forward and backward (no phase shift). Differences of the
-    filtered positions give v and a. If a record measures only the speed, the position is the
+    of order 4 filters the positions forward and backward (no phase shift). Finite differences of
+    the filtered positions give v and a. If a record measures only the speed, the position is the
     integral of the speed. The noise of velocity and acceleration biases the estimates, and the
     intervals do not include this bias. Therefore use the result as the start of a fit with another
     objective; `start=InverseDynamics()` always compares forces at samples. The deflection of a
@@ -63,10 +63,10 @@ class InverseDynamics(AbstractObjective):
     the frequencies of the presliding motion.
 
     **Arguments:** `cutoff` [Hz]: cutoff frequency of the filter of the motion; by default estimated
-    from the record (with `at_samples`: 50). `v_min`: least sliding speed as a share of the highest
-    speed. Slower samples are left out, because their direction of sliding is uncertain, unless
-    every contact has a bristle. `at_samples`: True to compare forces at each sample, except within
-    2/cutoff [s] of a hard stop.
+    from the record (with `at_samples`: 50). `v_min`: least sliding speed, as a fraction of the
+    highest speed. Samples with slower sliding are left out, because the direction of sliding is
+    uncertain; contacts with a bristle do not need this. `at_samples`: option to compare forces at
+    each sample, except within 2/cutoff [s] of a hard stop.
 
     **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1),
     2014 (inverse dynamic identification model with least squares).
@@ -273,8 +273,8 @@ class InverseDynamics(AbstractObjective):
         delays = any(name.startswith("outputs.") for name in delayed)
         if not (delays and system.layout.contacts):
             return lacking
-        # `prepare` left out slow samples of the measured motion. With a delayed sensor, slow
-        # samples of the motion without the delay are left out here.
+        # `prepare` excludes slow samples of the measured motion. With a delayed sensor, residuals
+        # at slow samples of the motion without the delay are set to 0 here.
         speeds = [constant(moves[f"{b}.{coordinates_of(setup.machine[b])[1]}"]) for b in bodies]
         fast = [v >= self.v_min * jnp.max(v) for v in _sliding_speeds(system.layout, speeds)]
         return jnp.where(jnp.stack(fast).all(axis=0)[:, None], lacking, 0.0)
@@ -293,7 +293,7 @@ def _noise_sizes(
 
 
 def why_not_covered(machine: Mechanism, record: Record) -> str:
-    """Return why the weak form cannot be used for a machine and a record; "" if it can be used."""
+    """Return the reason why a machine or a record cannot have a weak form, or an empty text."""
     lay = MechanicalSystem(machine).layout
     if lay.bristles:
         return "the machine has a bristle"

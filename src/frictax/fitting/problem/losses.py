@@ -18,7 +18,7 @@ class AbstractLoss(Pickled, eqx.Module):
 
     @abc.abstractmethod
     def rho(self, x: Residuals) -> Residuals:
-        """Return the loss of each scaled residual, x**2/2 near 0."""
+        """Return the loss of each scaled residual x; near 0 the loss is x**2/2."""
 
     @abc.abstractmethod
     def score(self, x: Residuals) -> Residuals:
@@ -70,8 +70,8 @@ class Huber(AbstractLoss):
     """A loss that is quadratic for residuals up to `delta` noise scales, and linear for larger
     residuals. An outlier has at most the influence of a residual of `delta` noise scales.
 
-    The noise scale is estimated with the parameters by Huber's "proposal 2". Its start value is the
-    median of the absolute least-squares residuals, divided by 0.6745.
+    Huber's "proposal 2" estimates the noise scale together with the parameters. The start value of
+    the noise scale is the median of the absolute least-squares residuals, divided by 0.6745.
 
     **Arguments:** `delta` > 0; with 1.345 the efficiency for normal noise is 95 %.
 
@@ -123,8 +123,8 @@ class Huber(AbstractLoss):
 
     def root(self, x: Residuals) -> Residuals:
         outside = jnp.abs(x) > self.delta
-        # For |x| <= delta, `delta` replaces |x|. Otherwise an infinite derivative of the unused
-        # root would give nan.
+        # For |x| <= delta, the root below is not used, but JAX differentiates it. `delta` replaces
+        # |x| there, because an infinite derivative gives nan.
         size = jnp.where(outside, jnp.abs(x), self.delta)
         return jnp.where(
             outside, jnp.sign(x) * jnp.sqrt(2.0 * self.delta * size - self.delta**2), x

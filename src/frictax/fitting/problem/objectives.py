@@ -29,15 +29,15 @@ class PreparedRecord:
 
     - `t` (n,) [s]; `inputs`: name -> samples (n,). `rows` (w, k): indices of the samples of each
       window, or None if the whole record is simulated.
-    - `measured` (..., c): the values that predictions are compared with; `weight`: 1/sd of each
-      value, or 0 to leave a value out.
-    - `known`: the states at each sample, computed from the smoothed outputs, and those derivatives
-      with respect to time that the objective needs.
+    - `measured` (..., c): values to compare with predictions; `weight`: 1/sd of each value, or 0
+      for an excluded value.
+    - `known`: from the smoothed outputs, the states at each sample, and the time derivatives that
+      the objective needs.
     - `start`: initial states read from the record: name -> smoothed value at the start of the
       simulation or of each window.
-    - `goes_on` (w,): True for a window that begins at the end of the previous window.
+    - `goes_on` (w,): mask of the windows that start from the final state of the previous window.
     - `finer`: for each gap of the record (index of the sample before the gap, number of time steps
-      in the gap). It is empty for windows.
+      in the gap); empty for windows.
     - `cutoffs`: cutoff frequency of the filter of each output [Hz].
     - `tick_noise`: standard deviation of the sample times [s], for outputs of ticks (one sample for
       each step of an encoder, with an error in time). The weights of these outputs are 1/speed, so
@@ -96,8 +96,8 @@ class AbstractObjective(abc.ABC):
     def predict(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Predicted:
-        """Return the values to compare with `prepared.measured`, not finite if a simulation fails.
-        JAX must be able to compile and differentiate this function.
+        """Return the values to compare with `prepared.measured`, which are not finite if a
+        simulation fails. JAX must be able to compile and differentiate this function.
         """
 
     def result(

@@ -26,7 +26,7 @@ class AbstractPrior(Pickled, eqx.Module):
 
 class Normal(AbstractPrior):
     """A normal prior of the parameter `path` with `mean` and standard deviation `sd` > 0, in the
-    parameter's unit. Examples are a weighed mass and the inertia from a data sheet.
+    parameter's unit. Such a prior suits a weighed mass or an inertia from a data sheet.
 
     >>> import frictax as fx
     >>> fx.Normal("mass.m", mean=95.0, sd=0.5).residuals({"mass.m": 96.0}).tolist()
@@ -54,7 +54,7 @@ class Smooth(AbstractPrior):
     deviation `sd` [N]. An example of `path` is ``"friction.f_pos.f"``.
 
     Without this prior, the force of a fitted table with many nodes jumps at speeds that are
-    frequent in the record. The nodes must be evenly spaced.
+    frequent in the record. The speeds of the table must be evenly spaced.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 6.0, 601)

@@ -30,8 +30,8 @@ from .ties import Tie, apply_ties
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """A parameter to be estimated. `record`, `label`: index and label of its record, None and "" if
-    all records share the parameter. `first`: index of its first entry in the vector of all entries.
+    """A fitted parameter. `record`, `label`: index and label of its record, None and "" for a
+    shared parameter. `first`: index of the parameter's first entry in the vector of all entries.
     """
 
     path: str
@@ -133,10 +133,10 @@ class Problem:
 
     The search uses unconstrained coordinates `z`, which are 0 at the start values `x0`. If a value
     has only a lower bound (`origin`), its distance from the bound is first divided by the distance
-    of the start value (`size`). After that, the domain of the value transforms the result. `base`:
-    the transformed `x0`, which is subtracted to make `z` 0 at the start. `noise_known`: True if the
-    weights are 1/(standard deviation), False if they are only relative. `ties`: rules for
-    parameters that are computed from others.
+    of the start value (`size`). The domain of the value then transforms the quotient. `base`: the
+    transformed `x0`, which is subtracted to make `z` 0 at the start. `noise_known`: whether the
+    weights are 1/(standard deviation), or only relative. `ties`: rules that compute parameters from
+    other parameters.
     """
 
     setup: Setup
@@ -185,10 +185,10 @@ class Problem:
         return np.isfinite(bounds(self.unknowns)) & ~np.isfinite(upper_bounds(self.unknowns))
 
     def spans(self, hidden: float = 0.0) -> Numbers:
-        """Return for each entry a length in its coordinate: the spread of random starts, and the
-        longest first step of a search.
+        """Return a length for each coordinate, for the spread of random starts, and for the longest
+        first step of a search.
 
-        The length is 1 for a value with two bounds. With a lower bound only, 1 is about the
+        The length is 1 for a value with bounds. With a lower bound only, a length of 1 is about the
         distance of the start value from the bound. For an unbounded value the length is the size of
         the start value, and for an initial state of a window it is `hidden`.
         """
@@ -298,9 +298,9 @@ class Problem:
             x, slope = jnp.where(fixed[0], fixed[1], x), jnp.where(fixed[0], 0.0, slope)
         parts, p, kind = [], z.shape[0], jnp.zeros((), jnp.int32)
         for i in range(len(self.prepared)):
-            # Only parameters that affect this record need derivatives. The initial state of a
-            # window affects only the rows of this window. Therefore the derivatives with respect to
-            # one state of all windows fit into one column.
+            # Only parameters that affect this record need derivatives. An initial state of a window
+            # affects only the residuals of this window. Therefore one column contains the
+            # derivatives with respect to this state for all windows.
             mine, starts = (
                 [u for u in self.unknowns if u.record in (None, i) and not u.hidden],
                 self._starts(i),
@@ -335,8 +335,8 @@ class Problem:
                 r, full = root * noise, full * bend[:, None]
             parts.append((r, full))
         if self.priors:
-            # Residuals of priors have the standard deviation 1; they are scaled to the noise of
-            # data.
+            # Residuals of priors have the standard deviation 1, so they are scaled to the noise of
+            # the data.
             parts.append((noise * self._prior(x), noise * jax.jacfwd(self._prior)(x)))
         r, jacobian = (jnp.concatenate(a) for a in zip(*parts, strict=True))
         return r, jacobian * slope, kind

@@ -40,8 +40,7 @@ def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
 
 def divide_gaps(prepared: Prepared, engine: Engine | None) -> Prepared:
     """Return `prepared` with `finer`, the number of usual time steps in each gap of the record, if
-    the engine does not control the length of its steps. Records with different gaps need separate
-    compiled programs.
+    the engine uses fixed time steps. Records with different gaps need separate compiled programs.
     """
     if (
         not isinstance(prepared, PreparedRecord)
@@ -70,10 +69,10 @@ def apply_sensors(
     delayed: frozenset[str],
     measured: Numbers,
 ) -> Array:
-    """Return the outputs as the sensors record them. With a delay, some samples belong to times
-    before or after the simulation. For these samples the measured value is returned, so that the
-    residual is 0. If the delay exceeds a quarter of the record, the first or last simulated value
-    is returned.
+    """Return the outputs as the sensors record them. A delayed sensor also records motion from
+    before or after the simulation. At such a sample, return the measured value, so that the
+    residual is 0. If the delay exceeds a quarter of the record, return the first or last simulated
+    value instead.
     """
     columns = []
     for i, name in enumerate(names):
@@ -92,7 +91,7 @@ def apply_sensors(
 def measured_starts(
     setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
 ) -> dict[str, Array]:
-    """Return a dict from state to its value at each start, without the effects of sensors."""
+    """Return a dict from state to its value at the start of each run, corrected for sensors."""
     rows = 0 if prepared.rows is None else prepared.rows[:, 0]
     return {
         name: invert_sensor(setup, prepared, name, *seen_in(name, prepared.names), rows, delayed)
@@ -110,8 +109,8 @@ def invert_sensor(
     delayed: frozenset[str],
 ) -> Array:
     """Return the state `name` (from `prepared.known`) at samples `rows` without the effects of the
-    sensor. `of`: the channel from which this state is read. `order`: the order of the channel's
-    time derivative that is the state; -1: its integral, from the machine's initial value.
+    sensor. `of`: the channel from which this state is read. `order`: 0 if the state is the channel,
+    1 or 2 for its time derivative, -1 for its integral from the machine's initial value.
     """
     t, read = jnp.asarray(prepared.t), jnp.asarray(prepared.known[name])
     sensor, at = setup.outputs.at(of) if setup.outputs.has(of) else perfect(), t[rows]
@@ -126,7 +125,7 @@ def invert_sensor(
 
 
 def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
-    """Return the channel for state `name`, and the order of its derivative (-1: integral)."""
+    """Return the channel that measures state `name`, and its order (see `invert_sensor`)."""
     if name in channels:
         return name, 0
     velocity = related_channel(name, VELOCITY_OF)
@@ -176,12 +175,12 @@ def prepared_record(
 
 
 def tick_noise(record: Record) -> dict[str, float]:
-    """Return the standard deviation of the times [s], for each output of ticks without `sd`."""
+    """Return the standard deviation of the tick times [s] of each encoder output without `sd`."""
     return {name: one.noise for name, one in record.ticks.items() if record.sd.get(name) is None}
 
 
 def starting_values(machine: Machine, record: Record, names: Sequence[str]) -> dict[str, float]:
-    """Return the machine's initial values of the states in `names`; nan for traced values."""
+    """Return the machine's initial values of the states in `names`; nan if JAX traces a value."""
     states = state_names(machine)
     if isinstance(machine, Mechanism):
         start = {name: get(machine, name) for name in names if name in states}
@@ -215,8 +214,8 @@ def channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
 
 def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
     """Return the cutoff frequency of the filter of each output [Hz]: `cutoff`, or the frequency
-    above which there is less motion than noise. For a position, the motion and the noise of its
-    velocity are compared.
+    above which there is less motion than noise. For a position output, the motion and the noise in
+    the velocity are compared.
     """
     return {
         name: min(
@@ -228,8 +227,8 @@ def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
 
 
 def smoothed_state(record: Record, name: str, cutoffs: Mapping[str, float]) -> Any:
-    """Return the state `name` at each sample (n,), from its own output or that of its position.
-    Return None if neither output is measured.
+    """Return the state `name` at each sample (n,), from the output of the state or of the
+    corresponding position. Return None if the record measures neither.
     """
     for of, order in ((name, "x"), (related_channel(name, POSITION_OF), "v")):
         if of in record.ticks:

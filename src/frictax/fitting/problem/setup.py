@@ -47,7 +47,7 @@ from frictax.text import suggestion
 @functools.cache
 def perfect() -> "Instrument":
     """Return the default instrument of a channel: an ideal sensor or actuator."""
-    with jax.ensure_compile_time_eval():  # the cache must not store a tracer of `jit`
+    with jax.ensure_compile_time_eval():  # a tracer of `jit` must not enter the cache
         return Instrument()
 
 
@@ -81,7 +81,7 @@ class Instrument(CheckedModule):
     def __call__(
         self, t: Float[Array, " n"], x: Float[Array, " n"], t0: ScalarLike, delayed: bool = True
     ) -> Float[Array, " n"]:
-        """Return the output of the instrument. With `delayed=False` the delay counts as 0."""
+        """Return the output of the instrument. With `delayed=False`, ignore the delay."""
         late = jnp.interp(t - self.delay, t, x) if delayed else x
         return self.gain * late + self.offset + self.drift * (t - t0)
 
@@ -107,7 +107,7 @@ _OF_TRANSLATION = {turning: sliding for sliding, turning in _OF_ROTATION.items()
 
 
 class Named(eqx.Module):
-    """A collection of objects by name. A name may contain dots: ``mass.s`` is below ``mass``."""
+    """A collection of objects by name, in groups: ``mass.s`` is object ``s`` of group ``mass``."""
 
     things: tuple[Any, ...]
     names: tuple[str, ...] = eqx.field(static=True)
@@ -134,7 +134,7 @@ class Named(eqx.Module):
     def at(self, name: str) -> Any:
         first, _, rest = name.partition(".")
         thing = self.things[self.names.index(first)]
-        # The method is called on the class, because binding a method creates a new module.
+        # A call of `thing.at` binds the method, which creates a new module; `Named.at` does not.
         return Named.at(thing, rest) if rest else thing
 
     def has(self, name: str) -> bool:
@@ -165,8 +165,8 @@ class Setup:
     def for_channels(
         self, inputs: Iterable[str] | None, outputs: Iterable[str], machine: Any = None
     ) -> "Setup":
-        """Return the setup for other channels. A new channel gets an ideal instrument. `inputs`:
-        None leaves the inputs unchanged.
+        """Return the setup for other channels. A new channel gets an ideal instrument. With
+        `inputs=None`, the inputs do not change.
         """
 
         def pick(known: Named, names: Iterable[str]) -> Named:
@@ -222,8 +222,8 @@ def signal_at(system: AbstractHybridSystem, name: str) -> AbstractSignal:
 
 
 def signal_field(machine: Mechanism, name: str) -> str:
-    """Return the name of the field that takes the signal of the input `name` ("part" or
-    "part.field"). Raise `ValueError` if the part does not have exactly one such field.
+    """Return the name of the field that contains the signal of the input `name` ("part" or
+    "part.field"). Raise `ValueError` if this field is missing or ambiguous.
     """
     part, _, field = name.partition(".")
     fields = [f for f, value in vars(machine[part]).items() if isinstance(value, AbstractSignal)]
@@ -273,9 +273,9 @@ def simulate_variables(
         and isinstance(engine, OnSamples)
         and is_motion_given(system.mechanism, system.layout)
     ):
-        # If every motion is prescribed, only the bristles are integrated. The state at the last
-        # sample is computed in the middle of the last time step, so that the last segment of the
-        # signal applies.
+        # If every motion is prescribed, only the bristles are integrated. The last state is
+        # computed half a time step earlier, where the last segment of a piecewise signal still
+        # applies.
         t = jnp.asarray(ts)
         ys, modes = jax.vmap(system.start)(t.at[-1].set(0.5 * (t[-2] + t[-1])))
         at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(t, ys, modes)
@@ -338,7 +338,7 @@ def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.")
 
 
 def contact_modes(machine: Any, inputs: int, modes: int) -> int:
-    """Return how many modes belong to contacts and gaps; these modes come before those of piecewise
+    """Return the number of modes of contacts and gaps, which precede the modes of piecewise
     signals. `modes`: number of all modes; `inputs`: number of inputs, each with one mode.
     """
     if isinstance(machine, Mechanism):
@@ -439,12 +439,12 @@ def _variables(system: MechanicalSystem, name: str, t: Array, y: Array, mode: Ar
 
 def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array, " k"]:
     """Return the friction force of each contact, in the order of the modes. For a user's own
-    machine it is the result of the method `friction_force`, or 0 without this method.
+    machine, return the result of its method `friction_force`, or 0 if the method is missing.
     """
     if isinstance(system, MechanicalSystem):
         return jnp.stack(system.snapshot(t, y, mode).friction or [jnp.zeros(())])
     args = None
-    if isinstance(system, Driven):  # in a simulation, the machine gets the same `args`
+    if isinstance(system, Driven):  # `args`: values of the inputs, as in a simulation
         system, mode, args = system.system, system._own(mode), system._values(t, mode)
     says = getattr(system, "friction_force", None)
     return jnp.stack([says(t, y, mode, args)]) if says is not None else jnp.zeros(1)

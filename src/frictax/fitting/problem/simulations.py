@@ -57,12 +57,12 @@ class FreeRun(AbstractSimulation):
     """An objective that simulates the whole record in one run from its inputs, without measured
     feedback.
 
-    A free run is the strictest test of a model, but the worst conditioned objective of a fit. The
-    reason is that small errors of forces add up to large errors of positions. Fit few parameters
-    with a free run, or fit with `Windows` and validate the result with a free run.
+    In a free run, small errors of forces add up to large errors of positions. Therefore a free run
+    is the strictest test of a model, but the worst conditioned objective. Fit few parameters with a
+    free run, or fit with `Windows` and validate the result with a free run.
 
-    **Arguments:** `measured_start`: True if bodies start from the measured motion, low-pass
-    filtered at `cutoff` [Hz]. Otherwise bodies start from the values of the model, which can be
+    **Arguments:** `measured_start`: option to start bodies from the measured motion, low-pass
+    filtered at `cutoff` [Hz]. By default, bodies start from the values of the model, which can be
     fitted with ``free=["mass.s", "mass.v"]``.
 
     >>> import frictax as fx, numpy as np
@@ -134,8 +134,8 @@ class FreeRun(AbstractSimulation):
 
 @pytree_dataclass
 class ClosedLoop(AbstractSimulation):
-    """An objective like `FreeRun`, in which known controllers replace drives. The record's input
-    with the name of a replaced drive is the reference of its controller.
+    """An objective like `FreeRun`, in which known controllers replace drives. The record's input of
+    a replaced drive is the reference of the controller.
 
     The controller keeps the machine near the measured motion, so that errors do not accumulate. The
     simulated controller acts without delay. The delay of a real digital controller makes the
@@ -231,16 +231,16 @@ class Windows(AbstractSimulation):
     Windows are better conditioned than a free run, because errors accumulate only within a window.
     The filter rounds kinks of the motion, so the initial states have an error. The error is
     computed for the motion that the first search predicts, and a second search uses corrected
-    initial states. Three kinds of samples do not count. These are the first sample of a window,
-    samples after a gap, and samples of a delayed sensor that show the motion before the window. An
-    error of an initial state affects the whole window. Therefore the intervals (noise model
-    `Guarded`) use the scatter between windows.
+    initial states. The cost excludes the first sample of a window, samples after a gap, and samples
+    of a delayed sensor that show the motion before the window. An error of an initial state affects
+    the whole window. Therefore the intervals (noise model `Guarded`) use the scatter between
+    windows.
 
     **Arguments:** `length`: length of a window [s]; `cutoff` [Hz]: cutoff of the zero-phase filter
     for the initial states. The default for each output is the frequency above which there is more
-    noise than motion. This default minimises the error of the initial states. `free_starts`: True
-    to estimate the initial states with the parameters, each from its own window. With this option,
-    the first samples count too.
+    noise than motion. This default cutoff minimises the error of the initial states. `free_starts`:
+    option to estimate the initial states with the parameters, each from its own window. With
+    `free_starts`, the first samples count too.
 
     **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.",
     1983 (multiple shooting).
@@ -348,7 +348,7 @@ class Windows(AbstractSimulation):
             )
             return end[: len(names)], out
 
-        # The initial carry depends on all parameters. Otherwise JAX would trace the scan twice.
+        # JAX traces the scan only once if the initial carry depends on all parameters.
         floats = jax.tree.leaves(eqx.filter(setup, eqx.is_inexact_array))
         nought = 0.0 * sum(
             (jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(())
@@ -378,8 +378,8 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
 
     The filter rounds kinks at reversals, breakaways and steps of drives, and finite differences
     reduce the amplitude of fast motion. The resulting error of the initial states is systematic, so
-    a comparison of windows does not show it. The error is computed for the motion that `problem`
-    predicts at the values `x`. It is subtracted from the initial states that were read from the
+    a comparison of windows does not show it. This error is computed for the motion that `problem`
+    predicts at the values `x`, and subtracted from the initial states that were read from the
     record.
     """
     objective = problem.objective
@@ -403,9 +403,9 @@ def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
             rate = related_channel(of, VELOCITY_OF)
             value = states[..., names.index(of)]
             slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
-            # Join the windows to one motion by adding a cubic to each. With the cubic, each window
-            # begins with the value and slope at the end of the previous window. At the end of a
-            # window, the cubic and its slope are 0.
+            # Join the windows to one motion: add a cubic to each window, so that it begins with the
+            # value and slope at the end of the previous window. The cubic and its slope are 0 at
+            # the end of the window.
             times = np.asarray(one.t)[rows]
             length = times[:, -1:] - times[:, :1]
             u = (times - times[:, :1]) / length

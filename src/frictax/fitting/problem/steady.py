@@ -71,7 +71,7 @@ def as_steady(model: Any) -> SteadyFriction:
 
 
 def steady_friction(machine: Any, contact: str | None) -> SteadyFriction:
-    """Return the steady friction of the part `contact`; if None, of the law `machine`."""
+    """Return the steady friction of the part `contact`; without `contact`, of the law `machine`."""
     if contact is None:
         return as_steady(machine)
     part = machine[contact]

@@ -96,10 +96,10 @@ def apply_ties(setup: Any, ties: Sequence[Tie]) -> Any:
 def ties_of(
     setup: Any, tied: Any, named: Mapping[str, Sequence[str]], unit: Callable[[Parameter], str]
 ) -> tuple[Tie, ...]:
-    """Return the ties that the option `tied` asks for, one for each parameter. If a part or law is
-    tied, all its parameters that are fitted by default are tied. Raise `ValueError` for an
-    impossible tie and `KeyError` for a path that does not exist. `named`: option -> paths that must
-    not be tied; `unit`: function that returns a parameter's unit.
+    """Return one `Tie` for each parameter that the option `tied` names. If a part or law is tied,
+    all its parameters that are fitted by default are tied. Raise `ValueError` for an impossible tie
+    and `KeyError` for a path that does not exist. `named`: option -> paths that must not be tied;
+    `unit`: function that returns a parameter's unit.
     """
     if not tied:
         return ()
@@ -205,7 +205,7 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
 def tied_domain(
     ties: Sequence[Tie], path: str, domain: AbstractDomain, of: Callable[[str], AbstractDomain]
 ) -> AbstractDomain:
-    """Return the part of `domain` (the domain of `path`) in which all parameters tied to `path`
+    """Return the subset of `domain` (the domain of `path`) for which all parameters tied to `path`
     stay in their own domains. `of`: function that returns the domain of a path.
     """
     if not domain.entry_by_entry:
@@ -235,7 +235,7 @@ def tied_domain(
 
 
 def tied_again(ties: Sequence[Tie]) -> dict[str, Any]:
-    """Return a value of the option `tied` that gives another fit the same ties."""
+    """Convert `ties` to a value of the option `tied`, for another fit with the same ties."""
     return {
         t.path: t.function or (t.source if t.factor == 1.0 else f"{t.factor!r} * {t.source}")
         for t in ties

@@ -1,16 +1,16 @@
-"""The weak form of inverse dynamics: Newton's law times splines, whitened by the covariance that
-follows from the noise of the measured positions.
+"""The weak form of inverse dynamics, whose residuals are integrals of Newton's law times splines.
+The noise of the measured positions determines the covariance that whitens the residuals.
 
 Newton's law m*a = F is multiplied by splines w of degree 5. At both ends of a spline, w and its
 first four derivatives are 0. Integration by parts gives int w F dt - m int w'' y dt = 0 with the
 position y. No measurement is differentiated twice. Each spline lies in a section of the record in
 which every contact slides in one direction.
 
-F is evaluated at a smoothed motion. Two first-order terms correct F for the difference between the
-measured and the smoothed motion, in position and in velocity. For forces that are linear in
-position and velocity, the effect of smoothing cancels. The corrected residual R is linear in the
-position noise. Its covariance C depends on the parameters. The cost is R'C^-1 R without the term
-log det C, because with this term the estimated inertia is too low.
+The force F is evaluated at a smoothed motion. Two first-order terms correct F for the difference
+between the measured and the smoothed motion, in position and in velocity. For forces that are
+linear in position and velocity, the effect of smoothing cancels. The corrected residual R is linear
+in the position noise. The covariance C of R depends on the parameters. The cost is R'C^-1 R without
+the term log det C, because with this term the estimated inertia is too low.
 
 **Source:** D. A. Messenger, D. M. Bortz, "Weak SINDy for partial differential equations", Journal
 of Computational Physics 443 (2021), for the weak form. Generalised total least squares also has a
@@ -37,12 +37,12 @@ from frictax.signals import Constant
 
 from .setup import Setup, driven, moved_to, perfect
 
-_DEGREE = 5  # degree of the splines; their fourth derivative is continuous
+_DEGREE = 5  # degree of the splines; their fourth derivative is continuous.
 # Force noise that the first fit assumes, as a fraction of the standard deviation of the inputs.
 _FIRST = 0.02
 # Autocorrelations of the position noise at a lag of one sample; the likelihood selects one.
 _CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-# Standard deviations of the force noise over the size of the forces; the likelihood selects one.
+# Standard deviations of the force noise, relative to the forces; the likelihood selects one.
 _SIZES = np.concatenate([[1e-6], np.geomspace(3e-5, 0.3, 65)])
 
 
@@ -55,19 +55,19 @@ class WeakForm:
 
     - `first` (K,): the sample at which each spline begins; `knots` (K,): number of time steps
       between two knots of the spline.
-    - `kernel` (4, K, L) [s, 1, 1/s, s]: w, w' and w'' at the samples, times the time step. The
-      fourth array contains weights for the integral of w times an input, which is held or linear
-      between samples.
+    - `kernel` (4, K, L) [s, 1, 1/s, s]: each spline w and its derivatives w' and w'' at the
+      samples, times the time step. The fourth array contains weights for the integral of w times an
+      input, which is held or linear between samples.
     - `slope_at` (K, c): for each body, the sample of the section at which the body has its median
       speed.
-    - `before`, `after` (n,): index of the sample before and after each sample in its section.
+    - `before`, `after` (n,): index of the previous and the next sample in the same section.
     - `measured` (n, c): the measured positions; `noise` (c,): standard deviations of the white part
-      of the position noise; `rounded` (c,): True if the resolution of the sensor causes most of the
+      of the position noise; `rounded` (c,): whether the resolution of the sensor causes most of the
       noise.
     - `correlation` (c,): autocorrelation of the position noise at a lag of one sample; None for
       white noise.
-    - `force_noise` (c,): standard deviation of the force noise on each body at one sample [N]. The
-      first fit assumes a fixed fraction of the inputs' standard deviation.
+    - `force_noise` (c,): standard deviation of the force noise on each body at one sample [N]. In
+      the first fit, this noise is a fixed fraction of the inputs' standard deviation.
     - `scale` (c,): typical standard deviation of a residual of each body [N].
     - `cutoff` [Hz]: cutoff frequency of the smoothed motion; `step` [s]: time between samples.
     """
@@ -112,7 +112,7 @@ class Terms(NamedTuple):
 def automatic_cutoff(t: Float[np.ndarray, " n"], positions: Sequence[np.ndarray]) -> float:
     """Return the frequency above which the measured positions contain only noise [Hz].
 
-    A record without white noise does not have such a frequency. Therefore the cutoff is at most 20
+    For a record without noise, this frequency is undefined. Therefore the result is at most 20
     times the mean frequency of the speed, and at most a fifth of the sampling rate.
     """
     rate = (t.size - 1) / float(t[-1] - t[0])
@@ -165,7 +165,7 @@ def weak_form(
         low += (high - low - 1 - pieces * m) // 2
         high = low + pieces * m + 1
         # The speed in a section is the derivative of a spline through the samples of this section
-        # only. Its knots are half a period of the cutoff apart.
+        # only. The knots of this spline are half a period of the cutoff apart.
         x_of_stretch = np.arange(high - low) * step
         end, count = x_of_stretch[-1], high - low
         inside = max(1, min(round(end / (0.5 / cutoff)), count // 3))
@@ -216,12 +216,12 @@ def _stretches(
     cutoff: float,
     v_min: float,
 ) -> list[tuple[int, int]]:
-    """Return the sections in which every contact slides in one direction. A section is a pair: its
-    first sample, and the sample after its last one.
+    """Return the sections in which every contact slides in one direction. A section is a pair of
+    indices: its first sample, and the sample after its last sample.
     """
-    # Speed above which the direction of sliding is certain, in standard deviations of its noise.
+    # Speed above which the direction of sliding is certain [standard deviations of speed noise].
     sure = 5.0
-    turn = 0.03  # [acceleration/cutoff] speed below which the filter mixes both directions
+    turn = 0.03  # [acceleration/cutoff] speed below which the filter mixes both directions.
     # Time [1/cutoff] that is removed at both ends of a section, except at the ends of the record.
     cut = 0.06
     n, step = t.size, float(t[-1] - t[0]) / (t.size - 1)
@@ -321,7 +321,7 @@ def terms(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> Terms:
     at = jnp.minimum(jnp.asarray(weak.first)[:, None] + np.arange(length), n - 1)
     near = y[at] - y[weak.first][:, None]
     once, twice = (jnp.einsum("kl,klc->kc", a, near) for a in (w1, w2))
-    # One value of dF/dv for each section. Values at all samples would correlate with the noise.
+    # One value of dF/dv for each section, because values at all samples correlate with the noise.
     slope = jnp.stack([by_v[jnp.asarray(weak.slope_at)[:, j], :, j] for j in range(c)], axis=2)
     corrected = once + jnp.einsum("kl,klc->kc", w, v[at])
     drive = jnp.einsum("kl,klb->kb", of_input, driving[at])
@@ -350,8 +350,8 @@ def _by_white_noise(
     """Convert `response`, the derivative with respect to the position noise, to the derivative with
     respect to white noise. The position noise is a first-order autoregression of this white noise.
     `response` is scaled by the standard deviation of the white part of the position noise. Noise
-    before the first sample of a spline is neglected. Its effect is small, because w, w' and w''
-    begin with zeros of high order, and the sums of w' and w'' are zero.
+    before the first sample of a spline is neglected. The effect of this noise is small, because w,
+    w' and w'' begin with zeros of high order, and the sums of w' and w'' are zero.
     """
 
     def earlier(later: Array, here: Array) -> tuple[Array, Array]:
@@ -446,8 +446,8 @@ def weak_residuals(setup: Setup, prepared: Any, given: Mapping[str, Array]) -> F
 def noise_sizes(
     setup: Setup, prepared: Any, given: Mapping[str, Array]
 ) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
-    """Estimate by maximum likelihood the autocorrelation of each position's noise, and the noise of
-    the forces. Return both, and for each body the typical standard deviation of its residual [N].
+    """Estimate by maximum likelihood the noise autocorrelation of each position, and the force
+    noise. Return these estimates, and the typical standard deviation of each body's residual [N].
     """
     weak: WeakForm = dataclasses.replace(prepared.weak, correlation=None)
     at = terms(setup, dataclasses.replace(prepared, weak=weak), given)

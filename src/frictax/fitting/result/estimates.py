@@ -47,7 +47,7 @@ class Estimate:
 
     @property
     def shown(self) -> Shown:
-        """Value, standard error and interval as text, to two digits of the standard error."""
+        """Value, standard error and interval as text, rounded to two digits of the error."""
         of = self.value, self.standard_error, self.unit
         return format_estimate(*of, (self.lower, self.upper), self.declared)
 
@@ -97,13 +97,13 @@ class Band:
 class Replicates:
     """Fits of the same model to many measurements: k fits of p entries, in SI units.
 
-    - `values` (k, p): the estimates; `converged` (k,): True if the search met its tolerance;
+    - `values` (k, p): the estimates; `converged` (k,): whether the search met its tolerance;
       `level`: confidence level of the intervals.
     - `cost` (k,): half the weighted sum of squares at the end of each search, or the sum of a
       robust loss.
     - `standard_errors`, `lower`, `upper` (k, p): as for a single fit, computed on first use; nan if
       the search did not converge, and for an entry at its bound.
-    - `notices`: conditions that a user must know; `warnings`: the notices as sentences.
+    - `notices`: remarks for the user; `warnings`: the notices as sentences.
 
     **Example:** at `fit_many`.
     """

@@ -58,34 +58,34 @@ Model = TypeVar("Model")
 class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     """The result of a fit: estimates, standard errors, and notices. `print` shows it as a table.
 
-    - `start`: the machine or friction law with its values before the fit. `model`: `start` with the
-      estimates that all records share. `model_for(label)`: `start` with all estimates of one
-      record. `records`: the data by label.
+    - `start`: the machine or friction law with its values before the fit. `model`: the machine or
+      law with the estimates that all records share. `model_for(label)`: the machine with all
+      estimates of one record. `records`: the data by label.
     - `estimates`: one `Estimate` in SI units for each fitted parameter, also by name:
-      ``found["mass.m"]``. ``mass.v@run2`` belongs to record run2. `tied`: the estimates of tied
-      parameters; `fixed`: the parameters that were not fitted.
+      ``found["mass.m"]``. The estimate ``mass.v@run2`` is for record run2. `tied`: the estimates of
+      tied parameters; `fixed`: the parameters that were not fitted.
     - Standard errors, intervals and degrees of freedom are from `uncertainty()` with the noise
       model `Guarded`. Intervals have the confidence level `level`, by Student's t. `covariance` (p,
       p) is in the order of the estimates.
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: residuals divided by
       the standard deviations. `jacobian` (m, p): derivatives of (predicted - measured) / sd with
-      respect to the estimates, one row for each value, and a row for each prior. `dof`: number of
+      respect to the estimates, one row for each measured value and each prior. `dof`: number of
       residuals with weight minus number of `active` values.
-    - `full_residuals` (n,): (predicted - measured) / sd. `full_jacobian` (m, q): their derivatives
-      with respect to all q entries of `x`. `full_covariance` (q, q): covariance of `x` for white
-      residuals. `active` (q,): False for an entry at its bound or without effect.
+    - `full_residuals` r (n,): the values (predicted - measured) / sd. `full_jacobian` (m, q):
+      derivatives of r with respect to all q entries of `x`. `full_covariance` (q, q): covariance of
+      `x` for white residuals. `active` (q,): mask of entries with an effect and not at a bound.
     - `rms`: record -> output -> root mean square of the residuals [SI]. `noise_scale`: standard
       deviation of the weighted residuals, 1 if sigma is known.
     - `x`: all fitted values, with the fitted initial states of windows, which are not estimates.
       `z`: the unconstrained coordinates of `x`.
-    - `at_noise`: True if the residuals of a free run are white noise.
-    - `converged`: True if the search met its tolerance; `iterations`: its number of steps;
+    - `at_noise`: whether the residuals of a free run are white noise.
+    - `converged`: whether the search met its tolerance; `iterations`: its number of steps;
       `seconds`: its duration; `costs`: the final cost from each start; `identifiability`;
       `notices`: doubts and remarks; `notes`: the notices of the search; `warnings`: the notices as
       sentences.
 
-    Only for a sweep: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and
-    `bic`.
+    The result of a sweep also has `sweep`, `law`, `rms_force`, `predict(velocity)`,
+    `band(velocity)`, `aicc` and `bic`.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -141,9 +141,9 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def at_noise(self) -> bool | None:
-        """True if the residuals of a free run are white noise as large as that of the record. If
-        so, no other parameter values explain the record better. None if the noise cannot be
-        estimated, and for objectives other than `FreeRun` and `ClosedLoop`.
+        """True if no other parameter values explain the record better: the residuals of a free run
+        are white noise as large as that of the record. None if the noise cannot be estimated, and
+        for objectives other than `FreeRun` and `ClosedLoop`.
         """
         return None if self.certificate is None else self.certificate.at_noise
 
@@ -176,7 +176,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
     @functools.cached_property
     def identifiability(self) -> Identifiability:
         shown, unknowns = self.shown, self.problem.unknowns
-        # J'J = R'R with J = QR, so Q is not computed. NumPy's types lack mode="r", hence `asarray`.
+        # J = QR gives J'J = R'R, so only R is needed. NumPy's types lack mode="r", hence `asarray`.
         triangle = np.asarray(np.linalg.qr(self.full_jacobian, mode="r"))
         columns = triangle[:, shown]
         if not shown.all():  # project out the initial states of windows
@@ -214,7 +214,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         return self._collect_notices(self._direction_notices if self.of_sweep else self._looked_for)
 
     def _looked_for(self) -> tuple[Notice, ...]:
-        """Return notices of records that differ or of a missing term; this needs simulations."""
+        """Simulate, and return notices that records differ or that the model lacks a force."""
         return self._records_apart() or self._first_look()
 
     @functools.cached_property
@@ -263,7 +263,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         ]
         # If friction differs by direction, notices of autocorrelated residuals only repeat this.
         of_errors = () if of_directions else self.spread.notices
-        if any(n.code == "records-differ" for n in out):  # separate fits give more detail
+        if any(n.code == "records-differ" for n in out):  # the notice in `out` is more detailed
             of_errors = [n for n in of_errors if n.code != "records-differ"]
         return (*of_records, *of_search, *out, *said, *of_errors, *rest)
 
@@ -341,12 +341,12 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def weighted_residuals(self) -> Float[np.ndarray, " n"]:
-        """(measured - predicted) / sd; 0 for samples without weight."""
+        """Residuals (measured - predicted) / sd, which are 0 for samples with weight 0."""
         return -self.full_residuals
 
     @property
     def residuals(self) -> Float[np.ndarray, " n"]:
-        """Measured minus predicted [SI], record by record, sample by sample, output by output."""
+        """Residuals (measured - predicted) [SI], in the order of records, samples and outputs."""
         weight = self.problem.weights()
         return np.divide(-self.full_residuals, weight, out=np.zeros_like(weight), where=weight > 0)
 
@@ -391,7 +391,7 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
 
     @property
     def shown_force(self) -> Unit:
-        """The unit of forces in tables: that of the sweep, or the SI unit with a prefix."""
+        """The unit of forces in tables: the sweep's unit, or the SI unit with a prefix."""
         return shown_force(self.sweep.force_unit, float(np.median(np.abs(self.sweep.force))))
 
     @functools.cached_property
@@ -489,11 +489,11 @@ def make_fit_result(
         r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
     counted = problem.weights() > 0
     data, rows = counted.size, int(counted.sum())
-    # Residuals of priors have the standard deviation 1. Multiply them by the noise scale of the
+    # Residuals of priors have the standard deviation 1, so multiply them by the noise scale of the
     # data.
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])
     lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    # J'J = R'R with J = QR, so Q is not computed. NumPy's types lack mode="r", hence `asarray`.
+    # J = QR gives J'J = R'R, so only R is needed. NumPy's types lack mode="r", hence `asarray`.
     triangle = np.asarray(np.linalg.qr(jacobian, mode="r"))
     norms = np.linalg.norm(triangle, axis=0)
     robust, squares = problem.loss.rounds > 1, float(np.sum(r[:data] ** 2))

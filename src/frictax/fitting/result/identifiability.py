@@ -27,13 +27,13 @@ class Knowledge(enum.Enum):
 class Identifiability:
     """Identifiability of all parameters of a fit.
 
-    - `knowledge`: parameter name -> `Knowledge`; `notices`: reasons and remedies; `sentences`: the
-      notices as text.
+    - `knowledge`: dict from parameter name to its `Knowledge`; `notices`: reasons why parameters
+      are not identifiable, and remedies; `sentences`: the notices as text.
     - `singular_values` of the Jacobian with its columns scaled to length 1; `condition`: largest
       singular value divided by the smallest.
-    - `null_directions`: combined changes of parameters that do not change the prediction. Each is a
-      dict from name to coefficient. Coefficients are scaled: two parameters with equal coefficients
-      change the prediction equally.
+    - `null_directions`: combined changes of parameters that do not change the prediction, each a
+      dict from parameter name to coefficient. Parameters with equal coefficients change the
+      prediction equally, because the coefficients are scaled.
 
     A sweep without slow speeds contains no information on the Stribeck effect:
 
@@ -85,9 +85,8 @@ class Identifiability:
 def null_directions(
     jacobian: np.ndarray, names: list[str], active: np.ndarray
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
-    """Return the singular values of the Jacobian with columns of length 1, and the directions whose
-    singular value is below 1e-7 of the largest. A direction is a dict from name to coefficient.
-    """
+    """Return the singular values of the Jacobian with columns of length 1. Return also the null
+    directions (singular value below 1e-7 of the largest) as dicts from parameter to coefficient."""
     columns = jacobian[:, active]
     kept = [name for name, on in zip(names, active, strict=True) if on]
     if not kept:
@@ -103,14 +102,14 @@ def null_directions(
 def is_at_bound(
     names: Sequence[str], active: Any, size: Any, left: Any, before: Any, least: float
 ) -> Any:
-    """Return which parameters are at their bounds, among those that are not `active`. `left`,
-    `before`: distance of the final value and of the start value from the bound; `size`: lengths of
+    """Return which of the parameters that are not `active` are at their bounds. `left`, `before`:
+    distance of the final value and of the start value from the bound; `size`: lengths of
     the Jacobian's columns; `least`: smallest relevant change of the weighted prediction.
 
-    A parameter near its bound counts as at its bound if it has an effect at its start value. This
-    rule excludes parameters that are not identifiable, such as fexp if F_Stribeck = 0. A parameter
-    exactly at its bound counts even without an effect. It does not count if another parameter of
-    the same part is at its bound, which can explain the missing effect.
+    A parameter near its bound is returned if a move back to its start value changes the prediction.
+    This rule excludes parameters that are not identifiable, such as fexp if F_Stribeck = 0. A
+    parameter exactly at its bound is also returned without such an effect. Exception: a parameter
+    of the same part (law, contact) is at its bound, which can explain the missing effect.
     """
     bounded = np.isfinite(left)
     near = ~active & bounded & (left < 0.5 * before)
@@ -133,7 +132,7 @@ def null_notice(code: str, direction: Mapping[str, float]) -> Notice:
 
 class Entries(NamedTuple):
     """Arrays with one entry for each fitted number: values at the `start` and `end` of the search,
-    half widths of the intervals (`half`), and bounds. `active`: False at a bound or without effect.
+    half widths of the intervals (`half`), and bounds. `active`: false at a bound or without effect.
     """
 
     names: list[str]
@@ -152,14 +151,14 @@ def judge_columns(
     doubts: Callable[[dict[str, Knowledge]], list[Notice]] = lambda knowledge: [],
 ) -> Identifiability:
     """Return the identifiability of every fitted number, from the columns of the final Jacobian.
-    `least`: smallest relevant change of the weighted prediction. `doubts`: a function that lowers
-    the `Knowledge` of doubtful entries, and returns notices with the reasons.
+    `least`: smallest relevant change of the weighted prediction. `doubts`: a function that marks
+    further parameters in `knowledge` as not identifiable, and returns notices with the reasons.
     """
     names, active, x0, x, half, lower, upper = entries
     s, null = null_directions(jacobian, names, active)
     knowledge: dict[str, Knowledge] = {}
     notices: dict[str, Notice] = {}
-    # The nearer bound is compared. Most parameters have the upper bound inf.
+    # Compare each estimate with its nearer bound; most upper bounds are inf.
     is_above = upper - x < x - lower
     bounds = np.where(is_above, upper, lower)
     sizes, left, before = np.linalg.norm(jacobian, axis=0), np.abs(x - bounds), np.abs(x0 - bounds)

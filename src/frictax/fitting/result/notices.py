@@ -48,7 +48,7 @@ def not_settled(method: AbstractMethod, state: Descent, objective: AbstractObjec
 
 def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> list[Notice]:
     """Return a notice if the residuals are at least three times as large as the given standard
-    deviations. For windows, the limit includes the effect of this noise on their initial states.
+    deviations. For windows, noise in the initial states increases this limit of three.
     """
     objective = problem.objective
     starts = [
@@ -70,9 +70,9 @@ def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> lis
 
 
 def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notice:
-    """Return the notice that the residuals exceed the noise after all rounds."""
+    """Return the notice that the residuals exceed the noise after all rounds of the search."""
     numbers = {"ratio": found.ratio, "record": labels[found.record], "rounds": rounds}
-    # 12 rounds usually suffice if a start is wrong by a factor of 3.
+    # 12 rounds usually suffice if a start value is wrong by a factor of 3.
     more = {"runs": RUNS, "more": max(12, 3 * rounds)}
     return Notice("search-above-noise", found.subject, numbers | more)
 
@@ -80,8 +80,8 @@ def above_noise(found: Certificate, labels: Sequence[str], rounds: int) -> Notic
 def replace_by_rounds(
     notes: Sequence[Notice], explained: Sequence[Notice], others: Sequence[Notice]
 ) -> tuple[list[Notice], list[Notice]]:
-    """Return `notes` (notices of the search) and `explained` (notices of the misfit), without those
-    that repeat that the residuals exceed the noise. If rounds did not find a lower misfit and no
+    """Return `notes` (notices of the search) and `explained` (notices of the misfit), without
+    repeated notices that the residuals exceed the noise. If rounds do not lower the misfit and no
     other notice reports a large misfit, `search-not-certified` replaces `search-above-noise`.
     """
     given = next((n for n in notes if n.code == "search-above-noise"), None)
@@ -116,13 +116,13 @@ def far_from_start(
     error: Float[np.ndarray, " q"],
     unit_of: Callable[[Any], str],
 ) -> list[Notice]:
-    """Return notices of estimates above 100 times, or below 1/100 of, their start value. A small
+    """Return a notice for each estimate above 100 times or below 1/100 of its start value. A small
     estimate is reported only if it differs from 0 by more than 3 standard errors. Parameters
-    without a bound, such as offsets, are left out, because their start value does not show their
-    magnitude. `error`: standard errors, 0 if they are unknown.
+    without a bound, such as offsets, are excluded, because their start value does not indicate
+    their magnitude. `error`: standard errors, 0 if they are unknown.
     """
-    # `far`: largest ratio of an estimate to its start, and of a start to its estimate, without a
-    # notice. `sure` [standard errors]: a too small estimate is reported only above this.
+    # Report an estimate above `far` times or below 1 / `far` times its start value. A too small
+    # estimate is reported only if it differs from 0 by more than `sure` standard errors.
     far, sure = 100.0, 3.0
     out = []
     named = [(name, u) for u in problem.unknowns for name in u.names]
@@ -140,8 +140,8 @@ def held_breakaways(
     notices: Sequence[Notice], still: Sequence[str], records: Mapping[str, Any]
 ) -> list[Notice]:
     """If inputs are held (constant between samples), replace the notices `no-effect` of breakaway
-    peaks by `acts-in-jumps`. With held inputs the prediction is a step function of a peak, so its
-    derivative is zero. `still`: parameters with a derivative of zero.
+    peaks by `acts-in-jumps`. With held inputs the prediction is a step function of the peak, so the
+    derivative is zero. `still`: parameters for which the derivative of the prediction is zero.
     """
     jumps = [n for n in still if n.partition("@")[0].endswith(".peak")]
     if not any(isinstance(r, Record) and r.hold for r in records.values()):
@@ -151,7 +151,7 @@ def held_breakaways(
 
 
 def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
-    """Return notices of drives that do nothing: signal 0, not fitted, not a record's input."""
+    """Return notices of drives whose signal is 0, not fitted, and not an input of a record."""
     machine = problem.setup.machine
     if not isinstance(machine, Mechanism):
         return []
@@ -173,7 +173,7 @@ def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
 
 
 def idle_filters(objective: AbstractObjective, records: Sequence[Record]) -> list[Notice]:
-    """Return notices of records with too few samples per second for the filter of the motion."""
+    """Return notices of records whose sample rate is too low for the filter of the motion."""
     if not isinstance(objective, InverseDynamics) or (
         objective.cutoff is None and not objective.at_samples
     ):
@@ -186,8 +186,8 @@ def idle_filters(objective: AbstractObjective, records: Sequence[Record]) -> lis
 
 
 def only_a_start(machine: Mechanism, records: Sequence[Record], late: bool) -> Notice:
-    """Return a notice with the reason why the weak form cannot be used, so that forces are compared
-    at samples. `late`: True if a sensor has a delay.
+    """Return a notice with the reason why forces are compared at samples instead of in the weak
+    form. `late`: true if a sensor has a delay.
     """
     if late:
         return Notice("forces-at-samples", "", {"why": "a sensor has a delay"})
@@ -201,7 +201,7 @@ def only_a_start(machine: Mechanism, records: Sequence[Record], late: bool) -> N
 def uncounted_samples(
     objective: AbstractObjective, prepared: Sequence[Any], labels: Sequence[str]
 ) -> list[Notice]:
-    """Return notices of records with over 5 % of samples after a gap in a window (weight 0)."""
+    """Return notices of records with weight 0 for over 5 % of samples, after gaps in windows."""
     if not isinstance(objective, Windows):
         return []
     out = []
@@ -218,7 +218,7 @@ def uncounted_samples(
 def far_starts(
     problem: Problem, records: Mapping[str, Any], states: tuple[str, ...]
 ) -> list[Notice]:
-    """Return notices of simulations whose initial state differs from the record's first values."""
+    """Return notices of simulations that start at a state other than the record's first values."""
     objective, machine, out = problem.objective, problem.setup.machine, []
     if not isinstance(objective, FreeRun | ClosedLoop) or objective.measured_start:
         return []
@@ -243,7 +243,7 @@ def far_starts(
             if not apart > much:
                 continue
             noise = np.nan_to_num(noise_of_output(r, n))
-            if n in r.ticks and r.sd.get(n) is None:  # Ticks have a noise in time [s].
+            if n in r.ticks and r.sd.get(n) is None:  # Convert the time error of ticks to position.
                 noise *= r.ticks[n].speed[0]
             if apart - 5 * noise > much:
                 numbers = {"start": start[n], "measured": first}
@@ -263,9 +263,9 @@ def far_starts(
 def begins_well(
     notice: Notice, problem: Problem, records: Mapping[str, Any], residuals: Float[np.ndarray, " n"]
 ) -> bool:
-    """Return True if the residuals of the first samples are noise although the `notice`
-    (`starts-at-another-speed`) reports another initial speed. In that case the motion began within
-    these samples.
+    """Return True if the residuals of the first samples do not exceed the noise, although `notice`
+    (`starts-at-another-speed`) reports a wrong initial speed. In that case the motion began within
+    the first samples.
     """
     label, channel = (str(notice.numbers[n]) for n in ("record", "channel"))
     i = list(records).index(label)
@@ -321,7 +321,7 @@ def presliding(
             if damping in free and mobility is not None:
                 oscillation = np.sqrt(float(part.bristle.sigma_0) * mobility)
                 frequency = float(oscillation) / (2 * np.pi)
-                # Damping is visible with at least 4 samples per period of the sticking bristle.
+                # The record shows the damping with 4 samples per period of the sticking bristle.
                 if record.rate < 4 * frequency:
                     numbers = {"frequency": frequency, "rate": record.rate, "record": label}
                     out.append(Notice("bristle-swings-unseen", damping, numbers))
@@ -340,8 +340,8 @@ def _check_stiffness(
     contact: Rubbing, path: str, machine: Mechanism, record: Record, label: str
 ) -> list[Notice]:
     """Return notices of a bristle stiffness that the sensor does not resolve, or that includes
-    another spring in series. The record must measure the motion. For the second notice, the record
-    must also measure the friction.
+    another spring in series. Both notices require a measured motion of the contact. The notice of
+    a spring in series also requires a measured friction force.
     """
     channels: dict[str, Any] = {
         name: x
@@ -364,7 +364,7 @@ def _check_stiffness(
     if contact.friction in record.outputs:
         found = rises(x, record.outputs[contact.friction], (0.5, 0.9))
         half, far = np.median(found[:, :2], axis=0) if len(found) >= 4 else (0.0, np.inf)
-        # Deflection at 90 % of the force / deflection at 50 %: 1.8 for a spring, 3.3 for `Dahl`.
+        # The ratio of deflections at 90 % and 50 % of the force is 1.8 for a spring, 3.3 for Dahl.
         if far < 2.2 * half:
             numbers = {"half": half, "far": far, "unit": unit, "record": label}
             out.append(Notice("stiffness-in-series", path, numbers))

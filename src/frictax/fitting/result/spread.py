@@ -25,7 +25,7 @@ class CovarianceEstimate:
     - `says`: the assumption about the residuals in words; `notices`: reasons to doubt this
       assumption.
     - `draws` (k, q): the fitted numbers of many refits, or None.
-    - `allows_autocorrelation`: True if the residuals are not assumed to be white noise.
+    - `allows_autocorrelation`: false if the noise model assumes white residuals.
     """
 
     covariance: Float[np.ndarray, "q q"]
@@ -38,17 +38,17 @@ class CovarianceEstimate:
     def half_width(
         self, level: float, directions: Float[np.ndarray, "m q"]
     ) -> Float[np.ndarray, " m"]:
-        """Return half the width of the interval of each entry of directions @ fitted numbers."""
+        """Return half the width of the interval of each linear combination in `directions`."""
         variance = np.einsum("ij,jk,ik->i", directions, self.covariance, directions)
         return quantile(level, self.dof(directions), False) * np.sqrt(np.maximum(variance, 0.0))
 
 
 class Memoized:
     """A function of a matrix of directions (one in each row) and of further arguments, with a cache
-    of its last four results. Matrices with more rows than columns are not cached.
+    of its last four results. Results for matrices with more rows than columns are not cached.
 
-    Pickling leaves out the cache. The function must be defined at the level of a module, or be a
-    `functools.partial` of such a function, because it is pickled.
+    A pickle contains the function without the cache. Therefore the function must be defined at the
+    level of a module, or be a `functools.partial` of a function at this level.
     """
 
     def __init__(self, function: Callable[..., np.ndarray]) -> None:
@@ -71,7 +71,7 @@ class Memoized:
 
 @dataclasses.dataclass(frozen=True)
 class SameDegreesOfFreedom:
-    """A function that returns the same degrees of freedom `dof` for each direction."""
+    """A function that returns the same degrees of freedom, `dof`, for each direction."""
 
     dof: float | int
 
@@ -80,8 +80,8 @@ class SameDegreesOfFreedom:
 
 
 def inverse_gram(jacobian: Any, norms: Any, active: Any) -> np.ndarray:
-    """Return inv(J^T J) over the active columns, zero elsewhere. The result is very large along a
-    direction that is not identifiable. `norms`: lengths of J's columns.
+    """Return the inverse of J^T J for the active columns of J, with zeros for other columns. The
+    result is very large along a direction that is not identifiable. `norms`: lengths of columns.
     """
     scaled = np.where(active, jacobian / np.where(norms > 0, norms, 1.0), 0.0)
     padded = np.concatenate([scaled, np.diag(np.where(active, 0.0, 1.0))])

@@ -20,21 +20,20 @@ from .estimates import Estimate
 from .fit_result import FitResult
 from .spread import inverse_gram
 
-_LARGE = 0.3  # [standard errors] a change by shorter time steps is reported above this
+_LARGE = 0.3  # [standard errors] a larger change of an estimate by shorter time steps is reported
 _FINER = 1 / 16  # factor on the tolerance that reduces the time step error to an eighth
 SHORTER = 3  # largest number of further searches with shorter time steps
-_SMALL = 2e-4  # [fraction of the value] largest change that is negligible for an exact record
-_CURVED = 0.5  # [standard errors] a change by smooth inputs is reported above this
+_SMALL = 2e-4  # [fraction of the value] largest change of an estimate that is always negligible
+_CURVED = 0.5  # [standard errors] a larger change of an estimate by smooth inputs is reported
 
 
 def step_error(found: FitResult) -> dict[str, float]:
-    """Return the change of each estimate [SI], by a linear model of the fit, if the error of all
-    time steps decreases to an eighth.
+    """Return the change of each estimate [SI] if the error of all time steps decreases to 1/8.
 
     This change is 7/8 of the effect of the time steps on the estimate. An engine with error control
-    gets 1/16 of its tolerance, at most 1e-7. Otherwise the time steps get half their length. Each
-    record is simulated once more, without another fit. For `InverseDynamics`, which does not
-    simulate, all changes are 0 except for rounding.
+    uses 1/16 of its tolerance, at most 1e-7. An engine without error control uses time steps of
+    half the length. Each record is simulated once more, and a linear model replaces another fit.
+    For `InverseDynamics`, which does not simulate, all changes are 0 except for rounding.
 
     >>> import frictax as fx, numpy as np
     >>> swing = fx.Mechanism(
@@ -64,8 +63,8 @@ def step_error(found: FitResult) -> dict[str, float]:
     if engine.tolerance is None or engine.solver is not None:
         finer = dataclasses.replace(engine, substeps=2 * engine.substeps)
     else:
-        # If the tolerance is loose, `_FINER` times the tolerance may not divide any step. A
-        # tolerance of at most 1e-7 divides steps that are too long.
+        # `_FINER` times a loose tolerance may still be too loose to divide any time step. A
+        # tolerance of at most 1e-7 divides all time steps that are too long.
         tolerance = min(float(engine.tolerance) * _FINER, 1e-7)
         finer = dataclasses.replace(engine, tolerance=tolerance)
     return _linear_change(found, dataclasses.replace(problem, engine=finer))[0]
@@ -106,8 +105,8 @@ def long_steps(found: FitResult) -> list[Notice]:
         far = _farthest(found, moved, _LARGE)
         if far is not None:
             most, e = far
-            # The solver has order 3, so `most`, the change by steps of half the length, is 7/8 of
-            # the error. With the recommended steps the error is a tenth of a standard error.
+            # The solver has order 3, so the change `most` by steps of half the length is 7/8 of the
+            # error. With the recommended steps the error is a tenth of a standard error.
             times = (8 / 7 * most / 0.1) ** (1 / 3)
             options = {"substeps": math.ceil(times) * engine.substeps}
             if engine.tolerance is not None and engine.solver is None:
@@ -130,8 +129,8 @@ def with_shorter_steps(engine: OnSamples, notice: Notice) -> OnSamples:
 
 
 def with_steps_needed(found: FitResult) -> Problem | None:
-    """Return the problem of the fit with shorter time steps. Return None if its time steps are
-    short enough, or if the engine does not control their error.
+    """Return the problem of the fit with shorter time steps. Return None if the present steps are
+    short enough, or if the engine does not control the error of its steps.
     """
     engine, too_long = found.problem.engine, long_steps(found)
     if not too_long or not isinstance(engine, OnSamples) or engine.tolerance is None:
@@ -140,13 +139,13 @@ def with_steps_needed(found: FitResult) -> Problem | None:
 
 
 def between_samples(found: FitResult) -> list[Notice]:
-    """Return a notice if smooth instead of linear interpolation of inputs changes an estimate,
-    unless the residuals show that inputs are linear between samples.
+    """Return a notice if smooth instead of linear interpolation of inputs changes an estimate. Omit
+    the notice if the residuals show that inputs are almost linear between samples.
     """
     bends = found.bends
     if bends is None or bends.most < 0.25:  # the inputs are almost linear between samples
         return []
-    # `spread` is the rms position of the true inputs between linear (0) and smooth (1).
+    # `spread` is the rms position of true inputs between linear (0) and smooth (1) interpolation.
     far = _farthest(found, {n: bends.spread * x for n, x in bends.moved.items()}, _CURVED)
     if far is None:
         return []
@@ -176,7 +175,7 @@ class Bends:
 
     @property
     def spread(self) -> float:
-        """Root mean square of the true position, which is equally probable from 0 to 1 a priori."""
+        """Root mean square of the true `share`, with a uniform prior distribution from 0 to 1."""
         far = np.linspace(0.0, 1.0, 201)
         off = ((far - self.share) / self.error) ** 2 if self.error < np.inf else 0.0 * far
         likely = np.exp(-0.5 * (off - np.min(off)))
@@ -189,13 +188,13 @@ def bend_of(xp: Any, t: Any, u: Any) -> Any:
     `u`.
 
     The correction is u''*(h1**2 + h2**2)/24, with the curvature u'' and the time steps h1 before
-    and h2 after a sample. It is 0 at a gap. `t` (n,) [s] increases; `u` (n,) and the correction
-    (n,) have the same unit; `xp`: JAX or NumPy.
+    and h2 after a sample. The correction is 0 beside a gap. `t` (n,) [s] increases; `u` (n,) and
+    the correction (n,) have the same unit; `xp` is the module of JAX or NumPy.
     """
     h = xp.diff(t)
     before, after = h[:-1], h[1:]
     size = (before**2 + after**2) / (before + after) / 12.0
-    size = size * (xp.maximum(before, after) < 2.5 * xp.median(h))  # A longer step is a gap.
+    size = size * (xp.maximum(before, after) < 2.5 * xp.median(h))  # A longer time step is a gap.
     return xp.pad(size * xp.diff(xp.diff(u) / h), 1)
 
 
@@ -257,9 +256,9 @@ def _farthest(
 
 
 def is_doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
-    """Return True if the local errors of all time steps could add up to a relevant error (order 3).
+    """Return True if the local errors of all time steps could add up to a relevant error.
 
-    For an oscillation of w rad per step, the local error is the amplitude times w**4/24. Second
+    If an oscillation turns w rad per step, the local error is the amplitude times w**4/24. Second
     differences of the outputs estimate w**4 of the main motion. Third differences estimate w**4 of
     a superposed vibration.
     """

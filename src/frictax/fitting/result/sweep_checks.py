@@ -53,8 +53,8 @@ class SteadyFit:
 
 
 def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[Notice]:
-    """Return notices of Stribeck terms that noise alone could explain. Mark their F_Stribeck and
-    fexp in `knowledge` as not identifiable.
+    """Return notices of Stribeck terms that noise alone could explain. Mark F_Stribeck and fexp of
+    these terms in `knowledge` as not identifiable.
     """
     model = fit.model
     if isinstance(model, SteadyFriction):
@@ -78,10 +78,10 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
     """Return the probability that, with noise alone, a Stribeck term improves the fit as much as
     observed.
 
-    If the term is absent, fexp does not have an effect, so the usual intervals and criteria are
-    invalid. The law without the term is linear: F_Coulomb + F_prop*v with F_Coulomb >= 0 and F_prop
-    >= 0. With normal noise, the distribution of the largest improvement over all fexp depends only
-    on the speeds. The probability follows from 999 random samples of this distribution.
+    Without a Stribeck term, fexp does not have an effect, so the usual intervals and criteria are
+    invalid. The law is then F_Coulomb + F_prop*v, with F_Coulomb >= 0 and F_prop >= 0. With normal
+    noise, the distribution of the largest improvement over all values of fexp depends only on the
+    speeds. The probability follows from 999 random samples of this distribution.
 
     **Source:** R. B. Davies, Biometrika 64 (1977) for the problem; M. Dwass, Ann. Math. Stat. 28
     (1957) for the test by random samples.
@@ -116,11 +116,11 @@ def _chance_of_dip(fit: SteadyFit, terms: list[str]) -> float:
     residual = fit.noise_scale * np.asarray(
         fit.loss.score(jnp.asarray(fit.residuals / max(fit.noise_scale, np.finfo(float).tiny)))
     )
-    # If the square of a column underflows to 0, the parameter does not have an effect.
+    # A parameter does not have an effect if the squares in its Jacobian column underflow to 0.
     norms = np.linalg.norm(jacobian, axis=0)
     kept = [i for i, name in enumerate(names) if name not in terms and norms[i] > 0]
-    # The unknowns of the linear fit are the values of the parameters of the law, so that bounds can
-    # be applied. For all other parameters, the unknowns are the changes from the minimum.
+    # For F_Coulomb and F_prop, the unknowns of the linear fit are the values, because they have
+    # bounds. For all other parameters, the unknowns are the changes from the estimates.
     prefix = terms[0].removesuffix("F_Stribeck")
     own = np.array(
         [names[i] in (prefix + "F_Coulomb", prefix + "F_prop") for i in kept], dtype=bool
@@ -172,9 +172,9 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
     """Return the notices of a fitted sweep about outliers and lack of fit. `active`: mask of the
     parameters that are not at a bound.
 
-    Outliers are found by the test of the generalised extreme studentised deviate. The row with the
-    largest studentised residual is left out repeatedly, so that outliers do not mask each other.
-    The p-value of each outlier has Bonferroni's correction.
+    Outliers are found by the test of the generalised extreme studentised deviate. This test removes
+    the row with the largest studentised residual repeatedly, so that outliers do not mask each
+    other. The p-value of each outlier has Bonferroni's correction.
 
     Four tests of lack of fit use the residuals in order of speed, in each direction:
 
@@ -183,10 +183,10 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
     - squares of the eight cosine components of lowest frequency over the rows (Neyman);
     - for repeated speeds, the scatter between speeds, compared with the scatter at one speed.
 
-    The residuals are from a fit without outliers, and are clipped. The least of the four p-values
-    is compared with the least p-values of simulated noise (Westfall and Young), at a level of 5 %.
-    The simulated noise is 999 samples of white normal noise, each minus its least-squares fit by
-    the columns of the Jacobian. Therefore the p-values are also valid for few rows.
+    The tests use clipped residuals of a fit without outliers. The smallest of the four p-values is
+    compared with the smallest p-values of simulated noise (Westfall and Young), at a level of 5 %.
+    The simulated noise is 999 vectors of white normal noise, minus their least-squares fits by the
+    columns of the Jacobian. With simulated noise, the p-values are also valid for few rows.
 
     **Source:** B. Rosner, Technometrics 25 (1983); A. Wald, J. Wolfowitz, Ann. Math. Stat. 11
     (1940); J. Neyman, Skandinavisk Aktuarietidskrift 20 (1937); N. R. Draper, H. Smith, *Applied
@@ -199,7 +199,7 @@ def sweep_checks(fit: SteadyFit, active: Bool[np.ndarray, " q"]) -> list[Notice]
     n, p = columns.shape
     sigma = 1.0 if sweep.sigma is None else sweep.sigma
     size = np.sqrt(np.mean((sweep.force / sigma) ** 2))
-    if n - p < 4 or np.sqrt(np.mean(r**2)) < 1e-5 * size:  # The data do not contain noise.
+    if n - p < 4 or np.sqrt(np.mean(r**2)) < 1e-5 * size:  # few rows, or data without noise
         return []
     off = outliers([sweep], r, columns)
     basis, others = independent(columns), residuals_without(off, r, columns)
@@ -267,8 +267,8 @@ def outliers(
 def residuals_without(
     off: Bool[np.ndarray, " n"], r: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n p"]
 ) -> Float[np.ndarray, " n"]:
-    """Return the residuals of all rows for a fit without the rows `off`. A linear model of the fit,
-    with residuals `r` and Jacobian `columns`, predicts them.
+    """Return the residuals of all rows for a fit without the rows `off`, by a linear model of the
+    fit. `r`: residuals of the fit to all rows; `columns`: Jacobian of `r`.
     """
     return r - columns @ np.linalg.lstsq(columns[~off], r[~off], rcond=None)[0]
 
@@ -280,7 +280,7 @@ def independent(columns: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
 
 
 def _chance(times: float, rows: int, dof: int) -> float:
-    """Return the p-value of `times`, the largest of `rows` studentised residuals (Bonferroni)."""
+    """Return Bonferroni's p-value of `times`, the largest studentised residual of `rows` rows."""
     from scipy.special import stdtr
 
     return float(min(2.0 * rows * stdtr(dof, -times), 1.0))
@@ -300,7 +300,7 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         "autocorrelation of neighbouring rows": np.sum((r[1:] * r[:-1])[next_to], axis=0),
         "slow waves over the speed": np.zeros(r.shape[1]),
     }
-    # Sum the squares of the eight slowest cosines over the rows of each direction.
+    # Sum the squares of the residuals' eight slowest cosine components, in each direction.
     for way in np.unique(ahead):
         rows = r[ahead == way]
         n = len(rows)

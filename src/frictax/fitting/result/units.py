@@ -21,19 +21,19 @@ from frictax.signals import AbstractSignal
 from ..problem.readings import tick_noise
 from ..problem.setup import channel_unit
 
-# Name of a signal's field -> unit of the signal, because a signal does not declare a unit.
+# Unit of the signal in each of these fields of a part, because a signal does not declare a unit.
 _DRIVEN = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
 
 
 def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
     """Return a function that returns the unit of an unknown or of a parameter.
 
-    A field of a user's own machine or part has its declared unit. The offset and drift of a channel
-    have the channel's unit. Laws, bristles and contacts declare units of translation. For a
-    rotating part these units are converted to units of rotation. If a normal force multiplies a
-    law, a force of the law has the unit of a friction coefficient. An amplitude or offset of a
-    signal has the unit of the force, torque or position that the signal drives. Times, frequencies
-    and phases keep their declared units.
+    A field of a user's own machine or part has its declared unit. The offset of a channel has the
+    channel's unit, and its drift has this unit per second. Laws, bristles and contacts declare
+    units of translation, which are converted to units of rotation for a rotating part. If a normal
+    force multiplies a law, a force of the law has the unit of a friction coefficient. An amplitude
+    or offset of a signal has the unit of the force, torque or position that the signal drives.
+    Times, frequencies and phases keep their declared units.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     channels = {
@@ -51,8 +51,8 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
 def _unit_of(
     machine: Any, motions: list[Record], channels: Mapping[str, Unit], measured: bool, u: Any
 ) -> str:
-    """Return the unit of the parameter `u`. `channels`: units by path; `measured`: True if the
-    measured motion is a rotation.
+    """Return the unit of the parameter `u`. `channels`: unit of each channel, by path; `measured`:
+    true if the measured motion is a rotation.
     """
     channel, _, last = u.path.rpartition(".")
     if channel in channels and last in ("offset", "drift"):
@@ -74,7 +74,7 @@ def _unit_of(
             declared = _DRIVEN.get(drive, "1")
         return rotational_unit(declared) if turns and declared == "m" else declared
     if isinstance(part, AbstractPressed):
-        # The normal force multiplies the law: "N" becomes "1", "N/m" "1/m" and "N.s/m" "s/m".
+        # The law is multiplied by a force, so "N" becomes "1", "N/m" "1/m" and "N.s/m" "s/m".
         declared = re.sub(r"^N(\.|$)", "", re.sub("^N/", "1/", declared)) or "1"
     return rotational_unit(declared) if turns else declared
 
@@ -96,9 +96,8 @@ def _is_of_user(machine: Any, path: str) -> bool:
 
 
 def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | None:
-    """Return True if the friction at `path` of a user's own machine acts on an angle, False if it
-    acts on a distance. Return None if the records and the state's name do not show this.
-    """
+    """Return True if the friction at `path` of a user's own machine acts on an angle, False for a
+    distance. Return None if records and state name do not show this."""
     first, *more = path.split(".")
     states = machine.states() if callable(getattr(machine, "states", None)) else ()
     number = {"friction": 0, "frictions": int(more[0]) if more and more[0].isdigit() else 0}
@@ -120,11 +119,11 @@ def in_records(
     records: Mapping[str, Any], unit: str, path: str = "", value: float = 0.0
 ) -> tuple[str, float] | None:
     """Return the unit that the records use for the SI unit `unit`, and the SI value of that unit.
-    Return None if the records do not use exactly one unit, or if its prefix does not suit `value`.
+    Return None if records use more or fewer units than one for `unit`, or if the prefix does not
+    suit `value`.
 
     A parameter of a channel has the unit of the channel. If `unit` begins with a force or torque,
-    the unit of the records replaces this force or torque: N.m.s/rad becomes N.cm.s/rad with torques
-    in N.cm.
+    the records' unit replaces it. For example, with torques in N.cm, N.m.s/rad becomes N.cm.s/rad.
     """
     given = [
         (name, declared)

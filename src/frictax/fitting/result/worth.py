@@ -26,20 +26,20 @@ from ..problem.simulations import Windows
 from ..problem.weak_form import terms
 
 MISFIT = 3.0  # [noise] largest misfit that noise can explain
-# [share of the variance] A gain below `_NOTHING` is negligible even if it is significant.
+# [share of the variance] If a fit explains less, its gain is negligible even if significant.
 _NOTHING = 0.02
-_SURE = 4.0  # F statistic above which a gain is significant
+_SURE = 4.0  # F statistic above which the gain of a fit is significant
 
 
 @dataclasses.dataclass(frozen=True)
 class Channel:
-    """The misfit of one channel and its baselines [`unit`]. `misfit`: root mean square (rms) of the
-    residuals; `spread`, `line`: rms of the deviation from the mean and from a straight line;
+    """The misfit of one channel and its baselines, in `unit`. `misfit`: root mean square (rms) of
+    the residuals; `spread`, `line`: rms of the deviation from the mean and from a straight line;
     `still`: rms of the residuals of a machine at rest; `noise`: noise of the channel. `share`: gain
-    (see `worth`); `sure`: True if the gain is significant; `beside`: baseline of the gain in words;
-    `judged`: True if the noise was estimated from the record. `by_starts`: see `noise_by_starts`.
-    `is_force`: True for the balance of forces on a body; `line` is then infinite, and `spread` is
-    the largest known force. `range`: range of the channel in the whole record.
+    (see `worth`); `sure`: true if the gain is significant; `beside`: baseline of the gain in words;
+    `judged`: true if the noise was estimated from the record. `by_starts`: see `noise_by_starts`.
+    `is_force`: true for the balance of forces on a body, with an infinite `line` and the largest
+    known force as `spread`. `range`: maximum minus minimum of the channel in the whole record.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Channel:
 
     @property
     def is_unexplained(self) -> bool:
-        """True if the gain is below 2 %, or below 20 % and not significant."""
+        """True if the gain of the fit is below 2 %, or if it is below 20 % and not significant."""
         return bool(self.share < _NOTHING or (self.share < 0.2 and not self.sure))
 
 
@@ -85,8 +85,8 @@ def worth(
     The gain is the share of a baseline's sum of squares that the fit explains. The gain is
     significant if F = (gain / parameters) / ((1 - gain) / effective samples) exceeds 4. A misfit is
     reported if it exceeds three times the noise: the given `sd`, or the noise estimated from the
-    record (`noise_of_output`). The initial states of windows contain noise of the record. Therefore
-    each window's straight line (for a speed: its mean) is subtracted from record and residuals, if
+    record (`noise_of_output`). Noise of the record enters the initial states of windows. Therefore
+    each window's straight line (for a speed, its mean) is subtracted from record and residuals, if
     the fit is better than the windows' means.
     """
     worst: dict[tuple[str, str], tuple[float, Notice]] = {}
@@ -148,11 +148,11 @@ def _motion(
     r: np.ndarray,
     free: int,
 ) -> Iterator[Channel]:
-    """Yield the `Channel` of output `name` if it has 20 samples with weight and a known noise."""
+    """Yield the `Channel` of output `name` if 20 samples have weight > 0 and the noise is known."""
     weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
     noise = noise_of_output(record, name)
     left = np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
-    if problem.loss.rounds > 1:  # for a robust loss, baselines leave out outliers
+    if problem.loss.rounds > 1:  # with a robust loss, baselines exclude outliers
         usual = np.median(np.abs(r[weight > 0])) if np.any(weight > 0) else 0.0
         weight = np.where(np.abs(r) > 10.0 * usual, 0.0, weight)
     if np.sum(weight > 0) < 20 or not noise >= 0:
@@ -164,8 +164,7 @@ def _motion(
     if isinstance(problem.objective, Windows):
         beside = "the deviation from the mean of each window"
         # A wrong initial state causes a linear error of a position in its window, and a constant
-        # error of a speed. The error is removed, unless the misfit is as large as the motion
-        # itself.
+        # error of a speed. Subtract this error if the misfit is smaller than the motion.
         if _rms(left, weight) ** 2 <= (1.0 - _NOTHING) * _rms(level, weight) ** 2:
             is_speed = split_channel(name)[1] in POSITION_OF
             left = _without_line(t, left, weight, 0 if is_speed else 1)
@@ -191,8 +190,8 @@ def _motion(
 
 
 def noise_by_starts(objective: Any, record: Record, prepared: Any, name: str) -> float:
-    """Return the factor by which noise in the initial states of windows, read from the same output,
-    increases the residuals of `name`; 1 for other objectives.
+    """Return the factor by which noise in the initial states of windows increases the residuals of
+    the output `name`. The factor is 1 if these states are not read from this output.
 
     White noise of a position, filtered at a cutoff f [Hz], causes a constant speed error in each
     window. The variance of this error is 8 pi**2 f**3 / (3 rate) [1/s2] times the variance of the
@@ -226,7 +225,7 @@ def _forces(
         ]
         mean = None
     else:
-        # Values at a bound are moved inside, because the acceleration of a mass 0 is infinite.
+        # Move values off their bounds, because a mass of 0 has an infinite acceleration.
         inside = np.where(x == bounds(problem.unknowns), x + 1e-6 * (problem.x0 - x), x)
         driving, mean = [], [np.asarray(a) for a in _mean_forces(problem, jnp.asarray(inside), i)]
     for k, name in enumerate(prepared.names):
@@ -266,9 +265,9 @@ def _forces(
 
 @cached_jit
 def _mean_forces(problem: Problem, x: Array, i: int) -> tuple[Array, Array]:
-    """Return mean forces along each spline of record number i (3, K, c) [N]: of the residual, of
-    the inertia term, and of the term of the inputs. The second result (K, c) is the standard
-    deviation of the residual that position noise causes.
+    """Return the mean residual force, inertia force and input force along each of the K test
+    splines of record number i (3, K, c) [N]. The second result (K, c) is the standard deviation of
+    the residual force due to position noise.
     """
     prepared, setup = problem.prepared[i], problem.setup_at(x, i)
     assert isinstance(prepared, PreparedRecord)
@@ -288,7 +287,7 @@ def _rms(x: np.ndarray, weight: np.ndarray) -> float:
 def _without_line(
     t: np.ndarray, y: np.ndarray, weight: np.ndarray, order: int
 ) -> Float[np.ndarray, "..."]:
-    """Return `y` along its last axis minus its mean (order 0) or its regression line over `t`."""
+    """Return `y` minus its mean (order 0) or its regression line over `t` (1), on the last axis."""
     w = np.square(weight)
     total = np.maximum(np.sum(w, axis=-1, keepdims=True), 1e-300)
     y = y - np.sum(w * y, axis=-1, keepdims=True) / total

@@ -12,27 +12,27 @@ from ..problem.problem import Problem
 from ..problem.simulations import ClosedLoop, FreeRun
 
 # The limits `_LEVEL` and `_LOW` reject 2 of 320 fits that start at the true values. If the sum of
-# squares exceeds its minimum by 40 noise variances, `_LEVEL` accepts one fit in four; both limits
-# together accept almost none.
+# squares exceeds its minimum by 40 noise variances, `_LEVEL` alone accepts a quarter of the fits;
+# both limits together accept almost none.
 _LEVEL = 0.1  # [noise] largest excess of the root mean square of the residuals over the noise
-# [noise] If `_OF_FEW` / sqrt(samples) exceeds `_LEVEL`, it replaces `_LEVEL`, because the noise
-# estimated from few samples is uncertain.
+# [noise] `_OF_FEW` / sqrt(samples) replaces `_LEVEL` if it is larger, because the noise estimated
+# from few samples is uncertain.
 _OF_FEW = 3.5
-# [standard deviations] Largest excess of the power at low frequencies over that of white noise.
+# [standard deviations] Largest excess of the residuals' low-frequency power over white noise.
 _LOW = 3.8
 
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """A comparison of residuals with white noise, for the output that resembles white noise least.
+    """A comparison of residuals with white noise, for the output with the least white residuals.
 
     - `subject`: the output; `record`: the index of its record.
     - `ratio`: root mean square of the residuals divided by the noise; `most`: the largest ratio
       that white noise alone explains.
     - `low`: power of the residuals at low frequencies minus that of white noise, in standard
       deviations of the power of white noise.
-    - `matters`: True if the residuals of any output are not white noise, with a root mean square
-      above a thousandth of the standard deviation of that output.
+    - `matters`: true if the residuals of any output are not white noise, and their root mean square
+      exceeds a thousandth of the standard deviation of that output.
     """
 
     subject: str
@@ -49,8 +49,8 @@ class Certificate:
 
 def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate | None:
     """Compare the weighted residuals of free runs with white noise, and return the comparison for
-    the output whose residuals resemble white noise least. Return None for other objectives, for a
-    robust loss, and if the noise of the records cannot be estimated.
+    the output whose residuals resemble white noise least. Return None for objectives other than
+    free runs, for a robust loss, and if the noise of the records cannot be estimated.
 
     The noise is estimated from second differences of the residuals, and is at most the noise of the
     record. An error of the simulated motion hardly changes second differences, but adds low
@@ -68,9 +68,9 @@ def certify(problem: Problem, residuals: Float[np.ndarray, " n"]) -> Certificate
                 continue
             measured = (weight[:, c] * np.asarray(prepared.measured)[:, c])[counted]
             noise = prepared.tick_noise.get(name)
-            # Largest misfit that rounding and time steps cause in a record without noise, divided
-            # by the standard deviation of the record. For ticks (one sample for each step of an
-            # encoder) it is smaller, because their positions are exact.
+            # `exact`: largest misfit that rounding and time steps cause in a record without noise,
+            # divided by the standard deviation of the record. The misfit is smaller for ticks (one
+            # sample for each step of an encoder), because their positions are exact.
             exact = 1e-5 if noise is None else 1e-7
             noise = white_noise_of(measured) if noise is None else float(noise)
             spread = float(np.std(measured))
@@ -94,14 +94,14 @@ def _excess(one: Certificate) -> float:
 def _compare_with_noise(
     left: Float[np.ndarray, " n"], of_record: float, spread: float, exact: float
 ) -> tuple[float, float, float] | None:
-    """Return three numbers for the residuals `left` of one output. They are the root mean square
-    divided by the noise, the excess power at low frequencies (see `Certificate.low`), and the root
-    mean square divided by `spread`. Return None if the noise cannot be estimated. `of_record`,
-    `spread`: noise and standard deviation of the record; `exact`: largest root mean square that
-    rounding and time steps cause, divided by `spread`.
+    """Return three numbers for the residuals `left` of one output: their root mean square divided
+    by the noise, their excess power at low frequencies (see `Certificate.low`), and their root mean
+    square divided by `spread`. Return None if the noise cannot be estimated. `of_record`, `spread`:
+    noise and standard deviation of the record; `exact`: largest root mean square that rounding and
+    time steps cause, divided by `spread`.
     """
     n = left.size
-    if n < 20:  # Noise cannot be estimated from fewer samples.
+    if n < 20:  # Noise cannot be estimated from fewer than 20 samples.
         return None
     if not np.isfinite(left).all():
         return float("inf"), float("inf"), float("inf")
@@ -113,8 +113,8 @@ def _compare_with_noise(
     for _ in range(3):
         scale = 1.005 * float(np.sqrt(np.mean(np.clip(second, -3 * scale, 3 * scale) ** 2)))
     own = scale / np.sqrt(6.0)
-    # For a long record, the noise is limited to between half and 1.05 times the noise of the
-    # record.
+    # For a long record, the estimated noise is limited to between half and 1.05 times the noise of
+    # the record.
     noise = (1.05 + _OF_FEW / np.sqrt(n)) * of_record
     misfit = float(np.sqrt(np.mean(left**2)))
     if misfit > exact * spread:
@@ -123,14 +123,14 @@ def _compare_with_noise(
     if not noise > 0:
         return None
     # For white noise, the entries of the cosine spectrum are squares of independent normal numbers.
-    # The mirrored series has no jump between its end and its beginning. The estimated variance is
+    # The residuals are mirrored, so that their periodic series does not jump. The noise variance is
     # uncertain: the mean square of second differences has a relative variance of 35/9/n.
     x = left / noise
     power = np.abs(np.fft.rfft(np.concatenate([x, x[::-1]]))[:n]) ** 2 / (2 * n)
     power[0] /= 2
     total = np.cumsum(power)
-    # The low parts are the first 1/4, 1/8, ... of the spectrum. Parts of fewer than 5 frequencies
-    # are left out, because their excess is not normally distributed.
+    # The excess is computed over the lowest 1/4, 1/8, ... of the spectrum. Bands of fewer than 5
+    # frequencies are excluded, because their excess is not normally distributed.
     counts = [n // part for part in (4, 8, 16, 32, 64, 128, 256) if n // part >= 5]
     excess = [(total[k - 1] - k) / np.sqrt(2.0 * k + 35 / 9 * k**2 / n) for k in counts]
     ratio, low = misfit / noise, float(max(excess, default=-np.inf))

@@ -2,7 +2,7 @@
 
 At a discontinuity, a small change of the parameters adds or removes an event, such as the end of
 sliding or a breakaway. The cost jumps by a few times the variance of the noise, and steps along its
-gradient do not cross the discontinuity. The minimum may be beyond the discontinuity, or at it.
+gradient do not cross the discontinuity. The least cost may be beyond or at the discontinuity.
 """
 
 import dataclasses
@@ -28,17 +28,17 @@ from .levenberg_marquardt import Descent
 from .run import begun
 
 LENGTHS = (0.1, 1.0, 3.0)  # [standard errors] distances of probe points from the final point
-ROUNDS = 4  # largest number of rounds of probes
+ROUNDS = 4  # largest number of rounds in which probe points are evaluated
 # `_SHORT`: largest number of steps of a search that starts beyond a discontinuity. `_LONG`: largest
-# number of further steps if this search found a lower cost.
+# number of further steps of a search that found a lower cost within `_SHORT` steps.
 _SHORT, _LONG = 15, 60
 
-# A function that continues a search: (state, number of the last step, noise scale) -> state.
+# A function (state, number of the last step, noise scale) -> state that continues a search.
 Advance = Callable[[Descent, int, Any], Descent]
 
 
 class Event(NamedTuple):
-    """A change of mode in record number `record`, of contact number `contact`, at `time` [s]."""
+    """A change of the mode of contact number `contact` at `time` [s] in record number `record`."""
 
     record: int
     contact: int
@@ -55,7 +55,7 @@ Events = tuple[Event, ...]
 
 
 class Hopped(NamedTuple):
-    """The result of searches beyond jumps of the cost; `interrupted`: True after Ctrl-C."""
+    """The result of searches beyond jumps of the cost; `interrupted`: true after Ctrl-C."""
 
     state: Descent
     steps: int
@@ -93,14 +93,14 @@ def over_edges(
     around its final point.
 
     **Source:** D. J. Wales, J. P. K. Doye, "Global optimization by basin-hopping", *Journal of
-    Physical Chemistry A* 101, 1997. Unlike in the source, the displacements are not random.
+    Physical Chemistry A* 101, 1997. Unlike in the source, the probe points are not random.
     """
     steps, seen, notices = 0, set[tuple[tuple[int, ...], ...]](), ()
     try:
         for _ in range(ROUNDS):
             z, variance = np.asarray(state.z), 2.0 * float(state.cost) / dof
-            # Steps of one standard error along the eigenvectors of the scaled Gram matrix change no
-            # coordinate by more than its span. The 12 least certain directions are probed.
+            # `ways`: steps of one standard error along the eigenvectors of the scaled Gram matrix,
+            # limited to the span of each coordinate. The 12 least certain directions are probed.
             gram = np.asarray(state.products)[:-1, :-1]
             unit = np.sqrt(np.diag(gram))
             unit = np.where(unit > 0, unit, 1.0)
@@ -123,7 +123,7 @@ def over_edges(
                 seen.add(kind)
                 end = advance(begun(problem, points[i]), _SHORT, noise)
                 steps += int(end.steps)
-                # No step can leave a point at which no parameter affects the prediction.
+                # A search cannot leave a point at which the prediction depends on no parameter.
                 leads = bool(np.asarray(end.jacobian).any())
                 # The sum of squares must decrease by more than a thousandth of the noise variance.
                 if leads and 2.0 * (float(state.cost) - float(end.cost)) > 1e-3 * variance:
@@ -152,8 +152,8 @@ def _find_edge(
     problem: Problem, state: Descent, noise: float, dof: float, count: int, looked: int
 ) -> tuple[Notice, ...]:
     """Return a notice of the first jump of the cost along the undamped (Gauss-Newton) step from
-    `state`. If this line does not have a jump, search along the negative gradient, because damping
-    turns a step towards it. Return () if neither line has a jump.
+    `state`. If the cost does not jump along this step, search along the negative gradient, because
+    damping turns a step towards the gradient. Return () if the cost does not jump on either line.
     """
     nearest = 1e-8  # [standard errors] shortest distance at which a jump of the cost is sought
     spans = 10.0  # [`Descent.span`] longest distance at which a jump of the cost is sought
@@ -207,9 +207,9 @@ def _edge_notice(
     found: Certificate | None,
 ) -> Notice:
     """Return a notice of the first event that differs between the event sequences `here` and
-    `there` on the two sides of a discontinuity. The certificate `found` shows whether the end of
+    `there` on the two sides of a discontinuity. The certificate `found` shows whether the result of
     the search at the discontinuity is valid. `numbers`: distance of the discontinuity, jump of the
-    cost, and number of event sequences that were searched.
+    cost, and number of event sequences from which a search started.
     """
     if found is None:
         verdict = "The noise cannot be estimated from the residuals, so a lower misfit may exist."
@@ -284,8 +284,8 @@ def _evaluate_probes(
 
 @cached_jit
 def _runs(problem: Problem, points: Float[Array, "k p"], noise: Any) -> tuple[Array, ...]:
-    """Return the cost at each of the `points`, then four arrays for each simulated record. They are
-    the times of the events, the modes before and after the events, and the number of events.
+    """Return the cost at each of the `points`. Return also, for each simulated record, the times of
+    the events, the modes before and after the events, and the number of events.
     """
 
     def one(z: Array) -> tuple[Array, ...]:

@@ -12,8 +12,8 @@ from jaxtyping import Array, Bool, Float, Int
 from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass
 
-# A function from coordinates to the residuals and their Jacobian. If the simulation has events, the
-# third result is a number that identifies the sequence of events.
+# A function of the coordinates that returns the residuals and their Jacobian. If the simulation has
+# events, the third result is a number that identifies the sequence of events.
 Evaluate = Callable[[Float[Array, " p"]], tuple[Any, ...]]
 
 
@@ -21,12 +21,12 @@ Evaluate = Callable[[Float[Array, " p"]], tuple[Any, ...]]
 class Descent:
     """The state of a Levenberg-Marquardt search.
 
-    - `z`: coordinates of the best point; `seen`: those of the best evaluated point. `z` and `seen`
-      differ if the final step was not evaluated.
+    - `z`: coordinates of the best point; `seen`: coordinates of the best evaluated point. `z` and
+      `seen` differ if the final step was not evaluated.
     - `jacobian` at `seen`; `products` (p + 1, p + 1): the Gram matrix of the Jacobian's columns and
       of the residuals (last column).
-    - `residuals` and `cost` (half the sum of squares) at `z`. After a step that was not evaluated,
-      both are computed by the linear model at `seen`.
+    - `residuals` and `cost` (half the sum of squares) at `z`. If the final step was not evaluated,
+      the linear model at `seen` predicts the residuals and the cost.
     - `x`: the parameter values at `z`; `slope`: the derivative of each value with respect to its
       coordinate, at `seen`. `descend` does not use `x` and `slope`.
     - `move`: the next trial step; `promised`: the reduction of the cost that the linear model
@@ -38,8 +38,8 @@ class Descent:
     - `trials`: the last trial points; `kinds`: hashes of their event sequences; `kind`: hash of the
       event sequence at `seen`.
     - `distance`: distance to the minimum of the linear model in standard errors, extrapolated after
-      a step that was not evaluated; `steps`: number of steps; `done`: True at the end; `settled`:
-      True if the search ended within the tolerance.
+      a step that was not evaluated; `steps`: number of steps; `done`: true at the end; `settled`:
+      true if the search ended within the tolerance.
     """
 
     z: Float[Numbers, "*s p"]
@@ -67,10 +67,10 @@ class Descent:
 
 
 def begin(z: Any, rows: int, span: Any = 1.0) -> Descent:
-    """Return the state before the first step, at `z`. `rows`: number of residuals.
+    """Return the state before the first step, at the coordinates `z`. `rows`: number of residuals.
 
-    `span`: the longest first change of each coordinate. If the standard error of a coordinate
-    exceeds its span, the standard error is the limit.
+    `span`: the largest change of each coordinate in the first step. If the standard error of a
+    coordinate exceeds its span, the standard error limits this change.
     """
     trials = 16  # number of recent trial points that a state stores
     p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
@@ -107,25 +107,25 @@ def descend(
     `tolerance` standard errors.
 
     The residuals and the Jacobian at a trial point are evaluated together, so the compiled program
-    contains the model only once. A point at which a simulation fails is rejected. A point at which
-    no parameter has an effect is rejected too, because no step leads away from such a point.
+    contains the model only once. A trial point is rejected if a simulation fails. A trial point
+    without effect of any parameter is also rejected, because no step leads away from such a point.
 
     - `evaluate`: function that returns the residuals and the Jacobian at a point.
     - `floor`: sum of squares that rounding errors cause; `dof`: degrees of freedom.
     - `ridge`: curvature added along each coordinate when distances in standard errors are computed.
-      A value of 1 leaves out directions that the data hardly identify. `least`: smallest length by
-      which a column of the Jacobian is divided.
+      A ridge of 1 removes directions that the data hardly identify from these distances. `least`:
+      smallest length by which a column of the Jacobian is divided.
     - `patience`: largest number of successive steps that hardly reduce the cost.
 
-    The residuals after the final step are not evaluated in two cases. Either the step is at most
-    0.02 standard errors long and converges so fast that the predicted distance to the minimum is
-    within the tolerance. Or the step changes the cost by less than a rounding error.
+    The residuals after the final step are not evaluated if the step changes the cost by less than a
+    rounding error. The evaluation is also omitted after a step of at most 0.02 standard errors, if
+    fast convergence predicts that the distance to the minimum is within the tolerance.
 
-    Each step minimises the linear model within a radius. The radius is 1 at first, in coordinates
-    in which 1 is about the size of a start value. Without the radius, the first step could move a
-    force far to an end of its domain, where the cost is flat. After every second rejected step, a
-    fraction of the undamped step is tried. At a jump of the cost, where an event appears, a damped
-    step turns parallel to the jump and does not cross the jump.
+    Each step minimises the cost of the linear model within a radius. The radius is 1 at first, in
+    coordinates in which 1 is about the size of a start value. Without a radius, the first step
+    could move a force to a far end of its domain, where the cost is flat. At a jump of the cost,
+    where an event appears, a damped step turns parallel to the jump and does not cross the jump.
+    Therefore a fraction of the undamped step is tried after every second rejected step.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
     """
@@ -145,8 +145,8 @@ def descend_together(
     floor: Any,
     **how: Any,
 ) -> Descent:
-    """Continue many searches like `descend`. One call of `evaluate` computes the next points of all
-    searches, so `states` and the arguments and results of `evaluate` have a leading axis.
+    """Continue many searches like `descend`. One call of `evaluate` evaluates the trial points of
+    all searches, so `states` and the arguments and results of `evaluate` have a leading axis.
     """
 
     def going(s: Descent) -> Any:
@@ -158,7 +158,7 @@ def descend_together(
             going(s), lambda: _take_step(s, evaluated, tolerance, dof, floor, **how), lambda: s
         )
 
-    # Steps are computed one after the other: a vectorised step takes 3 times as long to compile.
+    # Compute the steps of the searches in sequence: a vectorised step compiles 3 times as long.
     return jax.lax.while_loop(
         lambda s: jnp.any(going(s)),
         lambda s: jax.lax.map(one, (s, evaluate(jnp.add(s.z, s.move)))),
@@ -176,7 +176,7 @@ def _take_step(
     patience: int = 12,
     least: Any = 0.0,
 ) -> Descent:
-    """Return the state after the trial step. `evaluated`: residuals and Jacobian at its end."""
+    """Return the state after a trial step. `evaluated`: residuals and Jacobian after this step."""
     # [standard errors] Longest final step that is accepted without evaluating its residuals.
     longest = 0.02
     # Largest ratio of two successive distances to the minimum for which convergence counts as fast.
@@ -185,7 +185,7 @@ def _take_step(
     # than the rounding error of the cost.
     shortest = 1e-7
     # The residuals have a rounding error of 2e-16 of the measurement, and the root of `floor` is
-    # 1e-10 of the measurement. Twice their ratio is 4e-6; the safety factor is about 2.
+    # 1e-10 of the measurement. Twice 2e-16 / 1e-10 is 4e-6; the safety factor is about 2.
     rounding_of_floor = 1e-5
     trials = s.trials.shape[0]
 
@@ -224,7 +224,7 @@ def _take_step(
     gone = jnp.linalg.norm(ways @ s.move)
     ways = ways / unit
     fails = ~first & ~better
-    # The evaluated trial point is on the undamped step (`along`), or at the end of a damped step.
+    # `along`: true if the trial point is on the undamped step, false for a damped step.
     along = s.line > 0
     radius = jnp.where(
         first | along,
@@ -280,13 +280,12 @@ def _take_step(
         ~first & (distance <= longest) & (fall <= fast) & (distance * fall + kept <= tolerance)
     )
     last = better & (distance > tolerance) & (foreseen | (distance <= shortest * jnp.sqrt(dof)))
-    # At a kink a step reduces the cost by less than predicted. If the predicted reduction is below
-    # the rounding error of the cost, a step does not reduce the cost. `idle` counts both kinds of
-    # steps.
+    # `idle` counts successive steps that hardly reduce the cost. Such steps occur at a kink of the
+    # cost, and if the predicted reduction is below the rounding error of the cost.
     idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
     stuck = (idle >= patience) | (radius < 1e-13)
-    # If the noise is far smaller than the measured values, rounding errors hide the effect of
-    # longer steps too.
+    # If the noise is far smaller than the measured values, rounding errors also hide the effect of
+    # steps longer than `shortest`.
     rounding = rounding_of_floor * jnp.sqrt(floor * 2 * cost) / jnp.maximum(2 * cost, floor)
     hidden = jnp.sqrt(dof * (shortest**2 + rounding))
     near = (distance <= tolerance) | last | (stuck & (distance <= hidden))

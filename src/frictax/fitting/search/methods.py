@@ -12,7 +12,7 @@ from frictax.annotations import GradientTransformation
 from frictax.parameters import Integer
 from frictax.pytree import Pickled
 
-_STEPS, _ROUNDS = 2000, 10  # default: largest numbers of steps of a round, and of rounds
+_STEPS, _ROUNDS = 2000, 10  # defaults: largest number of steps in a round, and of rounds
 
 Residuals = Callable[[Float[Array, " p"]], Float[Array, " n"]]
 
@@ -22,21 +22,21 @@ class AbstractMethod(Pickled, eqx.Module):
 
 
 class LevenbergMarquardt(AbstractMethod):
-    """A method of Gauss-Newton steps within a trust region. It is the default; see
-    `frictax.fitting.search.levenberg_marquardt`.
+    """The default method, with Gauss-Newton steps within a trust region (see
+    `frictax.fitting.search.levenberg_marquardt`).
 
     At an optimum, rounding errors hide every decrease of the cost. Therefore a method that only
     compares costs rejects all steps (optimistix rejects 500 steps on a sweep of `frictax.data`).
     This method also checks the gradient.
 
-    **Arguments:** `tolerance`: longest final step of a parameter in standard errors; `max_steps`:
-    largest number of steps. For records the defaults are 1e-3 and 200.
+    **Arguments:** `tolerance`: largest length of the final step in standard errors; `max_steps`:
+    largest number of steps. In a fit to records, the defaults are 1e-3 and 200.
 
     If the final residuals of a free run are not white noise, the fit searches again in rounds
     (`frictax.fitting.search.rounds`). The cost is discontinuous where an event appears or vanishes.
-    If a search ends at a discontinuity, or met another event sequence near its end, the search
-    continues beyond the discontinuity (`frictax.fitting.search.edges`). The continuation has at
-    most 4 rounds, each with 6 probes for each parameter and 120 steps.
+    If a search ends at or near a discontinuity, the search continues beyond the discontinuity
+    (`frictax.fitting.search.edges`). This continuation has at most 4 rounds, each with 6 probe
+    points for each parameter and 120 steps.
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
 
@@ -103,7 +103,7 @@ class Optax(AbstractMethod):
     def minimise(
         self, residuals: Residuals, start: Float[Array, " p"]
     ) -> tuple[Float[Array, " p"], Integer, Bool[Array, ""]]:
-        """Return the final point of a round, the number of steps, and whether it converged."""
+        """Return the final point of a round, the step count, and true if the round converged."""
         import optax
 
         rule = optax.with_extra_args_support(

@@ -23,7 +23,7 @@ from .run import Run, begun, restart_from_bounds, successive_halving
 
 class Extent(NamedTuple):
     """The extent of a search: number of starts, their spread and random seed, and largest number of
-    rounds. Rounds are further searches for the case that the residuals exceed the noise.
+    rounds. Rounds are further searches, which run if the residuals exceed the noise.
     """
 
     starts: int = 1
@@ -38,7 +38,7 @@ _ONE_SEARCH = Extent()
 class Searched(NamedTuple):
     """The result of a search. `state`: the best state, with the number of steps of all searches
     that led to it; `costs`: final cost from each start; `noise`: noise scale; `rounds`: number of
-    rounds that were run; `interrupted`: True after Ctrl-C.
+    rounds that were run; `interrupted`: true after Ctrl-C.
     """
 
     state: Descent
@@ -72,8 +72,8 @@ def search(
     points = [first + spread * draw for draw in draws]
     points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
     states = [begun(problem, z) for z in points]
-    # If the weights are only relative, the noise is not known at first. In that case the first
-    # noise scale is so large that a robust loss is quadratic.
+    # If the weights are only relative, the noise scale is unknown at first. The first noise scale
+    # is then very large, so that a robust loss is quadratic.
     is_relative = problem.is_steady and not problem.noise_known
     noise = 1e100 if is_relative and problem.loss.rounds > 1 else 1.0
     state, costs = successive_halving(run, states, noise)
@@ -119,7 +119,7 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
         r, dof = r[: counted.size][counted], int(run.dof)
         if problem.loss.rounds == 1:
             noise = float(np.sqrt(r @ r / dof))
-        else:  # Huber's proposal 2 starts from the median.
+        else:  # Huber's proposal 2 starts from a scale that the median determines.
             noise = float(np.median(np.abs(r)) / 0.6745)
             for _ in range(50 if k > 0 else 0):
                 score = np.asarray(problem.loss.score(jnp.asarray(r / noise)))

@@ -1,7 +1,7 @@
-"""Rounds of a search with many simulations, for free runs whose first search ended above the noise.
+"""Rounds of many simulations, for free runs whose residuals exceed the noise after a search.
 
 If a simulated machine sticks slightly too late, its whole later motion is late too. Therefore the
-cost has many local minima, and a gradient-based search ends in one of them.
+cost has many local minima, and a gradient-based search ends in a local minimum.
 """
 
 import dataclasses
@@ -26,10 +26,10 @@ from .levenberg_marquardt import Descent
 from .run import Run, begun
 
 _LANES = 64  # number of simulations in one call
-_GENERATIONS = 20  # number of generations in a round
+_GENERATIONS = 20  # number of generations of CMA-ES in a round
 RUNS = _LANES * _GENERATIONS  # number of simulations in a round
 # Standard deviation of the first random points of each round [logarithm of the distance from the
-# bound]. Rounds are centred alternately at the start and at the best point found.
+# bound]. These points are centred alternately at the start values and at the best point found.
 _WIDTHS = (0.15, 0.05, 0.5, 0.15, 1.0, 0.05, 0.3, 0.3)
 _FARTHEST = 4.0  # [logarithms] largest distance of a point from the start
 
@@ -43,8 +43,8 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
 
     64 points are simulated in parallel. If one simulation divides a time step because the step
     error is too large, all 64 simulations divide the step. With divided steps, a round takes up to
-    20 times as long. Therefore scores are computed without error control, unless this doubles the
-    cost at the end of the first search.
+    20 times as long. Therefore scores are computed without error control of the steps, if this
+    does not double the cost at the final point of the first search.
 
     **Source:** N. Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, 2016.
     """
@@ -74,7 +74,7 @@ def by_rounds(run: Run, state: Descent, most: int, seed: int, noise: float) -> t
         if not may_keep():
             raise
         run.interrupted = True
-    if float(best.cost) < float(state.cost) * (1 - 0.02):  # A smaller reduction is not reported.
+    if float(best.cost) < float(state.cost) * (1 - 0.02):  # report a reduction above 2 %
         assert before is not None
         ends = {"before": before.ratio, "after": 0.0 if after is None else after.ratio}
         numbers = {"runs": made * RUNS, "rounds": made, "most": most}
@@ -86,9 +86,9 @@ def _ends_of_round(
     run: Run, plain: Problem, best: Descent, number: int, seed: int, noise: float
 ) -> Iterator[Descent]:
     """Yield the final states of the short fits of round `number` (from 0). The fits start from the
-    best points after every tenth generation. `plain`: the problem for the scores.
+    best points after every tenth generation. `plain`: the problem that computes the scores.
     """
-    # Largest number of steps: `short` for each fit, `long` if its cost is below twice the lowest.
+    # A fit has at most `short` steps, or `long` steps if its cost is below twice the lowest cost.
     short, long = 12, 60
     problem, by, least = run.problem, number % 3, np.inf
     logarithms, scale = _Logarithms(problem, best), _inverse_noise(problem)
@@ -135,10 +135,10 @@ def _best_distinct(points: Float[np.ndarray, "k p"], scores: Float[np.ndarray, "
 class _Logarithms:
     """A conversion between coordinates and the points of CMA-ES.
 
-    For a value with one bound, the entry of a point is log(d / d0). Here d is the distance of the
-    value from the bound, and d0 that of its start. For an unbounded value, the entry is the change
-    divided by the size of the start value. For a value with two bounds, the entry is the
-    coordinate.
+    A point has an entry for each fitted number. For a number with one bound, the entry is log(d /
+    d0), with the distance d of its value and d0 of its start value from the bound. For an unbounded
+    number, the entry is its change divided by the size of its start value. For a number with two
+    bounds, the entry is its coordinate.
     """
 
     def __init__(self, problem: Problem, state: Descent) -> None:
@@ -167,8 +167,8 @@ class _Logarithms:
 
 
 class _Cloud:
-    """A normal distribution that moves towards better points: CMA-ES with the weights and learning
-    rates of Hansen's tutorial, without negative weights.
+    """A normal distribution that moves towards better points by CMA-ES, with the weights and
+    learning rates of Hansen's tutorial, without negative weights.
     """
 
     def __init__(
@@ -243,13 +243,12 @@ def _scores(
 ) -> tuple[Array, ...]:
     """Return three scores of each point, from one simulation; a lower score is better.
 
-    The first score measures how long the simulation stays near the record. It is minus the mean of
-    1 / (1 + m / 25) over the samples. Here m is the mean square of residual/noise from the first
-    sample to this sample. The second score is the mean of log(1 + (residual/noise)**2 / 25). The
-    third score is the sum of the squared weighted residuals.
-    """
+    The first score measures how long the simulation stays near the record. This score is minus the
+    mean of 1 / (1 + m / 25) over the samples; m is the mean square of residual/noise from the first
+    sample to the present sample. The second score is the mean of log(1 + (residual/noise)**2 / 25).
+    The third score is the sum of the squared weighted residuals."""
     near = 5.0  # [noise] residuals up to this size count as near the record
-    failed = 1e12  # squared residual that is assumed for a run that fails
+    failed = 1e12  # squared residual that is assumed for a simulation that fails
     zeros = 20.0  # number of zero residuals assumed before the first sample
 
     def one(z: Array) -> tuple[Array, ...]:

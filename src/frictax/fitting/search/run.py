@@ -40,7 +40,7 @@ def by_newton(
 def side_by_side(
     problem: Problem, states: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
-    """Continue many searches (leading axis of `states`), whose steps are evaluated together."""
+    """Continue the searches along the leading axis of `states`; evaluate their steps together."""
     evaluate = jax.vmap(lambda z: problem.evaluate_with_kind(z, noise))
     ends = descend_together(evaluate, states, until, tolerance, dof, floor)
     return tuple(jax.tree.leaves(jax.vmap(lambda end: with_values(problem, end))(ends)))
@@ -50,14 +50,14 @@ def in_turned_coordinates(
     problem: Problem, z: Any, noise: Any, method: AbstractMethod, dof: Any, floor: Any
 ) -> Descent:
     """Search in coordinates that are rotated and scaled by the singular vectors of the Jacobian. A
-    length of 1 in these coordinates is about one standard error. Each round takes its coordinates
-    from the Jacobian at the end of the previous round.
+    length of 1 in these coordinates is about one standard error. Each round computes its
+    coordinates from the Jacobian at the end of the previous round.
 
-    This search is used for the method `Optax`, and for laws. The residuals of a law can be so
-    nonlinear that scaling the columns of the Jacobian to equal length does not suffice.
+    This search is used for the method `Optax`, and for fits of laws. The residuals of a law can be
+    so nonlinear that scaling the columns of the Jacobian to equal length does not suffice.
     """
 
-    largest_rounds = 10  # for Levenberg-Marquardt; each round has new coordinates
+    largest_rounds = 10  # of Levenberg-Marquardt; each round computes new coordinates
 
     def around(carry) -> Any:
         z, _, rounds, steps = carry
@@ -91,8 +91,8 @@ def in_turned_coordinates(
                 patience=most,
                 least=level,
             )
-            # Rounding can hide a decrease of the cost, so a hundred times the tolerance is
-            # sufficient.
+            # Rounding errors can hide a decrease of the cost, so a distance of 100 tolerances from
+            # the minimum is accepted.
             near = jnp.asarray(end.settled) | (end.distance <= 100 * method.tolerance)
             at, converged, count = jnp.asarray(end.z), near, end.steps
         return z + turn @ at, jnp.asarray(converged), rounds + 1, steps + count
@@ -200,8 +200,8 @@ class Run:
         return state
 
     def in_parts(self, state: Descent, until: int, noise: Any) -> Iterator[Descent]:
-        """Yield the states of a search up to its end or step `until`. Calls are short, so that
-        Ctrl-C loses little work and progress is reported.
+        """Yield the states of a search up to its end or step `until`. Compiled calls are short, so
+        that Ctrl-C loses little work and progress is reported.
         """
         steps = int(state.steps)
         # Without a progress report, the first call computes about 50 000 residuals.
@@ -252,8 +252,8 @@ class Run:
 
 
 class _Pace:
-    """Progress of a search, reported in lines. The remaining time is extrapolated from the
-    decrease of the distance to convergence between the last two lines.
+    """The progress reports of a search. The remaining time is extrapolated from the decrease of
+    the distance to the minimum between the last two reports.
     """
 
     def __init__(self, method: Any, say: Work) -> None:
@@ -286,12 +286,12 @@ _MANY, _WORTH = 2 * LANES, 100_000
 
 
 def successive_halving(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray]:
-    """Search from all `states`. Return the best end, and the final costs of all searches.
+    """Search from all `states`. Return the best final state, and the final costs of all searches.
 
     After each number of steps in `_RUNGS`, the best quarter of the searches continues. The search
     from the first start always continues, so that the result is never worse than that of a single
-    search from this start. As many searches run at once as there are processors. If there are many
-    starts, one compiled call advances `LANES` searches, in a third of the time of separate calls.
+    search from this start. Each processor runs one search at a time. If there are many starts, one
+    compiled call advances `LANES` searches, in a third of the time of separate calls.
     The last part of each search runs separately, because the number of steps to the end ranges from
     6 to 100.
 
@@ -353,7 +353,7 @@ def _groups(going: list[int], has_lanes: bool) -> list[list[int]]:
 
 def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
     """Return the indices of the starts that continue: the first start, and the best quarter of
-    `live` (at least two). Starts within one standard error of a better start are left out.
+    `live` (at least two). Searches within one standard error of a better search do not continue.
     """
     kept: list[int] = []
 
@@ -370,8 +370,8 @@ def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
 
 
 def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
-    """Return for each of `rungs` (numbers of steps) the fractions of the total work at which its
-    searches begin and end. A search is assumed to end after 30 steps, a typical number.
+    """Return the fractions of the total work at which the searches up to each number of steps in
+    `rungs` begin and end. A search is assumed to end after 30 steps, a typical number.
     """
     work, before = [0.0], 0
     for until in rungs:
@@ -381,7 +381,7 @@ def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
     return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
-BACK = (0.0, 2.0)  # [coordinates] restarted values begin at these distances from the start
+BACK = (0.0, 2.0)  # [coordinates] distances of restarted values from their start values
 
 
 def find_strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:

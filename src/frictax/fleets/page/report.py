@@ -71,7 +71,7 @@ def write_fleet_report(
 
     The report contains the population and its outliers (`population`), the notices of the fits, and
     the records without estimates. If a machine has records of at least three dates, the report also
-    contains the drift (`drift`). If there are limits, it contains the verdicts (`verdicts`).
+    contains the drift (`drift`). With limits, the report also contains the verdicts (`verdicts`).
 
     **Arguments:**
 
@@ -81,7 +81,7 @@ def write_fleet_report(
     - `made`, `drifts`: results of `population` and `drift`, if you called them with other options.
     - `link`: name of the column with the path or address of a separate report on each record.
     - `title`; `notes`: paragraphs below the title; `command`: the command line that writes the
-      report again; `overwrite`: True to replace an existing report.
+      report again; `overwrite`: true to replace an existing report.
 
     **Returns:** the path of the report.
 
@@ -272,7 +272,7 @@ def _drift_section(
 def _verdict_section(
     found: Verdicts, fleet: FleetEstimates, links: Mapping[str, Markup]
 ) -> Section:
-    # Records without estimates are listed in another section.
+    # Another section lists the records without estimates, so exclude them here.
     excluded = np.ones(len(found.table), bool)
     excluded[fleet.row] = False
     head, rows = found.rows()
@@ -327,15 +327,15 @@ def _exclusion_and_notice_sections(table: DataFrame, fleet: FleetEstimates) -> l
 
 
 def _links(table: DataFrame, column: str) -> dict[str, Markup]:
-    """Return record name -> HTML link to its report; `column`: the column of report addresses."""
+    """Return a dict from record name to HTML link of its report. `column`: column of addresses."""
     if column not in table.columns:
         return {}
     out = {}
     for record, target in zip(record_names(table), table[column].fillna(""), strict=True):
         address, scheme = str(target), urllib.parse.urlsplit(str(target)).scheme
         if len(scheme) > 1 and scheme not in ("http", "https", "file"):
-            continue  # The address is not that of a file or web page.
-        if len(scheme) <= 1:  # One letter is a Windows disk, such as C:.
+            continue  # The address is not a file or web page.
+        if len(scheme) <= 1:  # A scheme of one letter is a Windows disk, such as C:.
             safe = "/:%" if scheme else "/%"
             address = urllib.parse.quote(address.replace("\\", "/"), safe=safe)
         if address:
@@ -362,7 +362,7 @@ def histogram(
     heights, edges = np.histogram(x, bins=count, range=(low, high) if high > low else None)
     grid = np.linspace(edges[0], edges[-1], 160)
     per_bin = x.size * (edges[1] - edges[0])
-    # Density of the estimates: the population density convolved with that of the estimation errors.
+    # The density of estimates is the population density convolved with the density of their errors.
     fine = np.linspace(grid[0], grid[-1], 2 * grid.size)
     weight = population.density(name, fine)
     total = weight.sum()
@@ -431,7 +431,7 @@ def parallel_coordinates(population: Population, fleet: FleetEstimates) -> dict[
         return None
     flagged = _outlier_mask(population, fleet)
     others = np.flatnonzero(whole & ~flagged)
-    most = 500  # largest number of drawn outliers, and largest number of other drawn records
+    most = 500  # largest number of drawn outliers, and of drawn records that are not outliers
     some = others[np.linspace(0, others.size - 1, min(others.size, most)).astype(int)]
     odd = np.flatnonzero(whole & flagged)[:most]
     variance = np.diag(population.between) + (
@@ -587,7 +587,7 @@ def _day(seconds: float) -> str:
 def _outlier_mask(
     population: Population, fleet: FleetEstimates, name: str | None = None
 ) -> np.ndarray:
-    """Return a mask of the outliers; with `name`, of those whose largest deviation is in `name`."""
+    """Return a mask of the outliers. With `name`, include only outliers that deviate most in it."""
     rows = population.outliers
     if name is not None:
         rows = rows[rows["farthest"] == name]

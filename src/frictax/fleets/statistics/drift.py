@@ -32,23 +32,23 @@ FEWEST_DATES = 3  # smallest number of dates for which a line has a standard err
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Drift(Summarised):
-    """Change of the parameters of each machine per year (365.25 days): slopes of lines that are
-    fitted to its estimates over time. `print` shows a table.
+    """The change of the parameters of each machine per year (365.25 days): the slopes of lines that
+    are fitted to the machine's estimates over time. `print` shows a table.
 
     - `slopes`: a row for each machine and parameter. `slope`: change per year, with
       `standard_error` and interval `lower` to `upper` [SI/yr; 1/yr for a parameter in `log`];
-      `chance`: p value of the hypothesis that the slope is 0; `drifts`: True if the drift is
+      `chance`: p value of the hypothesis that the slope is 0; `drifts`: true if the drift is
       significant at the false discovery rate `rate`. `value`: value of the line at `middle`, the
       mean date of the records; `first`, `last`: first and last date; `count`: number of records.
-      `temperature_coefficient`: separate coefficient [SI/K], NaN if the common one is used.
+      `temperature_coefficient`: the machine's own coefficient [SI/K], NaN for the common one.
     - `fleet`: a row for each parameter. `slope`: mean slope of the machines, with `standard_error`
       and interval `lower` to `upper`; `slope_spread`: standard deviation of the slopes between
       machines; `temperature_coefficient` [SI/K]: common to all machines, with standard error
-      `temperature_error`. Estimates can scatter more than their standard errors predict. `scatter`
-      is the standard deviation of the white part of this additional scatter. `slow_scatter` is that
-      of the autocorrelated part, whose correlation time is `memory` [days].
+      `temperature_error`. Estimates can scatter more than their standard errors predict. Of this
+      additional scatter, `scatter` is the standard deviation of the white part, and `slow_scatter`
+      of the autocorrelated part with the correlation time `memory` [days].
     - `rate`: expected fraction of false alarms among the lines that are reported as drifting;
-      `left_out`: reason -> number of records without estimates; `notices`: warnings on the fit.
+      `left_out`: number of records without estimates by reason; `notices`: warnings on the fit.
 
     **Example:** at `drift`.
     """
@@ -76,7 +76,7 @@ class Drift(Summarised):
         return self.slopes
 
     def told(self, name: str, size: float, *, power: float = 0.8) -> DataFrame:
-        """Return for each machine the date at which its records can show a drift of `size`.
+        """Return for each machine the date at which its records suffice to detect a drift `size`.
 
         Assumptions: Further records have the median time interval and the typical standard error of
         the existing records. The temperatures of further records are not correlated with the date.
@@ -86,8 +86,8 @@ class Drift(Summarised):
         **Arguments:** `name`: the parameter; `size`: the drift [SI/yr; 1/yr for a parameter in
         `log`]; `power`: probability that the drift is detected at this date.
 
-        **Returns:** a row for each machine: `date`, `years` since its first record, and `records`,
-        the number of its records that are necessary; NaT and NaN if 20000 records are not enough.
+        **Returns:** a row for each machine with `date`, `years` since the machine's first record,
+        and the necessary number of `records`; NaT and NaN if 20000 records are not enough.
 
         **Example:** at `drift`.
         """
@@ -177,7 +177,7 @@ class Drift(Summarised):
         return head, rows
 
     def amount(self, name: str, value: float) -> str:
-        """Return a change of parameter `name` as text: in % if in `log`, otherwise in its unit."""
+        """Return a change of parameter `name` as text, in its unit or (in `log`) in percent."""
         unit, one = self.unit(name)
         return f"{figures(value / one, 3)} %" if one != 1.0 else amount(value, unit)
 
@@ -227,9 +227,9 @@ def drift(
     the estimates and from an additional scatter between records. The variance of this scatter is
     common to the fleet and is estimated by restricted maximum likelihood. Residuals can be
     autocorrelated, for example because of an unmeasured temperature or the state of the lubricant.
-    In this case the correlation of the scatter of two records decreases exponentially with their
-    distance in time, and slopes have larger standard errors. A record is excluded if it is more
-    than four standard deviations from the line of the other records of its machine. Intervals use
+    With autocorrelation, the correlation of two records decreases exponentially with the time
+    between them, and slopes have larger standard errors. A record is excluded if it is more than
+    four standard deviations from the line of the other records of its machine. Intervals use
     Student's t.
 
     Temperature and load change friction more than wear does (Bittencourt and Axelsson, report
@@ -242,9 +242,9 @@ def drift(
     - `table`: one row for each record, as for `population`, with the columns `machine`, `date` and,
       if known, `temperature` [degC]. Machines with fewer than three dates are not tested.
     - `names`: names of the parameters; by default all.
-    - `own_temperature`: True to fit a separate temperature coefficient c for each machine whose
+    - `own_temperature`: true to fit a separate temperature coefficient c for each machine whose
       records identify c. A separate c requires six records, and temperatures that deviate by 1 K
-      from a line over the date. Otherwise c is common to the fleet.
+      from a line over the date. All other machines have a common c.
     - `log`: parameters whose change is relative to their distance from the lower bound.
     - `rate`: expected fraction of false alarms among the reported drifts; `level`: confidence level
       of the intervals.
@@ -368,8 +368,8 @@ def drift(
 def _lines_of_parameter(
     fleet: FleetEstimates, k: int, usable: np.ndarray, zero: float, relative: bool, own: bool
 ) -> tuple[Lines, dict[str, Any]] | None:
-    """Return the estimates of parameter k as `Lines`, and by machine the name, the first, last and
-    mean date [years] and the number of records. Return None if no machine has enough dates.
+    """Return the estimates of parameter k as `Lines`, and a dict of arrays over the machines: name,
+    first, last and mean date [years], and number of records. Return None if all have too few dates.
     """
     rows = np.flatnonzero(usable & np.isfinite(fleet.values[:, k]))
     rows = rows[np.lexsort((fleet.dates[rows], fleet.machine[rows]))]
@@ -398,8 +398,8 @@ def _lines_of_parameter(
     own_coefficient = np.zeros(start.size, bool)
     if own and T is not None:
         # A machine with six records gets its own temperature coefficient if the temperatures
-        # deviate enough from a line over the date. The rms deviation from this line must be at
-        # least 1 K, and more than 30 % of the rms deviation from the mean temperature.
+        # deviate enough from a line over the date. The rms deviation of the temperatures from this
+        # line must be at least 1 K, and more than 30 % of their rms deviation from the mean.
         off = T - np.repeat(np.add.reduceat(T, start) / count, count)
         slope = np.add.reduceat(t * T, start) / np.add.reduceat(t * t, start)
         rest = off - np.repeat(slope, count) * t
@@ -430,8 +430,8 @@ def _slopes_and_mean(
     gaps = np.split(lines.t, lines.start[1:])
     typical, scatter = [], fit.white + fit.slow
     for errors in np.split(lines.error, lines.start[1:]):
-        # The typical standard error is the one that, if all records had it, would give the same
-        # total weight. Outliers have a very large standard error and are not included.
+        # With the typical standard error for all records, the total weight is unchanged. Outliers
+        # are excluded; they have very large standard errors (see `fit_lines_robustly`).
         counted = errors[errors < 1e3 * np.median(errors)]
         square = 1.0 / np.mean(1.0 / (counted**2 + scatter)) - scatter
         typical.append(float(np.sqrt(max(square, 0.0))))

@@ -24,9 +24,9 @@ class FleetEstimates:
     - `correlation` (n, p, p): correlation matrix of the estimates of each record.
     - `record` (n,): names of the records; `machine` (n,): indices into `machines`; `row` (n,):
       indices of the rows in the table.
-    - `dates` (n,) [s], `temperature` (n,) [degC]: NaN if unknown.
+    - `dates` (n,) [s] and `temperature` (n,) [degC] of the records, with NaN for unknown values.
     - `lower`: the lower bound of each parameter, or None.
-    - `left_out`: reason -> number of records without estimates.
+    - `left_out`: dict from reason to number of records without estimates for this reason.
     """
 
     names: tuple[str, ...]
@@ -85,12 +85,12 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
     level = float(about.get("level", 0.95))
     values, errors = (np.where(known, x, np.nan)[row] for x in (values, errors))
     # Find the degrees of freedom for which Student's t gives the width of an interval in the table.
-    # The longer half of the interval counts, because the shorter half may end at a bound.
+    # Use the longer half of the interval, because the shorter half may end at a bound.
     low, high = (_columns(table, asked, end)[row] for end in (".lower", ".upper"))
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.fmax(high - values, values - low) / errors
     dofs = np.geomspace(1.0, 1e6, 400)
-    widths = stdtrit(dofs, 0.5 + level / 2)  # [standard errors] half widths, which decrease
+    widths = stdtrit(dofs, 0.5 + level / 2)  # [standard errors] half widths, decreasing over dofs
     freedom = np.interp(-ratio, -widths, dofs)
     freedom = np.where(np.isfinite(ratio) & (ratio > widths[-1]), freedom, np.inf)
     record = record_names(table)[row]
@@ -98,7 +98,7 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
     if "machine" in table.columns:
         named = table["machine"].fillna("").astype(str).to_numpy(dtype=object)[row]
         # A record without a machine counts as a machine with the record's name. A real machine may
-        # have the same name, so the key also contains whether the name is that of a record.
+        # have the same name, so the key also marks the names that are names of records.
         keys = [(m == "", r if m == "" else m) for r, m in zip(record, named, strict=True)]
         index: dict[tuple[bool, str], int] = {}
         machine = np.array([index.setdefault(key, len(index)) for key in keys])
@@ -130,15 +130,15 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
 
 
 def record_names(table: DataFrame) -> np.ndarray:
-    """Return the record name of each row; the row number if the table has no column `record`."""
+    """Return the record name of each row, or the row number without a column `record`."""
     if "record" in table.columns:
         return table["record"].astype(str).to_numpy(dtype=object)
     return np.array([str(i) for i in range(len(table))], dtype=object)
 
 
 def exclusion_reasons(table: DataFrame, known: np.ndarray) -> np.ndarray:
-    """Return the reason why each row of the table is excluded, or "". `known` (n, p): True for an
-    estimate that has a standard error.
+    """Return the reason why each row of the table is excluded, or "" if it is used. `known` (n, p):
+    mask of the estimates that have a standard error.
     """
     why = np.full(len(table), "", dtype=object)
     why[~known.any(axis=1)] = "no estimate has a standard error"
@@ -172,7 +172,7 @@ def _columns(table: DataFrame, names: Iterable[str], end: str) -> np.ndarray:
 
 
 def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> np.ndarray:
-    """Return positive definite correlation matrices (n, p, p); 0 for what the table lacks."""
+    """Return positive definite correlation matrices (n, p, p), with 0 for missing correlations."""
     p = len(names)
     out = np.broadcast_to(np.eye(p), (row.size, p, p)).copy()
     for i in range(p):
@@ -193,13 +193,13 @@ def _correlation(table: DataFrame, names: tuple[str, ...], row: np.ndarray) -> n
 
 
 def check_probability(what: str, value: Any, remedy: str) -> None:
-    """Raise `ValueError` unless the value is a number between 0 and 1."""
+    """Raise `ValueError` if the value is not a number between 0 and 1."""
     if not (isinstance(value, int | float | np.floating) and 0 < value < 1):
         raise ValueError(f"`{what}` must lie between 0 and 1, got {value!r}. {remedy}")
 
 
 def table_of_fleet(fleet: DataFrame | Fleet) -> DataFrame:
-    """Return the table of a `Fleet`. A table is returned unchanged."""
+    """Return the table of a `Fleet`, or the argument itself if it already is a table."""
     return fleet.table if isinstance(fleet, Fleet) else fleet
 
 

@@ -1,4 +1,4 @@
-"""The two-stage population model of a fleet: `population`, and its result `Population`."""
+"""The two-stage population model of a fleet, with its function and its result `Population`."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ from .robust import (
     variance_factor,
 )
 
-_ONE_SIDED = 1.645  # one-sided 95 % quantile; a variance below this many standard errors may be 0
+_ONE_SIDED = 1.645  # [standard errors] a smaller variance may be 0 (one-sided 95 % quantile)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -39,7 +39,7 @@ class Population(Summarised):
     """Mean, covariances and outliers of the parameters of a fleet. `print` shows a table.
 
     Arrays are on the unconstrained scale u, on which the population is normal. A parameter x with a
-    bound in `lower` has u = log(x - lower). Without a bound, u = x.
+    bound in `lower` has u = log(x - lower). A parameter without a bound has u = x.
 
     - `mean` (p,): mean of the population; `mean_covariance` (p, p): covariance of the error of the
       mean. `between` (p, p): covariance between machines; `within` (p, p): covariance between
@@ -50,14 +50,14 @@ class Population(Summarised):
 
     - `records`: a row for each record with estimates. ``NAME``: empirical Bayes estimate (shrunk
       towards the mean) with the interval ``NAME.lower`` to ``NAME.upper`` [SI]. `distance`:
-      Mahalanobis distance from the mean; `chance`: p value of this distance; `outlier`: True if
+      Mahalanobis distance from the mean; `chance`: p value of this distance; `outlier`: true if
       `chance` is below `false_alarms`. `farthest`: the parameter with the largest deviation; `z`:
       this deviation in standard deviations. `within_chance`: p value of the distance of the record
       from the other records of its machine. P values are NaN if the test is not possible.
     - `covariance` (n, p, p): covariance of the empirical Bayes estimates.
     - `machines`: a row for each machine: number of records `count`, estimates ``NAME`` with
       intervals, `chance` and `outlier`.
-    - `left_out`: reason -> number of records without estimates; `notices`: warnings on the fit.
+    - `left_out`: number of records without estimates by reason; `notices`: warnings on the fit.
 
     **Example:** at `population`.
     """
@@ -273,30 +273,30 @@ def population(
 ) -> Population:
     """Estimate the population of a fleet: mean, spreads and outliers.
 
-    The covariance between machines is Omega, and between records of one machine Psi. The model has
-    two stages. First, the fit of record i of machine j gives estimates with the error covariance
-    C_ij. Second, on the unconstrained scale these estimates are u_ij ~ N(mu + a_j, Psi + C_ij) with
+    Omega is the covariance between machines, and Psi between records of one machine. The model has
+    two stages. First, the fit of record i of machine j yields estimates with the error covariance
+    C_ij. Second, on the unconstrained scale the estimates are u_ij ~ N(mu + a_j, Psi + C_ij) with
     a_j ~ N(0, Omega). The mean mu, Omega and Psi are estimated by restricted maximum likelihood.
-    The estimates of each record are then shrunk towards the mean. They move further if their errors
-    are large compared with the spread (empirical Bayes; Davidian and Giltinan, Nonlinear Models for
-    Repeated Measurement Data, 1995, chapter 5). No fit or simulation is repeated.
+    The estimates of each record are then shrunk towards the mean, further for errors that are large
+    compared with the spread (empirical Bayes; Davidian and Giltinan, Nonlinear Models for Repeated
+    Measurement Data, 1995, chapter 5). No fit or simulation is repeated.
 
     Outliers do not increase the estimated spread, and one outlier does not hide another. A record
     is excluded from mean and spread if its distance from the mean exceeds the 99 % quantile (99.9 %
     with fewer than 100 machines). A consistency factor corrects the spread for excluded records
-    that are not outliers. The distance is relative to spread and errors together. Therefore large
-    errors alone do not make a record an outlier.
+    that are not outliers. The covariance in the distance is the sum of the spread and the errors of
+    the record, so large errors alone do not make a record an outlier.
 
     **Arguments:**
 
     - `table`: the result of `fx.fleet`, or a table with one row for each record and the columns
       ``NAME``, ``NAME.standard_error``, and optionally ``correlation:NAME:NAME``, `machine` and
-      `reason`. Records without estimates are counted and excluded. If a fit did not identify one
-      parameter, its other estimates are used.
+      `reason`. Records without estimates are counted and excluded. If a fit does not identify one
+      parameter, the estimates of the other parameters are used.
     - `names`: names of the parameters; by default all.
     - `log`: names of the parameters whose logarithm is normally distributed; True for all with a
-      lower bound, False for none. By default: the parameters with a lower bound for which fewer
-      than 5 % of the records are within two standard errors of this bound.
+      lower bound, False for none. By default, these are the parameters with a lower bound for which
+      fewer than 5 % of the records are within two standard errors of this bound.
     - `false_alarms`: probability that a record which is not an outlier is reported as an outlier.
     - `level`: confidence level of the intervals.
 
@@ -456,7 +456,7 @@ def _values(
 def _scales(
     fleet: FleetEstimates, log: Iterable[str] | str | bool | None
 ) -> tuple[dict[str, float | None], list[Notice]]:
-    """Return parameter -> lower bound (None if its scale is not logarithmic), and notices."""
+    """Return a dict from parameter to lower bound (None without a logarithm), and notices."""
     asked = None
     if log is not None and not isinstance(log, bool):
         asked = {log} if isinstance(log, str) else set(log)

@@ -1,12 +1,12 @@
-"""Restricted maximum likelihood (REML) for machines, from estimates with known error covariances.
+"""Restricted maximum likelihood (REML) for a fleet, from estimates with known error covariances.
 
 The estimate from record i of machine j is y_ij = mu + a_j + b_ij + e_ij. The machine deviates by
 a_j ~ N(0, Omega), and the record by b_ij ~ N(0, Psi). The error is e_ij ~ N(0, C_ij) with known
 C_ij. The mean mu and the spreads (covariances) Omega and Psi maximise the restricted likelihood
 (Patterson and Thompson, Biometrika 58, 1971). The search varies Cholesky factors of the spreads, so
-the spreads stay positive semidefinite. Its Hessian is the expected information (Fisher scoring).
-With one parameter and one record for each machine, the model is the random-effects model of
-meta-analysis (DerSimonian and Laird, Controlled Clinical Trials 7, 1986; Viechtbauer, Journal of
+the spreads stay positive semidefinite. The expected information approximates the Hessian (Fisher
+scoring). With one parameter and one record for each machine, the model is the random-effects model
+of meta-analysis (DerSimonian and Laird, Controlled Clinical Trials 7, 1986; Viechtbauer, Journal of
 Educational and Behavioral Statistics 30, 2005).
 """
 
@@ -24,8 +24,8 @@ class Estimates:
     - `start` (m,): index of the first record of each machine.
     - `counted` (n,), `counted_machines` (m,): weight of each record and of each machine; 0 for an
       outlier, otherwise 1.
-    - `consistency`: factor on the squared deviations of records, and factor on those of machines.
-      The factors correct for excluded estimates that are not outliers.
+    - `consistency`: factors on the squared deviations of records and of machines, which correct for
+      excluded estimates that are not outliers.
     """
 
     y: np.ndarray
@@ -49,8 +49,8 @@ class Estimates:
 class Likelihood:
     """The restricted likelihood for given Omega and Psi, and matrices for its derivatives.
 
-    - `A` (n, p, p): (Psi + C)^-1 of each record, empty without Psi; `G` (m, p, p): (Omega + V)^-1
-      of each machine. Both are 0 for outliers.
+    - `A` (n, p, p): inverse of Psi + C of each record, empty without Psi; `G` (m, p, p): inverse of
+      Omega + V of each machine. `A` and `G` are 0 for outliers.
     - `ybar` (m, p): weighted mean of each machine's estimates; `V` (m, p, p): covariance of the
       error of this mean.
     - `mean`, `P`: mu and the covariance of its error; `loglik`: the restricted log likelihood.
@@ -71,8 +71,8 @@ def evaluate_likelihood(
     within: np.ndarray | None = None,
     mean: np.ndarray | None = None,
 ) -> Likelihood:
-    """Evaluate the restricted likelihood for given covariances: `between` is Omega, `within` is
-    Psi. Without `within`, each machine has one record. The default `mean` maximises the likelihood.
+    """Evaluate the restricted likelihood for the covariances `between` (Omega) and `within` (Psi).
+    Omit `within` if each machine has one record. The default `mean` maximises the likelihood.
     """
     if within is None:
         A, V, ybar, logs = np.zeros((0, *between.shape)), estimates.C, estimates.y, 0.0
@@ -124,8 +124,8 @@ def likelihood_gradient(estimates: Estimates, at: Likelihood, within: bool) -> l
 def expected_information(
     estimates: Estimates, at: Likelihood, within: bool, most: int | None = None
 ) -> np.ndarray:
-    """Return the expected information matrix for the lower triangle of Omega, followed by that of
-    Psi; see `symmetric_basis`. `most`: approximate number of records in the sum, taken from evenly
+    """Return the expected information matrix for the lower triangles of Omega and Psi (see
+    `symmetric_basis`). `most`: approximate number of records in the sum, taken from evenly
     spaced machines and scaled to all machines; None for all records.
     """
     E, m, n = symmetric_basis(len(at.mean)), estimates.start.size, len(estimates.y)
@@ -165,7 +165,7 @@ def _pairs(A: np.ndarray, B: np.ndarray, E: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def symmetric_basis(p: int) -> np.ndarray:
-    """Return symmetric matrices (k, p, p): each is 1 at (i, j) and (j, i), otherwise 0; j <= i."""
+    """Return for each j <= i the symmetric matrix with 1 at (i, j) and (j, i), 0 elsewhere."""
     rows, columns = np.tril_indices(p)
     E = np.zeros((rows.size, p, p))
     E[np.arange(rows.size), rows, columns] = E[np.arange(rows.size), columns, rows] = 1.0
@@ -176,9 +176,9 @@ def maximize_likelihood(
     estimates: Estimates, between: np.ndarray, within: np.ndarray | None, steps: int = 200
 ) -> tuple[np.ndarray, np.ndarray | None, Likelihood, bool]:
     """Maximise the restricted likelihood over the spreads. The search starts at the covariances
-    `between` and `within`. Its variables are the entries of the Cholesky factors, divided by about
-    one standard error. At a spread of 0 the gradient is 0, so no spread starts at 0. Return Omega,
-    Psi (or None), their likelihood, and True if the search converged.
+    `between` and `within`. The variables of the search are the entries of the Cholesky factors,
+    divided by about one standard error. At a spread of 0 the gradient is 0, so all spreads start
+    above 0. Return Omega, Psi (or None), their likelihood, and True if the search converged.
     """
     from scipy.optimize import minimize
 
@@ -241,7 +241,7 @@ def maximize_likelihood(
         hess=hessian,
         method="trust-exact",
         options={
-            # [1/standard error] At this gradient, the likelihood is at its maximum within 1e-7.
+            # [1/standard error] With this gradient, the likelihood is within 1e-7 of its maximum.
             "gtol": 4e-4,
             "maxiter": steps,
             "initial_trust_radius": radius,
@@ -250,10 +250,10 @@ def maximize_likelihood(
     )
     best = [L @ L.T for L in factors_of(found.x)]
     for S in best:
-        # These variances differ from 0 only by rounding.
+        # Set variances that differ from 0 only by rounding errors to 0.
         negligible = np.diag(S) < 1e-12 * noise
         S[negligible], S[:, negligible] = 0.0, 0.0
     at = evaluate_likelihood(estimates, *best)
-    # Status 1 is the limit of iterations. Other codes mean convergence to the tolerance or to
-    # rounding.
+    # Status 1 of scipy means that the limit of iterations is reached. Any other status means
+    # convergence to the tolerance or to rounding errors.
     return best[0], best[1] if several else None, at, found.status != 1

@@ -9,15 +9,15 @@ The search starts from medians, median deviations and rank correlations, so one 
 hide another. Estimates whose distance from the mean exceeds the 99 % quantile (99.9 % in a small
 fleet) are then excluded from the likelihood. A consistency factor multiplies the squared deviations
 of the remaining estimates. Fit and exclusion are repeated until the set of excluded estimates does
-not change. This is the reweighting of Rousseeuw and Van Zomeren (JASA 85, 1990) with the factor of
-Croux and Haesbroeck (Journal of Multivariate Analysis 71, 1999). The distances have the
-distributions of Cerioli (JASA 105, 2010), which are different for counted (not excluded) and for
-excluded estimates.
+not change. This method is the reweighting of Rousseeuw and Van Zomeren (JASA 85, 1990) with the
+factor of Croux and Haesbroeck (Journal of Multivariate Analysis 71, 1999). The distances from the
+mean have the distributions of Cerioli (JASA 105, 2010), one for excluded estimates, and another one
+for all other estimates.
 
 Mahalanobis distances use the sum of the spread and the error covariance of each record. Squared
 distances have a chi-squared distribution in a large fleet of long records. In a small fleet, or if
-the error covariances have few degrees of freedom, the distribution is Hotelling's T2 with degrees
-of freedom by Satterthwaite. A counted estimate is compared with the mean of all others.
+error covariances have few degrees of freedom, squared distances have Hotelling's T2 distribution,
+with Satterthwaite's degrees of freedom. Each estimate is compared with the mean of other estimates.
 """
 
 import dataclasses
@@ -36,8 +36,8 @@ class RawEstimates:
 
     - `covariance` (n, p, p): error covariance of each record; `freedom` (n,): degrees of freedom of
       this covariance.
-    - `log` (p,): True for a parameter whose logarithm is normally distributed. For such a
-      parameter, z is the distance from the lower bound.
+    - `log` (p,): mask of the parameters whose logarithm is normally distributed. For parameters in
+      `log`, z is the distance from the lower bound.
     - `start` (m,): index of the first record of each machine.
     """
 
@@ -53,8 +53,8 @@ class RawEstimates:
         return np.isfinite(self.z)
 
     def unconstrained_start(self) -> np.ndarray:
-        """Return the first values of u (n, p), the estimates on the unconstrained scale. Before the
-        logarithm, an estimate below half of its standard error is replaced by this half.
+        """Return the first values of u (n, p), the estimates on the unconstrained scale. For the
+        logarithm, half the standard error of an estimate replaces a smaller or negative estimate.
         """
         error = np.sqrt(np.einsum("nii->ni", self.covariance))
         with np.errstate(invalid="ignore"):
@@ -68,11 +68,11 @@ class RawEstimates:
         T: np.ndarray | None = None,
         before: Estimates | None = None,
     ) -> Estimates:
-        """Transform the estimates to the unconstrained scale: delta method, linearised at `u`.
+        """Transform estimates to the unconstrained scale by the delta method, linearised at `u`.
 
         **Arguments:** `u` (n, p): point of the linearisation; `T`: error covariance of `u`; `scale`
-        (p,): approximate standard deviation between records on this scale; `before`: estimates from
-        which the outlier marks are copied. Half the variance in `T` is added to a logarithm, which
+        (p,): approximate standard deviation between records on this scale; `before`: `Estimates`
+        whose outlier marks are copied. Half the variance in `T` is added to a logarithm, which
         corrects the mean to second order in the errors.
         """
         slope = np.where(self.log, np.exp(np.where(self.log, u, 0.0)), 1.0)
@@ -95,7 +95,7 @@ class RawEstimates:
     ) -> Estimates:
         """Return `estimates` with error covariances that do not depend on the values of parameters
         in `log`. With equal absolute errors, large values have small relative errors. Without this
-        correction they would get large weights in the likelihood, and the mean would be biased.
+        correction, large values have large weights in the likelihood, and the mean is biased.
         """
         C, out = estimates.C, np.ones(u.shape)
         for k in np.flatnonzero(self.log):
@@ -130,9 +130,9 @@ class PopulationFit:
     """A fitted population on the unconstrained scale, with records sorted by machine.
 
     - `between`, `within` (p, p): covariances between machines and between records of one machine;
-      `likelihood`: likelihood of `estimates`; `converged`: True if the last search converged.
+      `likelihood`: likelihood of `estimates`; `converged`: true if the last search converged.
     - `u` (n, p), `T` (n, p, p): empirical Bayes estimates of the records and their covariances;
-      `machine_u` (m, p), `machine_T` (m, p, p): the same for the machines.
+      `machine_u` (m, p), `machine_T` (m, p, p): estimates of the machines and their covariances.
     - `tests`: distances and p values of records and machines.
     """
 
@@ -219,7 +219,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
 def empirical_bayes(
     estimates: Estimates, between: np.ndarray, within: np.ndarray | None, mean: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the empirical Bayes estimates and covariances of records, then those of machines."""
+    """Return empirical Bayes estimates and their covariances, for records and then for machines."""
     at = evaluate_likelihood(estimates, between, within, mean)
     share = between @ np.linalg.inv(between + at.V)
     machine_u = at.mean + multiply(share, at.ybar - at.mean)
@@ -254,9 +254,9 @@ def outlier_tests(
     known: np.ndarray,
     freedom: np.ndarray,
 ) -> OutlierTests:
-    """Compute the distances of records and machines from the population mean, and p values. `known`
-    (n,): number of estimates of each record; `freedom` (n,): degrees of freedom of the error
-    covariance of each record.
+    """Compute the distances of records and machines from the population mean, and the p values of
+    these distances. `known` (n,): number of estimates of each record; `freedom` (n,): degrees of
+    freedom of the error covariance of each record.
     """
     count = float(estimates.counted_machines.sum())
     machine_squared = _squared_distances(between + at.V, at.ybar - at.mean)
@@ -272,10 +272,10 @@ def outlier_tests(
     spread = between + within
     squared = _squared_distances(spread + estimates.C, estimates.y - at.mean)
     share = _share(spread, spread + estimates.C, known)
-    # One record has little influence on the covariances, so both count as independent.
+    # A record has little influence on the covariances, so it counts as independent of them.
     chance = chances(squared, known, share, count, np.zeros(len(estimates.y)), freedom)
-    # Test each record against the other records of its machine. The mean of the other records does
-    # not contain the record, and the record has little influence on the spread of all machines.
+    # Test each record against the mean of the other records of its machine. The tested record does
+    # not influence this mean, and it hardly influences the spread of all machines.
     k, eye = estimates.machine, np.eye(len(within))
     others = estimates.machine_sums(estimates.counted)[k] - estimates.counted > 0
     W = np.linalg.inv(at.V)[k] - at.A
@@ -302,13 +302,13 @@ def chances(
     **Arguments:** `known` (n,): number of estimates in each distance; `share` (n,): variance
     between machines divided by the sum of this variance and the error variance; `count`: number of
     machines from which the variance was estimated; `counted` (n,): 1 if these machines include the
-    tested one; `freedom` (n,): degrees of freedom of the error variance.
+    tested machine; `freedom` (n,): degrees of freedom of the error variance.
     """
     from scipy.special import chdtrc, fdtrc
 
     p = known.astype(float)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        n = 1.0 + (count - 1.0) / share**2  # equivalent sample size of the whole variance
+        n = 1.0 + (count - 1.0) / share**2  # equivalent sample size of the sum of variances
         n = np.where(np.isfinite(n), np.minimum(n, 1e12), 1e12)
         inside = counted > 0
         left = np.maximum(1.0 - n * squared / (n - 1) ** 2, 1e-3)
@@ -323,8 +323,8 @@ def chances(
 
 
 def outlier_threshold(machines: int) -> float:
-    """Return the p value below which an estimate is excluded from mean and spread. It is smaller in
-    a small fleet, where the wrong exclusion of an estimate does more harm than a missed outlier.
+    """Return the p value below which an estimate is excluded from mean and spread. This limit is
+    smaller in a small fleet, because a wrong exclusion does more harm than a missed outlier.
     """
     return 0.01 if machines >= 100 else 0.001
 
@@ -341,7 +341,7 @@ def consistency_factor(p: int, threshold: float) -> float:
 
 def variance_factor(p: int, threshold: float) -> float:
     """Return the factor by which the exclusion of outliers increases the error variances of the
-    entries of a spread matrix. It does not include the effect of the smaller number of estimates.
+    entries of a spread matrix. This factor excludes the effect of the smaller number of estimates.
     """
     from scipy.special import chdtr, chdtri
     from scipy.stats import chi2

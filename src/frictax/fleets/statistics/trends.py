@@ -1,12 +1,12 @@
 """Fit straight lines over time to the estimates of many machines with a common scatter variance.
 
 The estimate of record i of machine j is x_ij = a_j + b_j t_ij + c_j T_ij + w_ij + r_ij + e_ij. Here
-t is the time, T the temperature. Machine j has the intercept a_j and the slope b_j. The temperature
-coefficient c_j is common to all machines (c_j = c) or separate for machine j. The errors e_ij have
-known standard deviations. The scatter between records has a white part w ~ N(0, white) and an
-autocorrelated part r. The variance of r is `slow`, and its autocorrelation is exp(-|t
-- t'| / memory). `white`, `slow` and `memory` are common to the fleet and are estimated by
-  restricted maximum likelihood. A model without r would report autocorrelated scatter as drift.
+t is the time, and T is the temperature. Machine j has the intercept a_j and the slope b_j. The
+temperature coefficient c_j is common to all machines (c_j = c) or separate for machine j. The
+errors e_ij have known standard deviations. The scatter between records has a white part w ~ N(0,
+white) and an autocorrelated part r. The variance of r is `slow`, and its autocorrelation over the
+time difference dt is exp(-dt / memory). `white`, `slow` and `memory` are common to the fleet and
+are estimated by restricted maximum likelihood. Without r, autocorrelated scatter looks like drift.
 """
 
 import dataclasses
@@ -24,8 +24,8 @@ class Lines:
 
     - `t` (n,): time since the mean date of the machine [years]; `x`, `error` (n,): estimates and
       their standard errors; `T` (n,): temperatures minus a reference temperature [K], or None.
-    - `start` (m,): index of the first record of each machine; `own` (m,): True for a machine with a
-      separate temperature coefficient.
+    - `start` (m,): index of the first record of each machine; `own` (m,): mask of the machines with
+      a separate temperature coefficient.
     """
 
     t: np.ndarray
@@ -46,7 +46,7 @@ class LinesFit:
 
     - `a`, `b` (m,): value at t = 0 and slope of each line. `covariance` (m, q, q): covariance of
       the q parameters of each machine for a given common temperature coefficient. `by_c` (m, q):
-      derivatives of these parameters with respect to this coefficient, times -1.
+      derivatives of the q parameters with respect to the common coefficient, times -1.
     - `own_c` (m,): separate temperature coefficient of each machine, NaN if the common coefficient
       is used. `c`, `c_error`: common coefficient and its standard error, NaN without temperatures.
     - `white`, `slow`: variances of the white and of the autocorrelated scatter between records;
@@ -69,14 +69,14 @@ class LinesFit:
 
 
 def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> LinesFit:
-    """Fit the lines by weighted least squares for a scatter with the given properties."""
+    """Fit the lines by weighted least squares for given variances and memory of the scatter."""
     k = lines.machine
     inverse, logdet = _precision(lines, white, slow, memory)
     own = lines.own[k] if lines.T is not None else np.zeros(len(k), bool)
     T = np.zeros_like(lines.t) if lines.T is None else lines.T
     columns = [np.ones_like(lines.t), lines.t, *([np.where(own, T, 0.0)] if own.any() else [])]
     q = len(columns)  # number of parameters of one machine
-    # The last two columns are the temperatures that the common coefficient multiplies, and x.
+    # The last columns of X are the temperatures of machines with the common coefficient, and x.
     X = np.stack([*columns, np.where(own, 0.0, T), lines.x], axis=1)
     WX = inverse(X)
     gram = np.add.reduceat(X[:, :, None] * WX[:, None, :], lines.start, axis=0)
@@ -116,7 +116,7 @@ def solve_lines(lines: Lines, white: float, slow: float, memory: float) -> Lines
 def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
     """Fit the lines without outliers. Return `lines` with the standard errors of outliers
     multiplied by 1e5, the fit, and a mask of outliers (n,). An outlier is more than four standard
-    deviations from the prediction by the other records of its machine. Medians determine the first
+    deviations from the line of the other records of its machine. Medians determine the first
     set of outliers, because outliers would increase a scatter that is estimated from all records.
     """
     rough = solve_lines(lines, float(np.median(lines.error**2)), 0.0, 1.0)
@@ -135,8 +135,8 @@ def fit_lines_robustly(lines: Lines) -> tuple[Lines, LinesFit, np.ndarray]:
 
 
 def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
-    """Return the distance of each estimate from its prediction by the other records of its machine,
-    in standard deviations. For an outlier, it is the distance from the fitted line.
+    """Return the distance of each estimate from the line of the other records of its machine, in
+    standard deviations. The distance of an outlier is measured from the line of the fit without it.
     """
     inverse, _ = _precision(kept, fitted.white, fitted.slow, fitted.memory)
     own = kept.own[kept.machine]
@@ -147,8 +147,8 @@ def _deviations(lines: Lines, kept: Lines, fitted: LinesFit) -> np.ndarray:
     rest = _residuals(kept, fitted)
     own_variance = kept.error**2 + fitted.white
     diagonal = 1.0 / own_variance  # diagonal of the inverse covariance of the estimates
-    # The diagonal of the inverse follows from two eliminations. The first begins at
-    # the first record, the second at the last record.
+    # The diagonal of the inverse follows from two eliminations, one forwards from the first record
+    # and one backwards from the last record.
     if fitted.slow != 0:
         band, _ = _band(kept, own_variance, fitted.slow, fitted.memory)
         squares = band[0, 1:] ** 2

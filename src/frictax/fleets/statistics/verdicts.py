@@ -30,13 +30,13 @@ PASS, FAIL, UNDECIDED = "pass", "fail", "cannot tell"
 class Verdicts(Summarised):
     """The verdict on each record of a fleet. `print` shows a table.
 
-    - `table`: a row for each record, in the order of the fleet. `verdict`: "pass", "fail" or
-      "cannot tell"; ``NAME``: the verdict on this parameter; `why`: the reason if the verdict is
-      not "pass", such as a parameter and its limit, or missing estimates.
+    - `table`: a row for each record, in the order of the fleet. `verdict` is "pass", "fail" or
+      "cannot tell"; ``NAME``: the verdict on the parameter ``NAME``; `why`: the reason if the
+      verdict is not "pass", such as a parameter and its limit, or missing estimates.
     - `numbers`: a row for each parameter: limits `lower` and `upper` [SI], and the counts of
       "pass", "fail" and "cannot tell". `guard`: guard band [SI], the median over the records of
-      half the width of the interval. `guard_share`: sum of both guard bands divided by upper -
-      lower. `capability`: (upper - lower) divided by four median standard errors (measurement
+      half the width of the interval. `guard_share`: twice `guard` divided by (upper - lower).
+      `capability`: width (upper - lower) divided by four median standard errors (measurement
       capability index of JCGM 106). `guard_share` and `capability` are NaN with only one limit.
     - `level`: confidence level of the intervals.
 
@@ -59,7 +59,7 @@ class Verdicts(Summarised):
         return self.table
 
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return head and rows of the printed table; the last row is for all parameters."""
+        """Return the head and the rows of the printed table; the last row is for all parameters."""
         head = (
             "number",
             "limits",
@@ -131,16 +131,16 @@ def verdicts(
     tell".
 
     A parameter passes if its whole interval is within the limits, and fails if the whole interval
-    is beyond one limit. Otherwise its verdict is "cannot tell". A record fails if one parameter
-    fails, and passes if all parameters pass. Therefore half the width of the interval is a guard
-    band on both sides of a limit, as in ISO 14253-1. The width follows from Student's t and the
-    standard error of each estimate.
+    is beyond one limit. If a limit is inside the interval, the verdict is "cannot tell". A record
+    fails if one parameter fails, and passes if all parameters pass. Therefore half the width of the
+    interval is a guard band on both sides of a limit, as in ISO 14253-1. The width of the interval
+    follows from Student's t and the standard error of each estimate.
 
     **Arguments:**
 
     - `table`: one row for each record, as for `population`. The verdict is "cannot tell" for
       records without estimates.
-    - `limits`: name of a parameter -> (lower, upper) in SI units; None means no limit.
+    - `limits`: dict from parameter name to (lower, upper) in SI units; None means no limit.
     - `level`: confidence level of the intervals. A parameter that is truly beyond its limit passes
       with a probability of at most (1 - level) / 2.
 
@@ -225,7 +225,7 @@ def _reasons(
     ends: Mapping[str, tuple[float, float]],
     words: np.ndarray,
 ) -> list[str]:
-    """Return the reason why each record does not pass; "" for a record that passes."""
+    """Return the reason why each record does not pass, or "" for a record that passes."""
     values = np.full(words.shape, np.nan)
     values[fleet.row] = fleet.values
     excluded, out = exclusion_reasons(table, np.isfinite(values)), []

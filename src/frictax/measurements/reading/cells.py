@@ -21,7 +21,7 @@ _DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
 _DURATION = re.compile(r"(?:\d{1,4}:)?\d{1,2}:\d\d(?:\.\d*)?")
 _NUMBER_UNIT = re.compile(r"([+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?)\s*([^\d\s.,].*)")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9a-fA-F]{1,16}[hH]|16#[0-9a-fA-F_]{1,16}")
-_BETWEEN = ".,' \u2019\u00a0\u202f"  # characters that may separate thousands
+_BETWEEN = ".,' \u2019\u00a0\u202f"  # characters that may separate thousands.
 # Formats of dates that are not ISO 8601. If day and month can be read in either order, the order
 # with smaller time steps is chosen.
 _DATES = tuple(
@@ -52,7 +52,7 @@ class Cells:
 
     @property
     def few_wrong(self) -> bool:
-        """True if the wrong cells are so few that their rows can be left out."""
+        """True if at most 10 % of the cells are wrong, so that their rows can be left out."""
         return bool(np.sum(self.wrong) <= _MOST_BROKEN * self.wrong.size)
 
 
@@ -73,8 +73,8 @@ def is_date(cell: str) -> bool:
 
 
 def read_number(text: str, decimal: str) -> float:
-    """Return the number in a cell with the decimal sign `decimal`; NaN if it is not finite."""
-    if "_" in text or (decimal != "." and "." in text):  # float() would accept "1_000".
+    """Return the number in a cell with the decimal sign `decimal`; NaN without a finite number."""
+    if "_" in text or (decimal != "." and "." in text):  # Refuse "1_000", which float() accepts.
         return np.nan
     try:
         value = float(text.replace(decimal, ".") if decimal != "." else text)
@@ -84,7 +84,7 @@ def read_number(text: str, decimal: str) -> float:
 
 
 def read_cells(texts: Sequence[str], decimal: str) -> Cells:
-    """Return the interpretation of the texts of a column.
+    """Interpret the texts of a column as numbers, dates, codes or words.
 
     >>> read_cells(["0.1 sec", "0.2 sec"], ".").values, read_cells(["0.1 sec"], ".").unit
     (array([0.1, 0.2]), 's')
@@ -149,8 +149,8 @@ def _thousands_pattern(sign: str, decimal: str) -> re.Pattern[str]:
 
 
 def _with_thousands(cells: list[str], decimal: str) -> np.ndarray | None:
-    """Return the numbers in cells that all have the same thousands separator. Return None if a cell
-    does not have it, or if it may be a decimal sign ("1,234").
+    """Return the numbers in cells that share one thousands separator; None if a cell does not have
+    the separator, or if the separator may be a decimal sign ("1,234").
     """
     for sign in _BETWEEN:
         if sign == decimal or sign not in cells[0]:
@@ -182,7 +182,7 @@ def _dates(cells: list[str]) -> np.ndarray:
     texts = texts.str.replace(r"(:\d\d):(\d{3})$", r"\1.\2", regex=True)
     if all(map(_DURATION.fullmatch, texts)):
         short = texts.str.count(":") == 1
-        # A duration with one colon is minutes and seconds.
+        # A duration with one colon consists of minutes and seconds.
         texts = texts.where(~short, "00:" + texts)
         times = pd.to_timedelta(texts, errors="coerce").to_numpy().astype("timedelta64[ns]")
         # If the time of day falls by more than 12 hours, midnight has passed.
@@ -191,7 +191,7 @@ def _dates(cells: list[str]) -> np.ndarray:
         return times - times[0]
     stamps = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
     if stamps.isna().mean() > _MOST_BROKEN:
-        # Choose the format that reads most dates; of several, that with the smallest time steps.
+        # Choose the format that reads most dates; of equal formats, that with smallest time steps.
         best, stamps = (np.inf, np.inf), pd.Series(pd.NaT, index=texts.index)
         for form in _DATES:
             if pd.isna(pd.to_datetime(texts.iloc[0], format=form, errors="coerce")):

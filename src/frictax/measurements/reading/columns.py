@@ -28,7 +28,7 @@ from .cells import ERRORS, MISSING, is_missing, read_number
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    # UTF-32 is tested before UTF-16, because one mark of UTF-32 begins with a mark of UTF-16.
+    # Test UTF-32 before UTF-16, because a byte order mark of UTF-32 begins with that of UTF-16.
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -38,7 +38,7 @@ _MARKS = {
 _UNPRINTED = re.compile(rf"(?![\r\f\v]){CONTROL.pattern}")
 _UNPRINTED_BYTES = bytes([*range(9), *range(14, 32), 127])
 _AT_ONCE = 1 << 22  # [bytes] size of the blocks in which lines are counted
-_HEAD = 50  # number of first rows that decide which columns pandas reads as numbers
+_HEAD = 50  # number of first rows that decide which columns pandas reads as numbers.
 # Texts that `Columns` lets pandas read as missing numbers. `read_cells` finds other spellings.
 _NO_NUMBER = sorted(
     {*ERRORS, *MISSING, *(m.upper() for m in MISSING), "NaN", "Null", "None", "Nan"}
@@ -54,8 +54,8 @@ class Columns:
     """The columns of a text file.
 
     - `header`: names, which may repeat; `n`: number of rows; `first`: line number of the first row.
-    - `skipped`: numbers, counted from 0 at the first row, of lines that are not rows (blank,
-      comment or broken); `broken`: number of a broken line -> its number of cells.
+    - `skipped`: indices, from 0 at the first row, of lines that are not rows (blank, comment or
+      broken); `broken`: number of a broken line -> its number of cells.
     - `rows_are`: the word for a row in messages: "line", "row" or "entry".
     """
 
@@ -127,7 +127,7 @@ class Columns:
             source.seek(self._start)
             options |= {"skiprows": self.skipped.tolist() or None, "usecols": columns}
         if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-            # From version 3.1 on, "round_trip" is the default of pandas.
+            # From pandas 3.1 on, this exact conversion of numbers is the default.
             options["float_precision"] = "round_trip"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
@@ -153,8 +153,8 @@ def read_columns(
     drop: bool = False,
 ) -> Columns:
     """Read the columns of a text file with the options of `Record.from_csv`. Without a header,
-    columns are named by their numbers, from ``"1"``. `drop`: True to leave out lines with a wrong
-    number of cells; otherwise they raise an error.
+    columns are named by their numbers, from ``"1"``. If `drop` is True, leave out lines with a
+    wrong number of cells; otherwise raise an error.
 
     **Raises:** `FileNotFoundError` for a missing file; `ValueError` for a wrong option or content.
     """
@@ -213,7 +213,7 @@ def read_columns(
 
 @dataclasses.dataclass
 class _Scan:
-    """`n`: row count; `skipped`: blank and comment lines; `broken`: wrong line -> cell count."""
+    """Number of rows `n`, blank and comment lines `skipped`, wrong line -> cell count `broken`."""
 
     n: int = 0
     skipped: list[int] = dataclasses.field(default_factory=list)
@@ -223,8 +223,8 @@ class _Scan:
 def _scan_lines(
     path: Path, raw: bytes, start: int, delimiter: str, width: int, first: int
 ) -> _Scan:
-    """Compare the number of cells of each line, from the byte `start` on, with `width`. For speed,
-    a block without quotation marks and comments is checked as a whole. `first`: its line number.
+    """Compare the number of cells of each line with `width`, from the byte `start` (in line
+    `first`) on. For speed, check a block without quotation marks and comments as a whole.
     """
     out, at, line = _Scan(), start, 0
     plain = delimiter != " " and delimiter.isascii() and width > 1
@@ -261,8 +261,8 @@ def _scan_lines(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TextFile:
-    """The text `raw` of a file in UTF-8. `rows_are`: word for a line in messages; `offset`: number
-    added to line numbers in messages; `is_file`: True if the file contains exactly these bytes.
+    """The text of a file as UTF-8 bytes, `raw`. `rows_are`: word for a line in messages; `offset`:
+    number added to line numbers in messages; `is_file`: True if `raw` equals the bytes of the file.
     """
 
     raw: bytes
@@ -272,9 +272,9 @@ class TextFile:
 
 
 def text_file(path: Path) -> TextFile:
-    """Return the text of a file in UTF-8, with line feeds. The file may be in UTF-8, in UTF-16 or
-    UTF-32 with a byte order mark, or in the Windows code page 1252. A workbook and a JSON log
-    are converted to CSV.
+    """Return the text of a file in UTF-8, with line feeds as line ends. The file may be in UTF-8,
+    in UTF-16 or UTF-32 with a byte order mark, or in the Windows code page 1252. A workbook and a
+    JSON log are converted to CSV.
 
     **Raises:** `ValueError` for a file that is not text.
     """
@@ -301,7 +301,7 @@ def text_file(path: Path) -> TextFile:
     _check_signs(path, head)
     if b"\r" in head and head.count(b"\r") != head.count(b"\r\n"):
         raw = raw.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    # A first line such as "sep=;" is meant for spreadsheet programs. It is made a comment.
+    # Convert a first line such as "sep=;", which is for spreadsheet programs, to a comment.
     if raw[:5].lower() in (b"sep=,", b"sep=;", b"sep=\t", b"sep=|"):
         raw = b"#" + raw
     return TextFile(raw, is_file=raw is read and path.is_file())
@@ -313,7 +313,7 @@ def text_of(path: Path) -> str:
 
 
 def _check_signs(path: Path, raw: bytes, first: int = 1) -> None:
-    """Raise an error for control characters in `raw`. `first`: line number of its first line."""
+    """Raise an error for control characters in `raw`, a text that begins in line `first`."""
     if raw.isascii() and len(raw.translate(None, _UNPRINTED_BYTES)) == len(raw):
         return
     text = raw.decode("utf-8", "ignore")
@@ -348,8 +348,8 @@ def is_comment(line: str) -> bool:
 
 
 def existing_file(path: str | Path, suffix: str) -> Path:
-    """Return `path` as a `Path` if it is a file. Otherwise raise an error that names the file with
-    the most similar name. For a folder, the error lists its files that end in `suffix`.
+    """Return `path` as a `Path` if it is a file. For a missing file, raise an error that names the
+    most similar file. For a folder, the error lists its files that end in `suffix`.
     """
     if not isinstance(path, str | Path) or not str(path).strip():
         raise ValueError(
@@ -516,7 +516,7 @@ def _log(path: Path, raw: bytes) -> list[list[Any]]:
             try:
                 entry = json.loads(line)
             except (ValueError, RecursionError):
-                entry = None  # The line is broken.
+                entry = None  # The line is not valid JSON.
             entries.append(entry if isinstance(entry, dict) else None)
         if sum(entry is not None for entry in entries) <= len(lines) / 2:
             raise ValueError(
@@ -541,7 +541,7 @@ def _log(path: Path, raw: bytes) -> list[list[Any]]:
 
 def _table_in(content: Any) -> list[Any] | None:
     """Return the longest table in the content of a JSON file, as a list of rows (dicts). A list of
-    objects or lists is a table of rows. In an object, the longest lists are columns of a table.
+    objects or lists is a table of rows. In an object, the longest lists are the columns of a table.
     """
     if isinstance(content, list):
         if content and all(isinstance(e, dict) for e in content):

@@ -46,7 +46,7 @@ class Table:
         return self.row(int(i if self.chosen is None else self.chosen[i]))
 
     def name(self, name: str | int) -> str:
-        """Return the name of a column, given by name or by number."""
+        """Return the name of a column that is specified by its name or number."""
         if isinstance(name, str):
             return name
         if name > len(self.header):
@@ -134,7 +134,7 @@ class Table:
         return (*self.notes, *more)
 
     def where(self, conditions: Mapping[str, Any]) -> "Table":
-        """Return the table of the rows whose cells equal `conditions`: column -> wanted value."""
+        """Return the table of rows in which each column of `conditions` has the wanted value."""
         keep = True
         for name, wanted in conditions.items():
             cells = self.read(self.position(name, "where"))
@@ -207,7 +207,7 @@ class Table:
         self, j: int, values: np.ndarray, name: str | int, gaps: bool, empty: float | None,
         wrong: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        """Raise an error if a cell in the chosen rows is not a number, as far as it must be one."""
+        """Raise an error for a cell in the chosen rows that must be a number but is not."""
         bad = np.zeros(values.size, bool) if values.dtype.kind != "f" else ~np.isfinite(values)
         if gaps or empty is not None:
             bad = np.isinf(values) if wrong is None else wrong | np.isinf(values)

@@ -1,7 +1,7 @@
 """Counters and angles that wrap at the end of their range: find the range, and remove the jumps.
 
 An encoder of 4096 counts, an angle from -180 to 180 deg, a 16-bit counter and a clock of 32 bits in
-microseconds wrap. A square wave, a reset and lost samples do not.
+microseconds wrap. A square wave, a reset of a counter and lost samples are not wraps.
 """
 
 import dataclasses
@@ -32,9 +32,9 @@ def find_wrap(
 ) -> Wrap | None:
     """Return the range at which a column wraps (a `Wrap`); None if the column does not wrap.
 
-    A jump is a change between samples of more than half of (largest - smallest value). At least
-    80 % of the jumps, minus the motion of neighbouring samples, must equal the range within 2 %.
-    The range is a turn (360, 2 pi, 1) or a number of counts (a power of two or a round number).
+    A jump is a change from one sample to the next of more than half of (largest - smallest value).
+    At least 80 % of the jumps, minus the motion of samples nearby, must equal the range to 2 %. The
+    range is a turn (360, 2 pi, 1) or a number of counts (a power of two or a round number).
 
     `turn`: another possible range, such as the encoder counts of one turn; `rising`: True for a
     clock, for which each decrease is a jump. NaN are ignored.
@@ -69,7 +69,7 @@ def find_wrap(
     if rising and not whole:
         likely += tuple(2.0**k * size for k in (16, 31, 32) for size in (1e-6, 1e-3))
     best = min(likely, key=lambda r: abs(r - float(np.median(sizes))), default=0.0)
-    # Accept the range if 80 % of the jumps differ from it by at most 2 %, their median by 0.4 %.
+    # Accept the range if 80 % of the jumps differ from it by at most 2 %, and the median by 0.4 %.
     near = np.abs(sizes - best) <= max(0.02 * best, 3.0 * usual)
     exact = abs(best - float(np.median(sizes))) <= max(0.004 * best, 2.0 * usual / jumps.size**0.5)
     if best < (2.0 if rising else 5.0) * usual or np.mean(near) < 0.8 or not exact:
@@ -90,7 +90,7 @@ def find_wrap(
 
 
 def _motion_at(step: np.ndarray, jumps: np.ndarray, beside: int = 1) -> np.ndarray:
-    """Return the mean change per sample near each jump: of `beside` changes before and after it."""
+    """Return the mean change per sample near each jump, over `beside` changes before and after."""
     calm = np.delete(np.arange(step.size), jumps)
     if not calm.size:
         return np.zeros(jumps.size)
@@ -120,8 +120,8 @@ def unwrap_column(
 
 
 def find_seams(values: Float[np.ndarray, " n"], range_: float) -> Int[np.ndarray, " k"]:
-    """Return the indices of samples to which an unwrapped column still jumps: samples were lost, or
-    the counter was reset. A jump exceeds a quarter of the range and three times the changes nearby.
+    """Return the indices of samples at which an unwrapped column still jumps, because of lost
+    samples or a reset. A jump exceeds a quarter of the range and three times the changes nearby.
     """
     there = np.flatnonzero(np.isfinite(values))
     step = np.diff(np.asarray(values, dtype=float)[there])

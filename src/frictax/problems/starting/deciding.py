@@ -95,7 +95,7 @@ def with_columns(draft: Draft, named: Mapping[str, str]) -> Draft:
 
 
 def with_signs(draft: Draft) -> Draft:
-    """Return the draft. Reverse the sign of the drive if `drive_brakes` finds it wrong."""
+    """Return the draft with a reversed drive if `drive_brakes` finds that its sign is wrong."""
     if draft.machine not in DRIVEN or draft.lacking() is not None or draft.unknown_counts():
         return draft
     return dataclasses.replace(draft, reversed=drive_brakes(draft))

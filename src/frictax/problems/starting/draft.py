@@ -36,7 +36,7 @@ MACHINES = {
 }
 # Machine that coasts without a drive -> the constant that the user must give.
 COASTING = {"spindown": "inertia", "coastdown": "mass"}
-# Machine -> True if it turns, False if it moves along a line. Other machines can do either.
+# Machine -> True if it turns, False if it moves along a line. Other machines can turn or slide.
 _TURNS = {
     **dict.fromkeys(("rotor", "gear", "pendulum", "arm", "spindown", "brake"), True),
     **dict.fromkeys(("axis", "coastdown"), False),
@@ -69,7 +69,7 @@ _BODIES = {"gear": "rotor alone", "brake": "wheel", "spindown": "rotor"}
 @dataclasses.dataclass(frozen=True)
 class Missing:
     """An open question to the user. `flag`: the option that answers the question, with an example;
-    `says`: the question with a remedy; `doubtful`: True if `--yes` does not answer the question.
+    `says`: the question with a remedy; `doubtful`: whether the question remains open after `--yes`.
     """
 
     flag: str
@@ -82,12 +82,12 @@ class Draft:
     """A problem file in progress: the record, its columns and its machine.
 
     - `file`, `shape`: the data file, and its layout and numbers.
-    - `machine`: one of `MACHINES`; `sure`: True if the file or the user determines the machine.
+    - `machine`: one of `MACHINES`; `sure`: whether the file or the user determines the machine.
     - `columns`: role -> column; `rate` [Hz]: sampling rate if no column contains the time;
       `constants`: name -> value.
     - `where`: column -> value of the rows that are read; `part`: number (from 1) of the part that
       is read, for a file whose clock starts again.
-    - `reversed`: True if a positive drive accelerates the machine in the negative direction.
+    - `reversed`: whether a positive drive accelerates the machine in the negative direction.
     """
 
     file: Path
@@ -107,7 +107,7 @@ class Draft:
 
     @property
     def drive(self) -> Chosen | None:
-        """The column that drives the machine, or None. A current has precedence over a force."""
+        """The column of the drive, or None. A current has precedence over a force."""
         if self.machine in ("servo", "brake"):
             return self.columns.get("reference" if self.machine == "servo" else "pressing")
         if self.machine in COASTING:
@@ -126,7 +126,7 @@ class Draft:
 
     @property
     def output(self) -> Chosen | None:
-        """The column to fit: the position, or without a position the velocity, or None."""
+        """The column to fit: the position, else the velocity if it is recorded, else None."""
         return self.columns.get("position") or self.columns.get("velocity")
 
     @property
@@ -165,8 +165,8 @@ class Draft:
         )
 
     def lacking(self) -> Missing | None:
-        """Return the first reason why the columns are insufficient for this machine, or None: a
-        column is missing, is constant or has an unsuitable unit, or times repeat.
+        """Return the first reason why the columns are insufficient for this machine, or None.
+        Reasons are a missing or constant column, an unsuitable unit, and repeated times.
         """
         have, machine = self.columns, self.machine
         needed: dict[str, tuple[str, ...]] = {
@@ -294,7 +294,7 @@ class Draft:
         )
 
     def open_questions(self) -> list[Missing]:
-        """Return the questions about guessed or unknown properties, in the order asked."""
+        """Return the questions about guessed or unknown properties, in the order for the user."""
         out = list[Missing]()
         if not self.sure:
             says = (
@@ -350,7 +350,7 @@ class Draft:
         return out
 
     def unused_option(self, roles: list[str]) -> str | None:
-        """Return why an option is not used, as a sentence or None. `roles`: roles in options."""
+        """Return a sentence if an option is not used, or None. `roles`: roles that options name."""
         used = {column.role for column in self.used_columns}
         for role in roles:
             if role not in used:
@@ -471,7 +471,7 @@ def machine_of(
 
 
 def _machine_by_roles(roles: set[str], rate: float | None) -> str | None:
-    """Return the machine that the roles of the columns determine without their numbers, or None."""
+    """Return the machine if the roles of columns determine it without their numbers, or None."""
     is_timed = "time" in roles or rate is not None
     if not is_timed and {"velocity", "force"} <= roles and "position" not in roles:
         return "sweep"

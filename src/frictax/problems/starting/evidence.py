@@ -6,9 +6,9 @@ from jaxtyping import Float
 Samples = Float[np.ndarray, " n"]
 
 _SAME_MOTION = 0.999  # smallest correlation between a position and the integral of its own speed
-# [rad] size of each unit of an angle
-_TURNING = {"rad": 1.0, "deg": np.pi / 180.0, "rev": 2.0 * np.pi}
+_TURNING = {"rad": 1.0, "deg": np.pi / 180.0, "rev": 2.0 * np.pi}  # [rad] size of an angle unit
 _MOVING = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254}  # [m] size of each unit of a distance
+
 # smallest and largest top speed of machines that turn (True) [rad/s] and that slide (False) [m/s]
 _TOP_SPEEDS = {True: (0.05, 3000.0), False: (1e-3, 20.0)}
 # Unit -> smallest range (largest minus smallest value) of a recorded motion in this unit.
@@ -51,8 +51,8 @@ def position_units(
     t: Samples | None, x: Samples, turns: bool, angle: bool = False
 ) -> tuple[str, ...]:
     """Return the units in which `x` is a plausible position, the most likely one first. `t`: times
-    [s], or None; `turns`: True for a rotation; `angle`: True if the column's name means an angle,
-    whose unit cannot be rev.
+    [s], or None; `turns`: whether the motion is a rotation; `angle`: whether the column's name
+    means an angle, whose unit cannot be rev.
     """
     wide = float(np.ptp(x)) if x.size else 0.0
     low, high = _TOP_SPEEDS[turns]

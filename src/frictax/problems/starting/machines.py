@@ -37,12 +37,12 @@ class Sizes:
 
     @property
     def decimate(self) -> int:
-        """The argument n of `Record.decimate`. It is above 1 only for records of at least 60000
-        samples, whose fit takes minutes, with a rate far above the frequencies of the motion.
+        """The argument n of `Record.decimate`. A value above 1 requires at least 60000 samples,
+        whose fit takes minutes, and a rate far above the frequencies of the motion.
         """
         if self.rate * self.duration < 60_000:
             return 1
-        # At least 100 samples per period of `fast`, and at least 20000 samples in all, remain.
+        # Aim at 100 samples or more per period of `fast`, and at 20000 samples or more in all.
         enough = max(100.0 * self.fast, 20_000 / self.duration)
         return max(round(self.rate / enough), 1)
 
@@ -54,8 +54,8 @@ class Sizes:
     @property
     def window(self) -> float:
         """The length of windows [s]: a third of the period of `fast`, so that errors of the force
-        do not accumulate. It is at least a quarter of the period of `slow`, at most a tenth of the
-        record, and never below 12 samples after decimation.
+        do not accumulate. The length is at least a quarter of the period of `slow`, at most a tenth
+        of the record, and at least 12 samples after decimation.
         """
         long = max(0.33 / self.fast, 0.25 / self.slow)
         return _round(max(min(long, self.duration / 10.0), 12.0 * self.decimate / self.rate))
@@ -110,7 +110,7 @@ def sizes(draft: Draft) -> Sizes:
 def has_gravity(draft: Draft) -> bool:
     """Return True if the machine is an arm rather than a rotor. Inertia, friction and an offset are
     fitted to the drive. For an arm, a sine of the angle explains more than 70 % of the squared
-    residuals, and more than a parabola does.
+    residuals, and explains more than a parabola.
     """
     position = draft.columns.get("position")
     if draft.drive is None or position is None or position.unit in COUNTS and not position.per_turn:
@@ -142,8 +142,8 @@ def _smooth_motion(
     t: np.ndarray, x: np.ndarray, u: np.ndarray, is_position: bool
 ) -> tuple[np.ndarray, ...]:
     """Return position, speed, acceleration and drive without the ends of the record, low-pass
-    filtered with a cutoff of five times the frequency of the motion. `is_position`: True if `x` was
-    measured, False if `x` is the integral of a measured speed.
+    filtered with a cutoff of five times the frequency of the motion. `is_position`: whether `x` was
+    measured; if not, `x` is the integral of a measured speed.
     """
     rate = (t.size - 1) / float(t[-1] - t[0])
     power = _power(np.gradient(x, 1.0 / rate), 2 if is_position else 0)
@@ -175,9 +175,9 @@ def _estimate_by_least_squares(
     u: np.ndarray, s: np.ndarray, v: np.ndarray, a: np.ndarray, hangs: str | None
 ) -> tuple[float, float, float, float, float]:
     """Estimate inertia, dry friction, viscous friction, gravity torque and angle of rest by least
-    squares on the drive `u`. `hangs`: "down" for an arm that hangs at the angle 0, "anywhere" for
-    an unknown angle, None without gravity. The rms forces of inertia and gravity are set to at
-    least 10 % of the rms drive. That of dry friction is set to at least 5 %.
+    squares on the drive `u`. `hangs` is "down" for an arm that hangs at the angle 0, "anywhere" for
+    an unknown angle, and None without gravity. Lower limits are 10 % of the rms drive for the rms
+    forces of inertia and gravity, and 5 % for dry friction.
     """
     gravity = {"down": [np.sin(s)], "anywhere": [np.sin(s), np.cos(s)]}.get(hangs or "", [])
     columns = [a, np.sign(v), v, *gravity]
@@ -237,8 +237,8 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
 
 
 def _power(x: np.ndarray, rise: int) -> np.ndarray:
-    """Return the power spectrum of a signal minus that of its noise, which is sin(2 pi f)**`rise`
-    times a constant (f in 1/sample). The upper half of the frequencies gives this constant.
+    """Return the power spectrum of a signal minus the spectrum of its noise, which is c*sin(2 pi
+    f)^rise with f in 1/sample. The upper half of the frequencies determines the constant c.
     """
     power = np.abs(np.fft.rfft((x - np.mean(x)) * np.hanning(x.size))) ** 2
     # Central differences of white noise have a power spectrum in proportion to sin(2 pi f)^2.
@@ -272,8 +272,8 @@ class Template:
 
 
 def _windows(found: Sizes, first: bool = True) -> str:
-    """Return the TOML lines for the objective `Windows`. `first`: True for start values by inverse
-    dynamics, which needs the motion of each body.
+    """Return the TOML lines for the objective `Windows`. `first`: whether inverse dynamics, which
+    needs the motion of each body, gives start values.
     """
     start = (
         f'start = {{ kind = "InverseDynamics", cutoff = {found.cutoff!r} }} # Hz, of the filter\n'

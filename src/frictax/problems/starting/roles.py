@@ -23,7 +23,7 @@ from .evidence import coasts, is_speed_of, position_units, speed_scale, time_uni
 from .shape import Shape
 
 COUNTS = ("count", "counts", "tick", "ticks")
-PRESSING = {"N": 1.0, "kN": 1e3}  # [N] size of each unit of a pressing force
+PRESSING = {"N": 1.0, "kN": 1e3}  # [N] size of each unit of a pressing force.
 # Role -> words in English, German, French and Spanish. If a name has words of several roles, the
 # role that is listed first is used.
 _WORDS = {
@@ -70,7 +70,7 @@ _TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
 # Ranges of counters that wrap because of their number of bits, not after a turn.
 _COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)
-# largest relative deviation of position / integrated speed from the ratio of a pair of units
+# largest relative deviation of position/integrated velocity from the ratio of a pair of units
 _SAME_SCALE = 0.02
 
 
@@ -81,7 +81,7 @@ class Chosen:
     - `number`: position in the file, from 1; `name`: name in the file, or "".
     - `per_turn`: counts of an encoder in a turn, None if unknown or if the unit is not counts.
     - `factor`: size of one recorded unit in `unit`, if the user scales the column.
-    - `sure`: True if file, numbers or user determine role and unit; False for a guess.
+    - `sure`: whether file, numbers or user determine role and unit, which then are not a guess.
     - `doubt`: a sentence that says why the user must confirm the guess, or "".
     - `others`: further units that the numbers allow.
     - `clock`: number of the column with the times of this column; None for the times of the record.
@@ -104,7 +104,7 @@ class Chosen:
 
     @property
     def as_typed(self) -> str:
-        """The column as a user names it: ``angle[deg]``, ``3[counts/4096]``."""
+        """The column as a user types it, such as ``angle[deg]`` or ``3[counts/4096]``."""
         return self.in_unit(self.unit)
 
     @property
@@ -127,7 +127,7 @@ def guess_columns(
 ) -> dict[str, Chosen]:
     """Return a dict from role to its guessed column; roles without a column are left out.
 
-    `linear`: True if the machine is known to move along a line; `rate` [Hz]: sampling rate if no
+    `linear`: whether the machine certainly moves along a line; `rate` [Hz]: sampling rate if no
     column contains the time.
     """
     clocks = [] if rate is not None else clocks_of(shape)
@@ -153,7 +153,7 @@ def guess_columns(
 
 def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, int], set[int]]:
     """Return a dict from role (except time) to column, and the set of columns whose names show no
-    role. The role of these columns is a guess from their numbers.
+    role. The roles of the columns in this set are guessed from their numbers.
     """
     columns = range(shape.values.shape[1])
     stated = {j: role_of(shape, j) for j in columns}
@@ -193,7 +193,7 @@ def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, in
 def _roles_by_name(
     shape: Shape, stated: dict[int, str | None], changing: list[int]
 ) -> dict[str, int]:
-    """Return role -> index of the first column whose name and unit fit; try references last."""
+    """Return role -> index of the first column with fitting name and unit; references are last."""
     words = set(_WORDS["reference"].split())
     roles = dict[str, int]()
     for j in sorted(changing, key=lambda j: bool(set(_tokens(shape.names[j])) & words)):
@@ -220,8 +220,8 @@ def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int]
 
 
 def without_wraps(shape: Shape) -> Shape:
-    """Return the shape with nanoseconds added to the times, and without the jumps of times, angles
-    and counts at the end of their range.
+    """Return the shape with nanoseconds added to the times, and without the jumps at which times,
+    angles and counts wrap at the end of their range.
     """
     values, wraps = shape.values.copy(), dict[int, float]()
     for j, more in shape.nanoseconds.items():
@@ -243,8 +243,8 @@ def clocks_of(shape: Shape) -> list[int]:
     columns = range(shape.values.shape[1])
     said = {j: role_of(shape, j) for j in columns}
     clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
-    # If no column of times increases, take a column with a unit of time, so that an error names
-    # this column.
+    # If no column of times increases, take a column with a unit of time, so that the error message
+    # names this column.
     if not clocks:
         clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
     # Otherwise take a column of times in which times repeat, or decrease in a few rows.
@@ -289,8 +289,8 @@ def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any
 
 
 def match_units(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, Chosen]:
-    """Return the columns. If units of position and velocity were guessed, change them so that the
-    velocity is the derivative of the position.
+    """Return the columns. Change guessed units of position and velocity such that the velocity is
+    the derivative of the position.
     """
     position, velocity = columns.get("position"), columns.get("velocity")
     if position is None or velocity is None or t is None:
@@ -352,8 +352,8 @@ _PAIRS = {("deg", "rad/s"): 180 / np.pi, ("deg", "rpm"): 6.0, ("rad", "rpm"): np
 
 
 def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool) -> Chosen:
-    """Return the column that a user names: ``angle``, ``angle[deg]``, ``3[counts/4096]``, or
-    ``CH2[72 deg]`` if one recorded unit is 72 deg.
+    """Return the column that a user names, such as ``angle``, ``angle[deg]`` or ``3[counts/4096]``.
+    With ``CH2[72 deg]``, one recorded unit is 72 deg.
 
     **Raises:** `ValueError` for a column that does not exist, and for a unit that does not suit the
     role.
@@ -507,7 +507,7 @@ def _likely_units(
 
 
 def times_in_seconds(shape: Shape, time: Chosen | None, rate: float | None) -> Any:
-    """Return the times of all rows [s], from column `time` or from `rate`; None without them."""
+    """Return the times of all rows [s] from column `time` or from `rate`; else return None."""
     if time is None:
         return None if rate is None else np.arange(len(shape.values)) / rate
     return TIME[time.unit].si * shape.values[:, time.number - 1]

@@ -22,7 +22,7 @@ from frictax.measurements.reading.columns import existing_file, is_comment, text
 from frictax.measurements.reading.tables import Table, csv_table
 from frictax.measurements.units import named_in, normalize_unit
 
-_DELIMITERS = (",", ";", "\t", "|", " ")  # the most likely delimiter first
+_DELIMITERS = (",", ";", "\t", "|", " ")  # The most likely delimiter is first.
 # Word for a unit that oscilloscopes and loggers write in a separate cell -> unit.
 _WORDS = {
     **dict.fromkeys(("second", "seconds", "sekunde", "sekunden", "secs"), "s"),
@@ -50,10 +50,10 @@ class Shape:
     - `names`: names of the columns, "" if unknown; `units`: units of the columns, None if unknown.
       A file can state a unit in the name, in a line below the names, or behind each number.
     - `values` (rows, columns), NaN where a number is missing. Dates, times of day and times since
-      1970 are replaced by the time since the first row (dates: [s]).
+      1970 are replaced by the time since the first row (in [s] for dates).
     - `dated`: indices (from 0) of the columns with dates or times of day.
-    - `kinds`: content of each column: "numbers", "dates", "codes" (0x1F) or "words". Codes and
-      words are not read as numbers.
+    - `kinds`: content of each column, one of "numbers", "dates", "codes" (0x1F) and "words". Codes
+      and words are not read as numbers.
     - `broken`: number of lines with a wrong number of cells, which are left out, plus number of
       cells without a number in columns of numbers.
     - `nanoseconds`: column of whole seconds -> column of the nanoseconds to add.
@@ -61,8 +61,8 @@ class Shape:
     - `notes`: sentences on how the file was interpreted.
     - `wraps`: column -> range, for columns whose jumps at the end of the range were removed.
 
-    If `header` is False, columns are read by number. `names` may still be known, from a comment or
-    from a line above a line of units.
+    If `header` is False, columns are read by number. The names may still be found in a comment or
+    in a line above a line of units.
     """
 
     delimiter: str
@@ -84,7 +84,7 @@ class Shape:
 def shape_of(path: str | Path) -> Shape:
     """Return the layout of the text file, workbook or JSON log at `path`.
 
-    **Raises:** `FileNotFoundError`, or `ValueError` if it does not contain a table of numbers.
+    **Raises:** `FileNotFoundError`, or `ValueError` for a file without a table of numbers.
     """
     path = existing_file(path, ".csv")
     text = text_file(path)
@@ -144,8 +144,8 @@ def _first_lines(raw: bytes) -> list[str]:
 def _times_from_first(
     table: Table, j: int, unit: str | None, name: str
 ) -> tuple[np.ndarray, str | None]:
-    """Return the numbers of column j and None. For times since 1970, subtract the first time, so
-    that no digits are lost, and return the unit that the numbers show.
+    """Return the numbers of column j, and None. For times since 1970, return the times since the
+    first row, so that no digits are lost, and the unit that the numbers show.
     """
     column = table.read(j)
     epoch = epoch_unit(column)
@@ -250,7 +250,7 @@ def _first_row_like(first: int, kinds: list[tuple[int, str]]) -> int:
 class _Above:
     """Names and units of the columns, and the sampling rate, from the lines above the numbers.
 
-    - `header`: True if the names are in the line just above the numbers, where `csv_table` expects
+    - `header`: whether the names are in the line just above the numbers, where `csv_table` expects
       names; `skip`: number of lines before the line of names.
     """
 

@@ -16,8 +16,8 @@ from .roles import PRESSING, Chosen
 
 
 def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
-    """Write all files of the problem of a draft without open questions, or none if an error occurs.
-    The files pass the checks of `frictax identify --check`.
+    """Write all files of the problem that a draft without open questions describes. First check
+    them like `frictax identify --check`. After an error no file is written.
 
     **Raises:** `ValueError` for columns that do not fit the machine; `OSError` for files that
     cannot be written.
@@ -92,7 +92,7 @@ citation = "" # where the record is from
 
 
 def _file(draft: Draft, folder: Path) -> str:
-    """Return the TOML lines with the path and the layout of the record."""
+    """Return the TOML lines with the path and the layout of the recorded file."""
     shape = draft.shape
     try:
         path = os.path.relpath(draft.file.resolve(), folder.resolve())
@@ -128,7 +128,7 @@ def _file(draft: Draft, folder: Path) -> str:
 
 
 def _drops_rows(draft: Draft) -> bool:
-    """Return True if some rows repeat a time or are incomplete, and must be left out."""
+    """Return True if the record has rows to skip, which repeat a time or lack a value."""
     import numpy as np
 
     values, time = draft.shape.values, draft.columns.get("time")
@@ -184,7 +184,7 @@ def _unit(column: Chosen, draft: Draft) -> tuple[str, str]:
     if column.role == "pressing":
         gain = _number((column.factor or 1.0) * PRESSING[column.unit])
         return f'unit = "{column.unit}", gain = {gain}, to = "1"', ""
-    if column.factor is not None:  # The factor is the size of one recorded unit.
+    if column.factor is not None:  # `factor` converts the recorded unit to `column.unit`
         recorded = draft.shape.units[column.number - 1] or "counts"
         return f'unit = "{recorded}", gain = {_number(column.factor)}, to = "{column.unit}"', ""
     return f'unit = "{column.unit}"', ""
@@ -204,14 +204,14 @@ def _number(value: float) -> str:
 
 
 _BUNDLED = Path(__file__).parent / "bundled"
-# Example -> its files that are stored in data/ of the repository, outside the package.
+# Name of an example -> its files in the folder data/ of the repository, outside the package.
 _SHIPPED = {"screw_drive": ("screw_drives/sweep.csv", "screw_drives/LICENSE")}
 EXAMPLES = ("motor", "screw_drive")
 
 
 def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
-    """Copy all files of an example into `folder`, or none if an error occurs, and return the new
-    paths. The folder is created if necessary.
+    """Copy all files of an example into `folder`, which is created if necessary, and return the new
+    paths. After an error no file is written.
 
     **Raises:** `ValueError` for an unknown name; `OSError` if a file cannot be written, or if it
     exists and `overwrite` is False.
@@ -231,7 +231,7 @@ def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> l
 
 
 def write_folder(folder: str | Path, texts: dict[str, str], *, overwrite: bool) -> list[Path]:
-    """Write all `texts` (name -> text) to a folder, or none if an error occurs; return paths."""
+    """Write all `texts` (file name -> text) to a folder; return the paths. Write none on error."""
     folder = Path(folder)
     check_folder(folder, texts, overwrite=overwrite)
     with made_folder(folder):

@@ -26,13 +26,13 @@ from frictax.parameters import check
 
 from .things import Packed, Unpacked, name_of, own_code_of
 
-# Version of the format. It increases by 1 when a stored class gets, loses or renames a field.
-# tests/report/test_formats.py checks this.
+# Version of the file format. The version increases by 1 when a stored class gets, loses or renames
+# a field. tests/report/test_formats.py checks this rule.
 FORMAT = 6
 _HEAD = "fit.json"
 _END = re.compile(rb"frictax, format (\d+), sha256 ([0-9a-f]{64})\Z")
 _READ_BY = {"FitResult": "load_fit", "Posterior": "load_posterior"}
-_LARGEST = 3e8  # [bytes] default of `largest`, with which reading takes at most 1 GB of memory
+_LARGEST = 3e8  # [bytes] default of `largest`; reading such a file takes at most 1 GB of memory
 
 
 def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -64,7 +64,7 @@ def load_fit(path: str | Path, *, known: Any = (), largest: int | float = _LARGE
     of frictax computes all further results, such as `predicted` and `profile`.
 
     Reading does not run code of the file. The function finds your own classes and functions by name
-    in `known`. It computes residuals with this code, and compares them with those in the file.
+    in `known`. It computes residuals with this code and compares them with the stored residuals.
 
     **Arguments:**
 
@@ -98,7 +98,7 @@ def load_posterior(
 ) -> Posterior:
     """Read posterior samples that `drawn.save(path)` wrote. The arguments are those of `load_fit`.
 
-    **Example:** at `load_fit`, for a fit.
+    **Example:** `load_fit` has an example for a fit.
     """
     return _read(path, known, Posterior, largest)
 
@@ -155,7 +155,7 @@ def _read(path: str | Path, known: Any, kind: type, largest: int | float) -> Any
         raise ValueError(f"{path} holds a {is_a}: read it by `fx.{_READ_BY[is_a]}`.")
     thing, off = None, 0.0
     try:
-        # `own`: code in `known` that the file needs; `lacking`: code that `known` lacks.
+        # `own`: code in `known` that the file needs; `lacking`: needed code not in `known`.
         left, own, lacking = own_code_of(known), [], []
         for need in head["own"]:
             kind_and_name = need["class"], need["name"]
@@ -217,7 +217,7 @@ def _read_sealed(
                 for one in members
                 if one.filename != _HEAD
             }
-            # The largest `fit.json` that is known has 1 MB, so a limit of 16 MB is enough.
+            # The largest known `fit.json` has 1 MB, so a limit of 16 MB is enough.
             head = json.loads(_content(archive, archive.getinfo(_HEAD), most=16_000_000))
         own = [
             {"name": str(n["name"]), "module": n["module"], "class": n["class"]}
@@ -226,7 +226,7 @@ def _read_sealed(
         return {**head, "kind": str(head["kind"]), "own": own}, arrays, int(end[1])
     except _TooLarge:
         raise
-    except Exception as why:  # Another program wrote a file with a correct checksum.
+    except Exception as why:  # The checksum is right, but `save` did not write it.
         says = " ".join(str(why).split())
         raise ValueError(f"{path} is no fit file that `found.save` wrote: {says}.") from why
 
@@ -247,7 +247,7 @@ def _content(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int | float = np.inf
 ) -> bytes:
     """Return the content of a member of the archive; raise `ValueError` if its length is wrong."""
-    methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # methods that can unpack only a part
+    methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # unpacking can stop at `file_size` bytes
     if member.compress_type not in methods or member.file_size > most:
         raise ValueError(f"its {member.filename} is packed in another way, or too long")
     with archive.open(member) as file:
@@ -258,13 +258,13 @@ def _content(
 
 
 def _restore(unpacked: Unpacked, packed: Any) -> tuple[Any, float]:
-    """Restore the object of a file. Also return the rms difference between the residuals by the
-    user's code and those in the file, divided by the noise; 0 without such code.
+    """Restore the object of a file. Also return the rms difference between the file's residuals and
+    residuals computed by the user's code, divided by the noise; 0 without user's code.
     """
     thing = unpacked.unpack(packed)
     found = thing if isinstance(thing, FitResult) else thing.found
     check(found.start)
-    _ = found.warnings, thing.warnings  # raises an exception for an unknown code of a notice
+    _ = found.warnings, thing.warnings  # raises an exception for a notice with an unknown code
     if not unpacked.is_older:  # An older file may lack a field that printing needs.
         for label, x in found.records.items():
             if not isinstance(x, Record | Sweep):

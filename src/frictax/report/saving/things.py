@@ -43,11 +43,11 @@ _INSIDE: dict[str, Any] = {
 _ANSWERS = ("estimates", "tied", "covariance", "identifiability", "notices")
 _NUMBERS = "biufc"  # kinds of numpy types: bool, int, unsigned, float, complex
 _NO_DEFAULT = dataclasses.MISSING
-# (class, field that older files lack) -> value that gives the older behaviour, if it is not the
-# current default. Any other missing field gets its default, or None.
+# (class, field missing in older files) -> value with the behaviour of older versions, if it differs
+# from the current default. Other missing fields get their default, or None.
 BEFORE: dict[tuple[str, str], Any] = {
     ("OnSamples", "tolerance"): None,  # Older versions did not control the error of a step.
-    ("InverseDynamics", "at_samples"): True,  # The weak form was added later.
+    ("InverseDynamics", "at_samples"): True,  # Older versions did not have the weak form.
     ("Optax", "rounds"): 10,  # Older versions made up to 10 rounds of `steps`.
 }
 _hints = functools.cache(typing.get_type_hints)
@@ -61,7 +61,7 @@ _FLAT = {
 
 @functools.cache
 def _known(name: str) -> Any:
-    """Return the class of frictax or diffrax called `name`, or None if none may be stored."""
+    """Return the class `name` of frictax or diffrax; None if a file may not contain it."""
     if name in _INSIDE:
         return _INSIDE[name]
     package, _, last = name.rpartition(".")
@@ -76,7 +76,7 @@ def _known(name: str) -> Any:
 
 
 def name_of(thing: Any) -> str:
-    """Return the name of a user's class or function; for an object, that of its class."""
+    """Return the name of a user's class or function; for an object, the name of its class."""
     return str(getattr(thing, "__name__", type(thing).__name__))
 
 
@@ -126,14 +126,14 @@ def _conforms_inside(value: Any, kind: Any, inside: tuple[Any, ...]) -> bool:
 
 
 def _fields(cls: Any) -> tuple[str, ...]:
-    named = getattr(cls, "_fields", None)  # named tuples have this attribute
+    named = getattr(cls, "_fields", None)  # only named tuples have `_fields`
     return tuple(f.name for f in dataclasses.fields(cls)) if named is None else tuple(named)
 
 
 @dataclasses.dataclass
 class Packed:
     """A converter of objects to JSON and arrays. `arrays`: file name in the archive -> array;
-    `own`: the user's classes and functions in the order in which they occur.
+    `own`: the user's classes and functions in the order of their first use.
     """
 
     arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -141,7 +141,7 @@ class Packed:
     _members: dict[Any, str] = dataclasses.field(default_factory=dict)
 
     def pack(self, thing: Any, path: str) -> Any:
-        """Return `thing` in types of JSON; `path`: its place in the fit, for error messages.
+        """Return `thing` as JSON data; `path`: place of `thing` in the fit, for error messages.
 
         **Raises:** `ValueError` unless `thing` is a number, a text, a container, a dataclass or a
         function.
@@ -310,7 +310,7 @@ class Unpacked:
                     )
 
     def _absent(self, cls: Any, name: str) -> Any:
-        """Return the value of a field that the file lacks."""
+        """Return the value of the field `name` of `cls` if the file does not contain it."""
         is_own = any(cls is other for other in self.own)
         if self.is_older and not is_own and (cls.__name__, name) in BEFORE:
             return BEFORE[cls.__name__, name]

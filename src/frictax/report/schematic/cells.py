@@ -1,4 +1,4 @@
-"""Labels, a pen that draws, and cells: a cell is a symbol with its label in a row of bodies.
+"""Labels, a pen that draws symbols, and cells. A cell is a symbol with its label in a row.
 
 Lengths are in points (1/72 inch).
 """
@@ -27,8 +27,8 @@ from ..style import CYCLE, INK
 
 NAME, VALUE, SMALL = 9.5, 8.5, 7.5  # [pt] sizes of letters
 DRIVE, LINING, BODY, SOFT = CYCLE[1], CYCLE[4], "#E4E7EB", "#555B63"
-ROD, SHAFT = 1.3, 2.2  # [pt] widths of lines that join sliding bodies, and turning bodies
-JOINT = "_joint"  # label of the lines that join parts; they do not belong to a part
+ROD, SHAFT = 1.3, 2.2  # [pt] widths of lines between sliding bodies, and between turning bodies
+JOINT = "_joint"  # label of lines between parts; these lines do not belong to a part
 HATCH = 5.0  # [pt] depth of the hatching of a ground
 AIR = 3.0  # [pt] distance between a symbol and its label
 
@@ -49,7 +49,7 @@ class Label:
 
     @property
     def edges(self) -> np.ndarray:
-        """Distances [pt] from the top of the label to the top of each line, and to its bottom."""
+        """Distances [pt] from the label's top to the tops of its lines, and to its bottom."""
         # A line is 1.28 times as high as its letters.
         return np.cumsum([0.0, *(1.28 * size for _, size in self.lines)])
 
@@ -67,8 +67,8 @@ def text_width(text: str, size: float) -> float:
 def label(name: str, part: Any, turns: bool, grounded: bool = False) -> Label:
     """Return the label of a part: its name and its main values.
 
-    `turns`: True if the part acts on turning bodies; `grounded`: True if its support is drawn as a
-    hatched ground, so the label must name the support.
+    `turns`: True if the part acts on turning bodies; `grounded`: True if the part's support is
+    drawn as a hatched ground. The label then names the support.
     """
     items, lines = values(part, turns), list[str]()
     if grounded and getattr(part, "support", None) is not None:
@@ -206,7 +206,7 @@ class Pen:
         self.shape(stop, tuple(neck + across), tuple(neck - across), face=DRIVE, edge=None)
 
     def ground(self, start: Point, stop: Point) -> None:
-        """Draw the housing: a line, hatched on the right of the way from `start` to `stop`."""
+        """Draw the housing: a line from `start` to `stop`, hatched on its right side."""
         a, b = np.array(start), np.array(stop)
         length = float(np.hypot(*(b - a)))
         inward = HATCH * np.array([b[1] - a[1], a[0] - b[0]]) / length
@@ -239,7 +239,7 @@ class Pen:
 
 @dataclasses.dataclass(frozen=True)
 class Symbol:
-    """A drawing around a point; `half`, `up`, `down`: extents to each side, up, down [pt]."""
+    """A drawing around a point. `half`, `up`, `down`: extents [pt] sideways, upward, downward."""
 
     half: Length
     up: Length
@@ -248,7 +248,7 @@ class Symbol:
 
 
 class Band(enum.Enum):
-    """Bands of a row: the symbols on its axis (core), and the space above and below them."""
+    """Horizontal bands of a row: the symbols on its axis (core), the space above, and below."""
 
     ABOVE = 1
     CORE = 0
@@ -257,7 +257,7 @@ class Band(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class RowSize:
-    """`y`: height of a row's axis; `up`, `down`: extent of its core from the axis [pt]."""
+    """Height `y` of a row's axis; extents `up`, `down` of the symbols on the axis [pt]."""
 
     y: Length
     up: Length
@@ -297,7 +297,7 @@ def on_axis(name: str, symbol: Symbol, text: Label, band: Band, mirrored: bool =
 
 
 def off_axis(name: str, symbol: Symbol, text: Label, band: Band) -> Cell:
-    """Return a cell with symbol and label in a band, the label farther from the axis."""
+    """Return a cell with symbol and label in `band`. The label is farther from the row's axis."""
     sign, size = (1, symbol.up) if band is Band.ABOVE else (-1, symbol.down)
 
     def draw(axes: Axes, x: Length, row: RowSize) -> None:
@@ -312,7 +312,7 @@ def off_axis(name: str, symbol: Symbol, text: Label, band: Band) -> Cell:
 
 
 def pack(cells: Sequence[Cell], gap: Mapping[Band, Length]) -> list[Length]:
-    """Return positions [pt] of cells in a row, each as far left as the cells before allow.
+    """Return positions [pt] of cells in a row. Each cell is as far left as earlier cells allow.
 
     >>> def cell(band, half):
     ...     return Cell({band: (half, half)}, lambda axes, x, row: None)
@@ -334,7 +334,7 @@ GAP = {Band.ABOVE: 10.0, Band.CORE: 9.0, Band.BELOW: 10.0}  # [pt] distance betw
 
 
 def compose(cells: Sequence[Cell], places: Sequence[Length]) -> Cell:
-    """Return one cell that contains `cells`, each at its distance in `places` from a point."""
+    """Return one cell that contains `cells`; `places`: their horizontal positions in it [pt]."""
 
     def draw(axes: Axes, x: Length, row: RowSize) -> None:
         for cell, dx in zip(cells, places, strict=True):

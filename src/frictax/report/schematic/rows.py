@@ -17,8 +17,8 @@ from frictax.mechanism.layout import BODIES
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A body, a heat capacitor, a `Fixed`, or the surroundings of a thermal conductor (under its
-    name). A `Fixed` is one node for each body that it supports; `holds`: this body.
+    """A body, a heat capacitor, a `Fixed`, or the surroundings of a thermal conductor (with its
+    name). A `Fixed` becomes one node for each supported body; `holds`: name of this body.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A part that joins nodes. `ends`: these nodes, in the order of the ends of the part."""
+    """A part that joins nodes. `ends`: the joined nodes, in the order of the part's ends."""
 
     name: str
     ends: tuple[Node, ...]
@@ -100,9 +100,9 @@ def _ends(name: str, part: Any) -> list[str]:
 def rows_of_machines(net: Network) -> list[list[Row]]:
     """Return a list of rows for each set of joined bodies, in the order of the machine's parts.
 
-    The longest chain of the remaining joints is the next row, until all joints are shown. Of
-    equally long chains, the one with most joints from the first to the second end of their part is
-    taken. Of several such chains, one that begins at a wall or at a drawn body is taken.
+    The longest chain of the remaining joints is the next row, until all joints are shown. If
+    several chains are longest, take the chain with most parts drawn from first to second end. If
+    several chains remain, take one that begins at a wall or at a body drawn earlier.
     """
     joints: dict[Any, tuple[Link, ...]] = {}
     for link in net.links:
@@ -118,10 +118,10 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
             found: list[tuple[tuple[int, int, bool], Row]] = []
             for start in nodes:
                 chains: dict[Node, tuple[Any, ...]] = {}
-                # The chain to a node is the chain to the node before, with one more joint.
+                # The chain to a node is the chain to its predecessor, with one more joint.
                 for node, step in _search(start, left, drawn).items():
                     chains[node] = (node,) if step is None else (*chains[step[0]], step[1], node)
-                # A gear with four ends could occur twice in a chain. Such chains are left out.
+                # Skip chains in which a gear with four ends occurs twice.
                 longest = sorted(chains.values(), key=len, reverse=True)
                 best = next(chain for chain in longest if len(set(chain)) == len(chain))
                 row = Row(best[::2], best[1::2], frozenset(best[::2]) & drawn)
@@ -142,7 +142,7 @@ def rows_of_machines(net: Network) -> list[list[Row]]:
 def _search(
     start: Node, joints: Iterable[tuple[Link, ...]], ends: set[Node]
 ) -> dict[Node, tuple[Node, tuple[Link, ...]] | None]:
-    """Search depth first. Return a dict: node -> the node before it in the search, and their joint.
+    """Search depth first. Return a dict: node -> its predecessor in the search, and their joint.
 
     The search does not continue beyond a node in `ends`, except from `start`.
     """

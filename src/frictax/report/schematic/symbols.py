@@ -80,7 +80,7 @@ def link_symbol(part: Any, turns: bool) -> Symbol:
     kind = type(part)
     if kind not in (IdealGear, LossyGear):
         return _LINKS.get(Clutch if kind is Brake and turns else kind) or class_box(part)
-    # The ratio of the two radii is the gear ratio, limited to 0.5 ... 2 so that both are visible.
+    # The radii have the gear ratio, limited to 0.5 ... 2, so that both wheels are visible.
     ratio = concrete_number(part.ratio)
     larger = float(np.clip(1.0 if ratio is None else abs(ratio), 0.5, 2.0))
     a, b = 26 / (1 + larger), 26 * larger / (1 + larger)
@@ -103,7 +103,7 @@ def link_symbol(part: Any, turns: bool) -> Symbol:
 def gear_symbol(part: Any, nodes: Sequence[Node], ends: Sequence[Node]) -> Symbol:
     """Return the symbol of a part that joins more than two `nodes`.
 
-    `ends`: the nodes at its left and right. The ports of all other nodes are in a column below.
+    `ends`: nodes left and right of the symbol. The ports of other nodes are in a column below.
     """
     names = {
         str(getattr(part, field.name)): field.name
@@ -300,7 +300,7 @@ _SHOES = (SupportFriction, MassWithStopAndFriction)
 
 
 def push(drive: Any, on_post: bool = False) -> Symbol:
-    """Return an arrow to the right. It starts at a box unless the drive is a `Force` or `Position`.
+    """Return an arrow to the right. The arrow starts at a box, except for `Force` and `Position`.
 
     `on_post`: True for an arrow that pushes against a post on top of a block.
     """
@@ -394,7 +394,7 @@ def node_cells(
 ) -> list[Cell]:
     """Return the cells of a body, heat capacitor or wall, and of the parts `acting` on it only.
 
-    `turns`: True for rotation; `joined`: True if a part joins at the left, and at the right.
+    `turns`: True for rotation; `joined`: whether parts are joined at the left, and at the right.
     """
     contacts = {key: one for key, one in acting.items() if isinstance(one, AbstractContact)}
     drives = {key: one for key, one in acting.items() if key not in contacts}
@@ -435,7 +435,7 @@ def node_cells(
             before.append(compose([cell, *above], [0, 0]) if above else cell)
         return [*before, body, *rubbing]
     if isinstance(part, Fixed):
-        up = -21.0 if joined[1] else 21.0  # the hatching is on the side where nothing is joined
+        up = -21.0 if joined[1] else 21.0  # hatch the side without a joined part
         wall = Symbol(HATCH + 2, 21.0, 21.0, lambda pen: pen.ground((0, -up), (0, up)))
         return [on_axis(name, wall, label(name, part, turns), Band.BELOW)]
     return _sliding_cells(name, part, drives, contacts, joined[0])
@@ -460,14 +460,14 @@ def reference_cell(name: str) -> Cell:
 def _sliding_cells(
     name: str, part: Any, drives: Parts, contacts: Parts, joined: bool
 ) -> list[Cell]:
-    """Return the cells of a sliding block. The first drive pushes from the left unless a part joins
-    there. Each other drive pushes against a post on top of the block.
+    """Return the cells of a sliding block. The first drive pushes from the left if no part is
+    joined there. Other drives push against posts on top of the block.
     """
     stopped = isinstance(part, MassWithStopAndFriction)
     rubbing: dict[str, tuple[Any, Label]] = {}
     lines = values(part, False)
     if stopped:
-        # The name is inside the block. The label below shows its friction and its hard stops.
+        # The block shows name and mass. The label below it shows friction and hard stops.
         lines = [quantity_text("m", part.m, "kg")]
         below = [
             "Stribeck",
@@ -485,14 +485,14 @@ def _sliding_cells(
         if k == 0 and not joined:
             arrow = push(drive)
             cell = on_axis(key, arrow, text, Band.ABOVE)
-            near = 0.0 if stopped else 9.0  # [pt] the gap, so that the arrow touches the block
+            near = 0.0 if stopped else 9.0  # [pt] shift with which the arrow touches the block
             reach = {**cell.reach, Band.CORE: (arrow.half, arrow.half - near)}
             before.append(dataclasses.replace(cell, reach=reach, edge=(0.0, arrow.half)))
         else:
             above.append(off_axis(key, push(drive, on_post=True), text, Band.ABOVE))
 
     def draw_post(axes: Axes, x: Length, row: RowSize) -> None:
-        # A hard stop stands on the floor and ends below the rod.
+        # A hard stop is a post on the floor that ends below the rod.
         pen = Pen(axes, name, x, row.y)
         pen.box((-3, 3), (-row.down - floor, -7))
         pen.ground((-11, -row.down - floor), (11, -row.down - floor))
