@@ -173,7 +173,7 @@ def show_progress(progress: Checked[bool | Progress], title: str) -> Iterator[Wo
 
 
 def in_words(seconds: float) -> str:
-    """Return an estimated time as text with one or two figures.
+    """Return an estimated time as text with one or two digits.
 
     >>> in_words(0.31), in_words(8.2), in_words(100.0), in_words(4000.0)
     ('0.3 s', '8 s', '2 min', '1.1 h')

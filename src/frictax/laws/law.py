@@ -95,8 +95,8 @@ class AbstractLaw(Pickled, eqx.Module):
     @property
     def stribeck_dip(self) -> tuple[Number, Number | float] | None:
         """For a law that may fall with speed: the smallest force [N] without the viscous part, and
-        1/v_s [s/m]. The law falls over the speed v_s; 1/v_s is 0 if v_s is not defined. None if the
-        law does not fall, or if its class does not define these two numbers.
+        1/v_s [s/m]. The force decreases mainly below the speed v_s; 1/v_s is 0 if v_s is not
+        defined. None if the law does not fall, or if its class does not define these two numbers.
         """
         return None
 

@@ -248,8 +248,8 @@ def find_ticks(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Ticks 
     begin, end = (0, slice(None, half)), (-1, slice(half + 1, None))
     ends = [found[i, 1] + 2 * found[i, 2] * count[i, rows] for i, rows in (begin, end)]
     smooth, local = np.concatenate([ends[0], found[:, 1], ends[1]]), np.gradient(t, n)
-    # With few ticks and much noise, the slope of a parabola may be near 0 or have the wrong sign.
-    # The slope between the two neighbouring ticks then replaces the slope of the parabola.
+    # With few ticks and much noise, the slope of a fitted parabola may be near 0 or have the wrong
+    # sign. The slope between the two neighbouring ticks is then used instead.
     smooth = np.where(smooth > 0.2 * local, smooth, local)
     return Ticks(abs(step), counts, abs(step) / smooth, noise)
 

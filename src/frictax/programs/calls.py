@@ -335,7 +335,8 @@ def _linearize(has_tangent, *arrays, call: _Call) -> Any:
     return values, [_is_float(x) for x in values], [*arrays, *needed], along
 
 
-# This operation computes tangents of the float results. Its inputs include data for its transpose.
+# This operation computes the tangents of float results. Some of its inputs serve only JAX's reverse
+# mode, which transposes the operation.
 linear_p = Operation("frictax_linear")
 
 

@@ -210,8 +210,8 @@ def _widest(
     guard: int,
     notices: tuple[Notice, ...],
 ) -> CovarianceEstimate:
-    """Return the widest intervals of the noise models `parts`. `where` (parts, q): True if a model
-    applies to a parameter; `guard`: index of the guard in `parts`, 0 without a guard.
+    """Return the widest intervals of the noise models `parts`. `where` (parts, q): true if a model
+    applies to a parameter. `guard`: index of the guard (`Clustered`) in `parts`; 0 without a guard.
     """
     level = found.level
     of_each = Memoized(functools.partial(_half_widths_of_parts, parts, where, guard))

@@ -105,9 +105,9 @@ def beginning(
     rate of change. `x`: the output `name` without offset, drift and gain of its sensor.
 
     A parabola is fitted to the first samples. The error is the sum of five standard errors, the
-    difference from a cubic fit, and the largest effect of the sensor's resolution. The resolution
-    is a separate term, because the first samples of a slow motion may be equal. Positions of
-    encoder ticks are exact, so the resolution is 0.
+    difference from a cubic fit, and the largest effect of the sensor's resolution. If the
+    first samples of a slow motion are equal, only this resolution is an error above 0. Positions of
+    encoder ticks are exact, so their resolution is 0.
     """
     t, k = record.t, first_samples(record.n)
     resolution = 0.0 if name in record.ticks else quantum(x)

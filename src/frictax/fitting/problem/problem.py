@@ -285,7 +285,7 @@ class Problem:
     ) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
         """Return the weighted residuals, transformed by the loss for the noise scale `noise`, and
         their Jacobian with respect to the coordinates. `fixed`: a mask (p,) of fixed parameters,
-        and an array (p,) of their values, which replace the values that follow from `z`.
+        and an array (p,) of their values. For the fixed parameters, `z` is not used.
         """
         return self.evaluate_with_kind(z, noise, fixed)[:2]
 

@@ -25,8 +25,8 @@ from ..problem.readings import acting
 from ..problem.simulations import Windows
 from ..problem.weak_form import terms
 
-MISFIT = 3.0  # [noise] largest misfit that noise can explain
-# [share of the variance] If a fit explains less, its gain is negligible even if significant.
+MISFIT = 3.0  # [noise] largest misfit that noise can explain.
+# [share of the variance] A smaller gain of a fit is negligible, even if it is significant.
 _NOTHING = 0.02
 _SURE = 4.0  # F statistic above which the gain of a fit is significant
 
@@ -38,8 +38,8 @@ class Channel:
     `still`: rms of the residuals of a machine at rest; `noise`: noise of the channel. `share`: gain
     (see `worth`); `sure`: true if the gain is significant; `beside`: baseline of the gain in words;
     `judged`: true if the noise was estimated from the record. `by_starts`: see `noise_by_starts`.
-    `is_force`: true for the balance of forces on a body, with an infinite `line` and the largest
-    known force as `spread`. `range`: maximum minus minimum of the channel in the whole record.
+    `is_force`: true if the residuals are forces on a body; `line` is then infinite, and `spread` is
+    the largest known force. `range`: maximum minus minimum of the channel in the whole record.
     """
 
     name: str

@@ -172,9 +172,9 @@ def _find_edge(
         size = float(np.sqrt(max(way @ gram @ way, 0.0)))
         if not size > 0:  # the gradient is zero
             continue
-        way = way * np.sqrt(variance) / size  # the length is one standard error
-        # A step of one standard error along the gradient can leave the domain of a value at its
-        # bound. Therefore the step is limited to `spans` times the span of each coordinate.
+        way = way * np.sqrt(variance) / size  # The length is one standard error.
+        # If a value is at its bound, a step of one standard error can be extremely long. Therefore
+        # the step is limited to `spans` times the span of each coordinate.
         low, high = 0.0, min(max(1.0, left), spans / float(np.max(np.abs(way) / state.span)))
         if high <= nearest:
             continue
