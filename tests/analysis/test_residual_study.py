@@ -145,6 +145,17 @@ def test_a_slope_over_position_is_found_in_newtons_a_metre() -> None:
     assert "which indicates a spring" in position.sentence
 
 
+def test_the_error_of_a_curve_over_position_is_not_that_of_its_slope() -> None:
+    machine = fx.parameters.replace(sledge(), {"mass.m": 2.0})
+    record = run(0.6 * np.abs(S))
+    found = fx.fit(machine, record, free=["friction.f_pos"], objective=fx.InverseDynamics(20.0))
+    position = found.residual_study()["position"]
+    assert position.strong
+    # Between seeds the effect scatters by 0.02 N; the error of the slope is 0.15 N over the travel.
+    assert position.effect == pytest.approx(0.6 * np.ptp(np.abs(S)), rel=0.15)
+    assert 0.005 < position.error < 0.04
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.0, 0.9, 0.99])
 def test_a_right_model_with_coloured_noise_raises_at_most_one_false_alarm_of_a_kind_in_20_records(

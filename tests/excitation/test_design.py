@@ -29,6 +29,19 @@ def _block(drive=None):
     )
 
 
+class _Carriage(fx.AbstractAxis):
+    friction: fx.SupportFriction
+
+    def inertia(self, t: Any, y: Any, args: Any) -> float:
+        return 1.0
+
+    def load(self, t: Any, y: Any, args: Any) -> Any:
+        return args["motor"](t)
+
+    def states(self) -> tuple[str, ...]:
+        return ("s", "v")
+
+
 @pytest.fixture(scope="module")
 def experiment() -> fx.Design:
     return fx.design(_block(), OUTPUTS, free=FREE, limits=LIMITS, **SMALL)
@@ -127,6 +140,9 @@ def test_what_cannot_be_designed_is_refused_in_a_sentence():
             fx.design(_block(), **given)
     with pytest.raises(ValueError, match="`drive` must name the part that excites the machine"):
         fx.design(fx.Mechanism(mass=fx.Mass(m=1.0)), OUTPUTS, free="mass.m", limits=LIMITS, **SMALL)
+    options = _small(limits=fx.Limits(force=3.0, body="mass"), drive="motor")
+    with pytest.raises(ValueError, match="`Limits.body` names a body of a `Mechanism`"):
+        fx.design(_Carriage(_block()["friction"]), {"v": 1e-3}, **options)
 
 
 @pytest.mark.slow

@@ -163,6 +163,11 @@ def test_what_is_missing_is_said() -> None:
         found.told("joint.G", 1.0)
     with pytest.raises(ValueError, match="never detected"):
         found.told(NAME, 0.0)
+    # The error of a slope over n records falls as n**-1.5. Monthly records need 1000 years here.
+    many = found.told(NAME, float((found.told(NAME, 1.0)["records"].iloc[0] / 16_000) ** 1.5))
+    assert 12_288 < many["records"].iloc[0] <= 20_000
+    assert many["years"].iloc[0] > 1000.0
+    assert pd.isna(many["date"].iloc[0])
 
 
 def test_relative_drift_is_in_shares_a_year() -> None:

@@ -219,6 +219,10 @@ def test_a_ratio_of_0_and_a_loss_table_of_another_shape_are_named() -> None:
         fx.LossyGear("a", "b", ratio=1.0, lossTable=[[0, 1, 1]])
     with pytest.raises(ValueError, match="eta_mf1"):
         fx.LossyGear("a", "b", ratio=1.0, lossTable=[[0, 0, 1, 0, 0]])
+    with pytest.raises(ValueError, match="must be between 1e-06 and 1"):
+        fx.LossyGear("a", "b", ratio=1.0, lossTable=[[0, 1.2, 1.3, 0, 0]])  # both would drive
+    with pytest.raises(ValueError, match="must be equal where both efficiencies are 1"):
+        fx.LossyGear("a", "b", ratio=1.0, lossTable=[[0, 1, 1, 1, 3]])
 
 
 @pytest.mark.slow

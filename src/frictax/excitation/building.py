@@ -273,6 +273,11 @@ def _drive_and_body(machine: Any, request: DesignRequest) -> tuple[str, str]:
                 "`design`: `drive` must name what excites a machine of your own, as its `args` do:"
                 ' drive="motor".'
             )
+        if limits.body is not None:
+            raise ValueError(
+                "`Limits.body` names a body of a `Mechanism`. In a machine of your own, the limits"
+                f" apply to its first two states. Leave out body={limits.body!r}."
+            )
         return drive, ""
     if drive is None:
         parts = list(machine.named_parts())

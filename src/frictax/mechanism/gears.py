@@ -13,6 +13,7 @@ from frictax.contacts import AbstractContact
 from frictax.laws import AbstractLaw
 from frictax.parameters import (
     AtLeast,
+    Between,
     CheckedModule,
     Increasing,
     Integer,
@@ -178,8 +179,8 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
     - `a`, `b`: names of the bodies; `ratio`: phi_a/phi_b, not 0.
     - `lossTable`, M x 5: speed |w_a| >= 0 [rad/s], strictly increasing; efficiencies `eta_mf1` and
-      `eta_mf2` > 0 [1]; bearing torques `tau_bf1` and `tau_bf2` >= 0 [N.m]. Default [[0, 1, 1, 0,
-      0]]: no losses. Each column is a parameter, named `w`, `eta_mf1`, ...
+      `eta_mf2` from 1e-6 to 1; bearing torques `tau_bf1` and `tau_bf2` >= 0 [N.m], equal where both
+      efficiencies are 1. Default [[0, 1, 1, 0, 0]]: no losses. Each column is a parameter.
 
     **Raises:** `ValueError` for a table of another shape and for values outside their domain.
 
@@ -203,8 +204,8 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
     depends_on_torque = True
     w: Vector = parameter(Increasing(), "rad/s", fit=False, ndim=1)
-    eta_mf1: Vector = parameter(Positive(), "1", ndim=1)
-    eta_mf2: Vector = parameter(Positive(), "1", ndim=1)
+    eta_mf1: Vector = parameter(Between(1e-6, 1.0), "1", ndim=1)
+    eta_mf2: Vector = parameter(Between(1e-6, 1.0), "1", ndim=1)
     tau_bf1: Vector = parameter(AtLeast(0.0), "N.m", ndim=1)
     tau_bf2: Vector = parameter(AtLeast(0.0), "N.m", ndim=1)
 
@@ -227,17 +228,17 @@ class LossyGear(AbstractContact, AbstractPairGear):
         columns = (self.w, self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2)
         if any(map(is_traced, columns)):
             return
-        w, eta1, eta2, *bearings = map(np.asarray, columns)
-        drives = (eta1 - 1) * (eta2 - 1) < 0
-        if np.any(drives):
-            i = int(np.argmax(drives))
+        w, eta1, eta2, bf1, bf2 = map(np.asarray, columns)
+        same = (eta1 == 1) & (eta2 == 1) & (bf1 != bf2)
+        if np.any(same):
+            i = int(np.argmax(same))
             raise ValueError(
-                "`LossyGear.eta_mf1` and `eta_mf2` must be <= 1, got"
-                f" {eta1[i]:g} and {eta2[i]:g} in row {i}, counted from 0: such a gear drives."
-                " Give 1 for no loss."
+                "`LossyGear.tau_bf1` and `tau_bf2` must be equal where both efficiencies are 1, got"
+                f" {bf1[i]:g} and {bf2[i]:g} N.m in row {i}, counted from 0: the friction is then"
+                " not the greater of its two values. Give equal torques."
             )
-        at_rest = [float(x[0] - w[0] * _slope(x, w, 0)) for x in (eta1, eta2, *bearings)]
-        lost = min(at_rest[:2]) <= 0 or (at_rest[0] - 1) * (at_rest[1] - 1) < 0
+        at_rest = [float(x[0] - w[0] * _slope(x, w, 0)) for x in columns[1:]]
+        lost = min(at_rest[:2]) <= 0 or max(at_rest[:2]) > 1
         if lost or min(at_rest[2:]) < 0:
             raise ValueError(
                 "`LossyGear.lossTable` must lead to efficiencies from 0 to 1 and to bearing torques"

@@ -1,7 +1,7 @@
 """Patterns in residuals: autocorrelation, speed, position, direction, time, and ripple."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -232,8 +232,7 @@ def speed_curve(x: Series, c: Columns) -> Finding:
         )
     most = max(spans, key=lambda w: spans[w][0])
     size, slow, fast = spans[most]
-    spread = np.concatenate([q.error for q in curves if q.error is not None])
-    error = float(np.median(spread)) if spread.size else np.nan
+    error = _typical_error(curves)
     names = (" forward" if most > 0 else " backward") if len(c.ways) == 2 else ""
     sentence = (
         f"{subject(x)} varies with the speed by {amount(size, x.unit)}{names}"
@@ -285,7 +284,14 @@ def position_curve(x: Series, c: Columns) -> Finding:
         f" {ending(best, x)}."
     )
     numbers = {"slope": slope, "slope error": error}
-    return finding_of("position", x, sentence, (size, error * travel), best, numbers, curves, label)
+    effect = size, error * travel if line else _typical_error(curves)
+    return finding_of("position", x, sentence, effect, best, numbers, curves, label)
+
+
+def _typical_error(curves: Sequence[Curve]) -> float:
+    """Return the median of the standard errors of all points of the curves."""
+    errors = np.concatenate([np.empty(0), *(q.error for q in curves if q.error is not None)])
+    return float(np.median(errors)) if errors.size else np.nan
 
 
 def autocorrelation(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

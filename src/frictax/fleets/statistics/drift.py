@@ -87,7 +87,8 @@ class Drift(Summarised):
         `log`]; `power`: probability that the drift is detected at this date.
 
         **Returns:** a row for each machine with `date`, `years` since the machine's first record,
-        and the necessary number of `records`; NaT and NaN if 20000 records are not enough.
+        and the necessary number of `records`. NaT and NaN if 20000 records are not enough. A date
+        after the year 2261 is NaT, because pandas cannot represent it.
 
         **Example:** at `drift`.
         """
@@ -120,9 +121,9 @@ class Drift(Summarised):
             """Return the smallest sufficient number of records, found by doubling and bisection."""
             high = FEWEST_DATES
             while not enough(high, step, error):
-                high *= 2
-                if high > most:
-                    return high
+                if high >= most:
+                    return most + 1
+                high = min(2 * high, most)
             low = max(high // 2, FEWEST_DATES - 1)
             while high - low > 1:
                 middle = (low + high) // 2
@@ -135,7 +136,9 @@ class Drift(Summarised):
             n = count(float(f"{row.step:.2g}"), float(f"{row.error:.2g}"))
             found = n <= most
             years = (n - 1) * row.step if found else np.nan
-            date = (row.first + pd.Timedelta(days=365.25 * years)).round("D") if found else pd.NaT
+            days, date = 365.25 * years, pd.NaT
+            if days < (pd.Timestamp.max - row.first).days:
+                date = (row.first + pd.Timedelta(days=days)).round("D")
             rows.append((row.machine, date, years, n if found else np.nan))
         return pd.DataFrame(rows, columns=["machine", "date", "years", "records"])
 
