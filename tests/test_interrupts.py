@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import pytest
 
+import frictax as fx
 from frictax.interrupts import (
     Keys,
     Workers,
@@ -22,6 +23,7 @@ from frictax.interrupts import (
     may_keep,
     nested_work,
     results_of,
+    stop_here,
 )
 from frictax.programs.executables import config_of
 
@@ -231,12 +233,15 @@ def test_workers_compute_under_the_settings_of_who_asks_them() -> None:
         assert pool.submit(made).result() == (jax.numpy.float64, None)
 
 
-def test_a_key_that_python_drops_is_raised_again() -> None:
-    class Garbage:
-        def __del__(self) -> None:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)
+class Garbage:
+    """Python drops an exception that is raised while this object is deleted."""
 
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+
+def test_a_key_that_python_drops_is_raised_again() -> None:
     went_on = []
 
     def drops() -> None:
@@ -246,12 +251,15 @@ def test_a_key_that_python_drops_is_raised_again() -> None:
             went_on.append(True)
 
     before, hook = signal.signal(signal.SIGINT, signal.default_int_handler), sys.unraisablehook
-    sys.unraisablehook = lambda what: None
+    printed: list[Any] = []
+    sys.unraisablehook = printed.append
     try:
         with pytest.raises(KeyboardInterrupt):
             drops()
         assert went_on == []
+        assert printed == []  # and not a traceback of the key
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert sys.unraisablehook == printed.append
     finally:
         sys.unraisablehook = hook
         signal.signal(signal.SIGINT, before)
@@ -263,6 +271,21 @@ def heard() -> Any:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+def test_a_key_in_garbage_before_the_search_of_a_design_is_not_lost(
+    heard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(request: Any) -> None:
+        Garbage()
+        stop_here()
+        raise AssertionError("the key was lost")
+
+    module = sys.modules[fx.design.__module__]
+    monkeypatch.setattr(module, "build_problem", build)
+    limits = fx.Limits(force=1.0)
+    with pytest.raises(KeyboardInterrupt):
+        fx.design(fx.Mechanism(mass=fx.Mass(m=1.0)), {}, duration=1.0, rate=50.0, limits=limits)
 
 
 def test_a_key_while_the_main_thread_compiles_is_raised_afterwards_and_nothing_crashes() -> None:

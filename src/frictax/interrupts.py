@@ -78,12 +78,19 @@ class Keys(contextlib.ContextDecorator):
         )
         if self.mine:
             Keys.pressed = False
+            self.hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
             signal.signal(signal.SIGINT, _press)
         return self
+
+    def _unraisable(self, what: Any) -> None:
+        """Hide the traceback of a stored Ctrl-C, which is raised again later."""
+        if not issubclass(what.exc_type, KeyboardInterrupt):
+            self.hook(what)
 
     def __exit__(self, kind: type | None, why: Any, trace: Any) -> None:
         if self.mine:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            sys.unraisablehook = self.hook
             pressed, Keys.pressed = Keys.pressed, False
             if pressed and (kind is None or issubclass(kind, Exception)):
                 raise KeyboardInterrupt from why

@@ -17,7 +17,7 @@ from frictax.arguments import check_names, lists_options
 from frictax.files.replacing import write_whole
 from frictax.fitting import AbstractObjective
 from frictax.handover import Verb
-from frictax.interrupts import nested_work
+from frictax.interrupts import Keys, nested_work
 from frictax.measurements import Record
 from frictax.mechanism import Machine
 from frictax.programs import interruptible_jit
@@ -440,6 +440,7 @@ def search_excitation(
 _DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(DesignSettings)}
 
 
+@Keys()
 @lists_options(DesignOptions, _DEFAULTS)
 def design(
     machine: Machine,

@@ -19,7 +19,7 @@ from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import join_names
 from frictax.handover import Verb
-from frictax.interrupts import Workers, defer_interrupt, may_keep, results_of
+from frictax.interrupts import Keys, Workers, defer_interrupt, may_keep, results_of
 from frictax.notice import Notice
 from frictax.programs import cached_jit, interruptible_jit
 from frictax.progress import Progress, Work, show_progress
@@ -402,6 +402,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
         return Summary(self.title, self.rows(), "lrlrlrrl", self.warnings)
 
 
+@Keys()
 def posterior(
     found: FitResult,
     *,

@@ -12,6 +12,7 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import quantile
 from frictax.handover import Verb
+from frictax.interrupts import Keys
 from frictax.parameters import UnknownName
 from frictax.progress import SILENT, Progress, Work, show_progress
 from frictax.summary import Summarised, Summary
@@ -99,6 +100,7 @@ def profile_of(
 ) -> ProfilePair: ...
 
 
+@Keys()
 def profile_of(
     found: FitResult,
     path: Any,

@@ -13,6 +13,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.step_error import long_steps, with_shorter_steps
 from frictax.fitting.result.worth import channels
+from frictax.interrupts import Keys
 from frictax.progress import SILENT, Progress, Work, show_progress
 
 from .candidates import bodies_of, catalogue, first_columns
@@ -49,6 +50,7 @@ _DAMPING, _CAREFUL = 1e-6, 30.0  # first damping of Levenberg-Marquardt; factor 
 _NEARLY = 10.0
 
 
+@Keys()
 def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> Missing:
     """Return a table of the terms that the fitted machine lacks (`Missing`).
 
