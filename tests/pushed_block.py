@@ -1,5 +1,6 @@
 """A block that is pushed, and fits to its records, whose posterior is known."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -45,4 +46,16 @@ def fitted(
         free=free,
         objective=fx.InverseDynamics(40.0, v_min=0.05, at_samples=True),
         **options,
+    )
+
+
+@functools.cache
+def fitted_apart() -> fx.FoundMachine:
+    """A fit to two records, each with Coulomb friction of its own."""
+    return fx.fit(
+        block(F_Coulomb=0.7),
+        {"one": pushed(0), "two": pushed(1, F_Coulomb=1.0)},
+        free=["mass.m"],
+        own=["friction.f_pos.F_Coulomb"],
+        objective=fx.InverseDynamics(40.0, v_min=0.05, at_samples=True),
     )

@@ -255,6 +255,26 @@ CASES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: fx.Sampled([0.0, 2.0, 3.0], [0.0, 0.0]),
         ["`Sampled.times`", "one length", "(3,) and (2,)", "Drop the rows"],
     ),
+    "masked samples": (
+        lambda: fx.Sampled([0.0, 1.0], np.ma.array([0.0, 9999.0], mask=[False, True])),
+        ["`Sampled.values`", "list of numbers", "[0.0, --]", "Delete the masked"],
+    ),
+    "dates for times": (
+        lambda: fx.Sampled(np.array(["2020-01-01", "2020-01-02"], "M8[s]"), [0.0, 1.0]),
+        ["`Sampled.times`", "list of numbers", "2020-01-02", "Convert it"],
+    ),
+    "complex samples": (
+        lambda: fx.Sampled([0.0, 1.0], np.array([1.0, 2.0j])),
+        ["`Sampled.values`", "list of numbers", "2.j", "Convert it"],
+    ),
+    "a duration for a mass": (
+        lambda: fx.Mass(m=np.timedelta64(1500, "ms")),
+        ["`Mass.m`", "a number", "1500", "Convert it"],
+    ),
+    "durations in a list": (
+        lambda: fx.Sampled([np.timedelta64(0, "ms"), np.timedelta64(1, "s")], [0.0, 1.0]),
+        ["`Sampled.times`", "list of numbers", "timedelta64(1,'s')", "Convert it"],
+    ),
     "an empty record": (
         lambda: fx.Sampled([], []),
         ["`Sampled.times`", "length >= 1", "(0,)", "Drop"],
@@ -434,6 +454,14 @@ CASES: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "a table of times": (
         lambda: simulate(np.zeros((2, 2))),
         ["`ts`", "list", "shape (2, 2)", "`jnp.linspace"],
+    ),
+    "masked times": (
+        lambda: simulate(np.ma.array([0.0, 1.0, 2.0], mask=[False, True, False])),
+        ["`ts`", "list of times", "[0.0, --, 2.0]", "`jnp.linspace"],
+    ),
+    "dates as times": (
+        lambda: simulate(np.array(["2020-01-01", "2020-01-02"], "M8[s]")),
+        ["`ts`", "list of times", "2020-01-02", "`jnp.linspace"],
     ),
     "times as text": (lambda: simulate("now"), ["`ts`", "list of times", "'now'", "`jnp.linspace"]),
     "a part for a machine": (

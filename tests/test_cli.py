@@ -68,6 +68,16 @@ def test_each_direction_can_have_its_own_law(folder: Path) -> None:
     assert {e["path"].split(".")[0] for e in result["estimates"]} == {"f_pos", "f_neg"}
 
 
+def test_units_in_the_names_of_columns_are_used_and_doubts_are_printed(folder: Path) -> None:
+    text = LINE.replace("omega", "omega [rpm]").replace("torque", "torque [Nmm/A]")
+    (folder / "named.csv").write_text(text, encoding="utf-8")
+    columns = ("--velocity", "omega [rpm]", "--force", "torque [Nmm/A]")
+    done = frictax("fit", "named.csv", *columns, "--law", "coulomb", "--json", "-")
+    assert json.loads(done.stdout)["sweep"]["velocity"][0] == pytest.approx(math.tau / 60)
+    assert "frictax: Column 'torque [Nmm/A]' of named.csv has 'Nmm/A' in its name" in done.stderr
+    assert "Give --force-unit if it is a unit." in done.stderr
+
+
 def test_the_json_is_the_fit_in_si_units_and_nothing_else_is_printed(folder: Path) -> None:
     done = frictax(
         "fit", "line.csv", *COLUMNS, "--law", "coulomb", "--force-unit", "mN.m", "--json", "-"
@@ -77,7 +87,7 @@ def test_the_json_is_the_fit_in_si_units_and_nothing_else_is_printed(folder: Pat
     assert values["F_prop"]["value"] == pytest.approx(0.499e-3, rel=1e-3)
     assert values["F_prop"]["unit"] == "N.m.s/rad"
     assert values["F_prop"]["lower"] < 0.5e-3 < values["F_prop"]["upper"]
-    assert (result["format"], result["kind"], result["frictax"]) == (2, "fit", fx.__version__)
+    assert (result["format"], result["kind"], result["frictax"]) == (3, "fit", fx.__version__)
     assert done.exit_code == 0
 
 

@@ -26,7 +26,7 @@ WRONG = [
         ["--velocity-unit must be one of", "Did you mean 'rpm'"],
     ),
     (
-        ["fit", "line.csv", *COLUMNS, "--velocity-unit", "m/s"],
+        ["fit", "line.csv", *COLUMNS, "--velocity-unit", "m/s", "--force-unit", "N.m"],
         1,
         ["both be of a rotation", "Declare --force-unit 'N'"],
     ),

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
@@ -152,6 +153,21 @@ def test_replace_changes_what_is_named_and_nothing_else(block: fx.Mechanism) -> 
     assert (float(changed["friction"].peak), float(changed["mass"].m)) == (1.4, 3.0)
     assert eqx.tree_equal(replace(changed, {"friction.peak": 1.1, "mass.m": 2.0}), block)
     assert replace(block, {}) is block
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_are_times_in_seconds(unit: str) -> None:
+    durations = np.array([0, 1000, 3000], "m8[ms]").astype(f"m8[{unit}]")
+    seconds = durations / np.timedelta64(1, "s")
+    of_pandas = pd.Series(durations, index=[7, 8, 9])
+    for times in (durations, of_pandas, pd.Index(durations), np.ma.array(durations)):
+        assert fx.Sampled(times, [0.0, 1.0, 2.0]).times.tolist() == seconds.tolist()
+    assert float(fx.Step(startTime=durations[2]).startTime) == seconds[2]
+
+
+def test_a_run_over_durations_is_one_over_seconds(block: fx.Mechanism) -> None:
+    run = fx.simulate(block, pd.to_timedelta([0, 500, 1500], unit="ms"))
+    assert run.ts.tolist() == [0.0, 0.5, 1.5]
 
 
 def test_get_reads_parts_laws_and_values(block: fx.Mechanism) -> None:

@@ -408,6 +408,22 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ),
         ("uncertainty", "cannot resample priors"),
     ),
+    **{
+        f"{key} beside structures": (
+            "[uncertainty]",
+            f"{key} = {value}\n[structures.free]\nfree = ['mass.m']\n[uncertainty]",
+            (f"fit.{key} is not used with [structures]", "Leave it out"),
+        )
+        for key, value in {"level": 0.5, "loss": "'Huber'", "starts": 4, "rounds": 0}.items()
+    },
+    "a structure that changes nothing beside a prior": (
+        "[uncertainty]",
+        (
+            'priors = [{ kind = "Normal", path = "mass.m", mean = 2.0, sd = 0.1 }]\n'
+            "[structures.same.machine]\n[uncertainty]"
+        ),
+        ("structures.same", "does not change the machine", "leave it out"),
+    ),
     "a structure that cannot be": (
         "[fit]",
         '[structures.b.machine.mass]\nkind = "Mass"\nm = -1\n[fit]',

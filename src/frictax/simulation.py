@@ -19,10 +19,11 @@ from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.layout import turns_about
 from frictax.mechanism.mechanism import structure_only
 from frictax.notice import Notice
-from frictax.parameters import check, is_traced
+from frictax.parameters import as_seconds, check, is_no_number, is_traced
 from frictax.parameters.arrays import constant
 from frictax.programs import cached_primitive
 from frictax.signals import Sampled
+from frictax.text import brief
 from frictax.trajectory import OverTime, Trajectory, law_field
 
 
@@ -79,7 +80,8 @@ def simulate(
 
     With `OnSamples`, a run whose estimated error exceeds 1e-8 is repeated with 1/16 of the
     tolerance, except under `jit` and `vmap`. If the repetition changes a state by more than 3e-5 of
-    its range, up to two runs with smaller tolerances follow.
+    its range, up to two runs with smaller tolerances follow. The same holds for `Adaptive()`
+    without tolerances if the estimated error exceeds 1e-4, as for motions of micrometres.
 
     **Warns:** if the motion leaves a table, or if a friction law is below 0 (`run.notices`).
     Another warning reports that the last repetition changed a state by more than 1e-4 of its range.
@@ -138,18 +140,15 @@ def simulate(
         raise SimulationError(f"{where} {why}", run)
     if growing:
         engine = dataclasses.replace(engine, max_events=room)
-    if isinstance(engine, OnSamples) and engine.tolerance is not None:
-        run, doubt = _refine_run(mechanism, ts, engine, energy, run)
-        if doubt is not None:
-            warnings.warn(str(doubt), stacklevel=2)
-    for notice in run.notices:
+    run, doubts = _refine_run(mechanism, ts, engine, energy, run)
+    for notice in (*doubts, *run.notices):
         warnings.warn(str(notice), stacklevel=2)
     return run
 
 
 def _refine_run(
-    mechanism: Mechanism, ts: OverTime, engine: OnSamples, energy: bool, run: Trajectory
-) -> tuple[Trajectory, Notice | None]:
+    mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool, run: Trajectory
+) -> tuple[Trajectory, list[Notice]]:
     """Return `run` if it is accurate, otherwise a run with a smaller tolerance. Also return a
     notice if the run with the smallest tolerance changed a state by over 1e-4 of its range. If no
     second run reaches its end, the notice reports an unchecked accuracy. `run.error` is a sum of
@@ -157,17 +156,28 @@ def _refine_run(
     tolerances are compared. If no run with a smaller tolerance reaches its end, `run` is compared
     with a run with a larger tolerance.
     """
-    tolerance = engine.tolerance
-    assert tolerance is not None
-    if not run.error > 1e-8:  # The estimated error is negligible.
-        return run, None
+    if isinstance(engine, OnSamples):
+        negligible = 1e-8 if engine.tolerance is not None else np.inf
+    else:
+        given = (engine.rtol, engine.atol, engine.stepsize_controller)
+        negligible = 1e-4 if given == (None,) * 3 and ts.dtype == np.float64 else np.inf
+    if not run.error > negligible:
+        return run, []
     # Each further run multiplies the tolerance by `refinement`, so its error is 8 times smaller.
     refinement, runs = 1 / 16, 3
     large = 1e-4  # largest change of a state without a notice, relative to its range
     judged, moved = run.system.judged_states(None), None
+    ranges = np.ptp(np.asarray(constant(run.ys))[:, :judged], axis=0)
+    least = float(np.min(ranges[~is_rounding(ranges)], initial=np.inf))
 
     def with_tolerance(factor: float) -> Trajectory:
-        other = dataclasses.replace(engine, tolerance=tolerance * factor)
+        if isinstance(engine, OnSamples):
+            assert engine.tolerance is not None
+            other: Engine = dataclasses.replace(engine, tolerance=engine.tolerance * factor)
+        else:
+            rtol, atol = engine.tolerances(run.ys.dtype)
+            atol = min(atol, 0.1 * rtol * least)
+            other = dataclasses.replace(engine, rtol=rtol * factor, atol=atol * factor)
         return simulate_once(mechanism, ts, other, energy)
 
     def change(before: Trajectory, after: Trajectory, share: float = 1.0) -> float:
@@ -188,16 +198,16 @@ def _refine_run(
         run, moved = finer, change(run, finer)
         if moved <= 3e-5:  # The finer run is accurate enough.
             is_first_good = k == 1 and not first.error > large
-            return (first if is_first_good else run), None
+            return (first if is_first_good else run), []
     if run is first:
         coarser = with_tolerance(1 / refinement)
         if _is(coarser, Result.successful):
             # The error of `run` is an eighth of its difference from the coarser run.
             moved = change(coarser, run, 1 / 8)
     if moved is None:
-        return run, Notice("run-unchecked", "", {"error": float(constant(run.error))})
+        return run, [Notice("run-unchecked", "", {"error": float(constant(run.error))})]
     cause = "run-inaccurate" if run.ys.dtype == np.float64 else "run-single-precision"
-    return run, Notice(cause, "", {"error": moved}) if moved > large else None
+    return run, [Notice(cause, "", {"error": moved})] if moved > large else []
 
 
 def _table_ended(run: Trajectory) -> str:
@@ -265,11 +275,14 @@ def _times(ts) -> OverTime:
     if is_traced(ts):
         return ts.astype(float)
     try:
-        values = np.asarray(ts, dtype=float)
+        given = as_seconds(ts) if is_no_number(ts) else ts
+        if is_no_number(given):
+            raise TypeError
+        values = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(
-            f"`simulate`: `ts` must be a list of times [s], got {ts!r}. Write `jnp.linspace(0.0,"
-            " 5.0, 501)`."
+            f"`simulate`: `ts` must be a list of times [s], got {brief(ts)}. Write"
+            " `jnp.linspace(0.0, 5.0, 501)`."
         ) from None
     if values.ndim != 1 or values.size == 0:
         got = f"shape {values.shape}" if values.ndim else repr(ts)

@@ -152,12 +152,14 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
     def __getitem__(self, name: str) -> Any:
         """Return the variables of part `name` at the times `ts`."""
+        self._check_is_one_run()
         mechanism = self.system.mechanism
         part = mechanism.names.index(name) if mechanism[name] is not None else -1
         return _variables(self.system.structure_only, part, self.ts, self.ys, self.modes)
 
     @property
     def events(self) -> Events:
+        self._check_is_one_run()
         mechanism, contacts = self.system.mechanism, self.system.layout.contacts
         names = tuple(mechanism.names[c.part] for c in contacts)
         time, part, before, after, count = _events(self.system.structure_only, self.ts, self.path)
@@ -170,7 +172,15 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
             raise ValueError(
                 "This run has no energy accounts. Ask for them: `simulate(..., energy=True)`."
             )
+        self._check_is_one_run()
         return Energy(*_energy(self.system.structure_only, self.ts, self.ys, self.modes))
+
+    def _check_is_one_run(self) -> None:
+        if np.ndim(self.ts) > 1:
+            raise ValueError(
+                f"This is a batch of runs of shape {np.shape(self.ts)[:-1]}, whose variables cannot"
+                " be read. Read them inside the function that you give to `jax.vmap`."
+            )
 
     @property
     def notices(self) -> tuple[Notice, ...]:
@@ -298,7 +308,8 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
         after = jnp.concatenate([first[None, :n], after])
         changed, times = jnp.concatenate([slides[None], changed]), jnp.concatenate([ts[:1], times])
     changed = changed.reshape(-1)
-    order = jnp.flatnonzero(changed, size=size, fill_value=changed.size)
+    # Several contacts may change their mode at one event.
+    order = jnp.flatnonzero(changed, size=max(size, changed.size), fill_value=changed.size)
 
     def rows(values: Array, padding) -> Array:
         # For entries without an event, `order` selects the appended padding value.

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.analysis.derived.derived import common, expression
+from frictax.analysis.derived.derived import common, common_estimates, expression
+from pushed_block import fitted_apart
 
 V = np.linspace(5.0, 8.0, 16)  # far from rest, so that intercept and slope go together
 
@@ -263,3 +264,21 @@ def test_names_and_units_are_as_many_as_the_numbers(found):
         found.derived(lambda p: [p["F_prop"], p["F_Coulomb"]], name=["slope"])
     with pytest.raises(ValueError, match="no common quantity that is well defined"):
         found.derived()
+
+
+def test_what_differs_by_record_is_derived_for_each_record():
+    found, level = fitted_apart(), "friction.f_pos.F_Coulomb"
+    made = found.derived()
+    apart = ("friction: breakaway@one", "friction: breakaway@two")
+    assert made.names == (*apart, "mass: time constant")
+    assert tuple(e.name for e in common_estimates(found)) == made.names
+    for label, e in zip(("one", "two"), made.estimates, strict=False):
+        assert e.value == pytest.approx(found.values[f"{level}@{label}"])
+        assert e.standard_error == pytest.approx(found.standard_errors[f"{level}@{label}"])
+        assert found.derived("friction: breakaway", label=label).value == pytest.approx(e.value)
+        ratio = found.derived(f"{level} / mass.m", label=label)
+        assert ratio.value == pytest.approx(e.value / found.values["mass.m"])
+    assert found.derived("2 * mass.m").value == pytest.approx(2 * found.values["mass.m"])
+    for asked in ("friction: breakaway", f"{level} / mass.m", lambda p: p[level] ** 2):
+        with pytest.raises(ValueError, match=r"Name the record, derived\(\.\.\., label='one'\)"):
+            found.derived(asked)

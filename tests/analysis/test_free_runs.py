@@ -10,6 +10,7 @@ import pytest
 
 import frictax as fx
 from frictax.analysis.replay.free_run import FreeRunScore, motion
+from pushed_block import fitted_apart, pushed
 
 T = np.linspace(0.0, 2.0, 201)
 F = "friction.f_pos.F_Coulomb"
@@ -167,3 +168,18 @@ def test_a_driven_machine_of_the_users_own_moves_with_its_friction() -> None:
     assert sliding.sum() > 100
     expected = np.array([float(law(jnp.asarray(v))) for v in moved.states["v"][sliding]])
     np.testing.assert_allclose(moved.friction["friction"][sliding], expected, atol=1e-9)
+
+
+def test_parameters_that_differ_by_record_are_those_of_a_fitted_record_and_of_no_new_one() -> None:
+    found = fitted_apart()
+    objective = found.problem.objective
+    fitted = [found.score(label, objective) for label in found.records]
+    assert fitted[0] != fitted[1]
+    for label, errors in zip(found.records, fitted, strict=True):
+        assert found.score(found.records[label], objective) == errors
+    new, asked = pushed(2), r"has a friction\.f_pos\.F_Coulomb of its own.*such as 'one'"
+    for predict in (motion, type(found).validate, type(found).free_run):
+        with pytest.raises(ValueError, match=asked):
+            predict(found, new)
+    with pytest.raises(ValueError, match=asked):
+        found.score(new, objective)

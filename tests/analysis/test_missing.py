@@ -229,6 +229,22 @@ def test_a_misfit_far_above_the_noise_is_not_called_nothing() -> None:
     assert said == "No candidate is missing at the 1 % level."
 
 
+def test_noise_that_differs_between_records_has_no_unit() -> None:
+    t, rng = np.linspace(0.0, 1.0, 41), np.random.default_rng(0)
+    machine = fx.Mechanism(mass=fx.Mass(m=0.9), drive=fx.Force("mass", 0.0))
+    search = object.__new__(trials._Search)
+    for fine, unit in ((1e-3, ""), (1e-1, "m/s")):
+        records = [
+            fx.Record(t, {"drive": t}, {"mass.v": v}, sd={"mass.v": sd}, name=f"{sd} {k}")
+            for k, sd in enumerate((fine, 1e-1))
+            for v in [t**2 / 2 + sd * rng.standard_normal(41)]
+        ]
+        found = fx.fit(machine, records, free=["mass.m"], rounds=0)
+        search.found, search.problem = found, found.problem
+        assert search.unit == unit
+        assert search.in_units(1.0) == pytest.approx(0.1 if unit else 1.0)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("optimised_fits")
 def test_the_print_and_the_table_name_the_same_term_and_none_of_a_right_machine() -> None:

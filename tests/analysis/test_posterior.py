@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.signal import lfilter
 
 import frictax as fx
-from pushed_block import SETTINGS, SLIDING, S, T, block, fitted, pushed
+from frictax.analysis.errors.posterior import Frame, _Chain
+from pushed_block import SETTINGS, SLIDING, S, T, block, fitted, fitted_apart, pushed
 
 
 def students(found: fx.FoundMachine, samples: float, count: int = 400_000) -> np.ndarray:
@@ -271,16 +273,12 @@ def test_draws_are_the_same_to_the_last_bit_however_they_are_told_and_cut(
 
 @pytest.mark.slow
 def test_of_records_with_values_of_their_own_the_friction_is_that_of_one() -> None:
-    records = {"one": pushed(0), "two": pushed(1, F_Coulomb=1.0)}
-    level = "friction.f_pos.F_Coulomb"
-    found = fx.fit(
-        block(),
-        records,
-        free=["mass.m"],
-        own=[level],
-        objective=fx.InverseDynamics(40.0, v_min=0.05, at_samples=True),
-    )
-    drawn = found.posterior(draws=100, warmup=100, chains=2, samples=100)
+    drawn = fitted_apart().posterior(draws=100, warmup=100, chains=2, samples=100)
+    made = drawn.derived()
+    assert made.names[:2] == ("friction: breakaway@one", "friction: breakaway@two")
+    np.testing.assert_allclose(made.value[:2], [e.value for e in drawn.estimates[1:]])
+    with pytest.raises(ValueError, match="Name the record"):
+        drawn.derived("friction: breakaway")
     for label, expected in (("one", 0.5), ("two", 1.0)):
         band = drawn.friction("friction", 1e-9, label)
         assert band.force[0] == pytest.approx(expected, abs=0.1)
@@ -298,3 +296,34 @@ def test_the_posterior_of_another_record_compiles_nothing(caplog: pytest.LogCapt
     with jax.log_compiles():
         second.posterior(**few)
     assert "Finished XLA compilation" not in caplog.text
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_of_a_sweep_it_is_as_wide_as_the_errors_by_known_sigma_or_a_prior(known: bool) -> None:
+    v, sigma = np.linspace(0.5, 8.0, 200), None
+    noise = 0.02 * np.random.default_rng(1).standard_normal(v.size)
+    priors = []
+    if known:
+        sigma = np.full(v.size, 0.1)
+    else:  # autocorrelated residuals, and a prior that is narrower than the information of the data
+        noise = lfilter([1.0], [1.0, -0.9], noise)
+        priors = [fx.Normal("F_prop", mean=0.2, sd=2e-4)]
+    sweep = fx.Sweep(v, 6.0 + 0.2 * v + noise, sigma, sigma_known=known)
+    found = fx.fit(fx.Coulomb, sweep, priors=priors)
+    drawn = found.posterior(draws=400, warmup=400, chains=2)
+    for name, error in found.standard_errors.items():
+        assert drawn.standard_errors[name] == pytest.approx(error, rel=0.15), name
+    assert np.all(drawn.r_hat < 1.03)
+
+
+def test_a_chain_of_a_sweep_begins_with_the_density_of_its_first_place() -> None:
+    v = np.linspace(0.5, 8.0, 20)
+    found = fx.fit(fx.Coulomb, fx.Sweep(v, 6.0 + 0.2 * v + 0.1 * np.cos(9.0 * v)))
+    chain = _Chain(found.problem, found.method, np.float64(20.0), 100, 100, {})
+    x, none = np.array(found.x), np.full(2, -np.inf)
+    frame = Frame(none, -none, np.ones(2), x, np.eye(2))
+    for u in (np.zeros(2), np.array([1.0, -0.1])):
+        state = chain.evaluate_state(u, frame)
+        assert state is not None
+        r = found.full_residuals + found.full_jacobian @ u
+        assert float(state[1]) == pytest.approx(-10.0 * np.log(r @ r))

@@ -1,10 +1,13 @@
 """Profiles of the misfit: their ends, at bounds and with errors of any account."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import frictax as fx
 from coloured import STICKING, T, X, clean, coloured, resting, white_fit
+from frictax.analysis.errors.input_noise import without_intervals
 from frictax.analysis.errors.profiles import interval_end
 from rigs import NOISE, block
 
@@ -161,3 +164,22 @@ def test_a_profile_takes_errors_that_are_known_already_with_their_degrees_of_fre
     assert repeats.dof == 2
     profiled = found.profile(name, by=repeats)
     assert (profiled.lower, profiled.upper) == pytest.approx(repeats.intervals[name], rel=3e-3)
+
+
+@pytest.mark.parametrize("sigma", [0.002, 0.05])
+def test_a_profile_uses_the_standard_deviations_that_are_known(sigma: float) -> None:
+    v = np.linspace(0.5, 8.0, 40)
+    f = 6.0 + 0.2 * v + 0.01 * np.random.default_rng(0).standard_normal(40)
+    known = {"sigma": np.full(40, sigma), "sigma_known": True}
+    found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N", **known))
+    for by in (None, fx.White()):
+        p = found.profile("F_Coulomb", by=by)
+        assert (p.lower, p.upper) == pytest.approx(found.intervals["F_Coulomb"], rel=1e-5)
+    pair = found.profile(("F_Coulomb", "F_prop"), points=2)
+    away = found.jacobian @ (np.array([pair.first[0], pair.second[0]]) - found.x)
+    assert pair.ratio[0, 0] == pytest.approx(away @ away, rel=1e-6)
+    assert pair.threshold == pytest.approx(5.991, abs=1e-3)
+    errors = found.uncertainty()
+    start = dataclasses.replace(errors, spread=without_intervals(found, 0.5))
+    with pytest.raises(ValueError, match="interval of F_Coulomb by Guarded is infinite"):
+        found.profile("F_Coulomb", by=start)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.analysis.selection.cross_validation import unfinished_refits
+from frictax.analysis.selection.cross_validation import Folds, unfinished_refits
 from frictax.analysis.selection.selection_rule import choose_structure
 from frictax.analysis.selection.structure import structures_rows
 from frictax.measurements.noise import integrated_autocorrelation_time
@@ -302,6 +302,19 @@ def test_wrong_input_is_told(
     record = fx.Record(t, {"drive": np.sin(t)}, {"mass.s": np.cos(t)})
     with pytest.raises(ValueError, match=says):
         compared(change.pop("record", record), change.pop("structures", structures), **change)
+
+
+def test_a_short_record_has_as_many_parts_as_asked() -> None:
+    t = np.linspace(0.0, 0.4, 101)
+    record = fx.Record(t, {"drive": np.sin(30.0 * t)}, {"mass.v": np.sin(20.0 * t)})
+    mass = fx.Mechanism(mass=fx.Mass(m=1.0), drive=fx.Force("mass", 0.0))
+    found = fx.fit(mass, record, free=["mass.m"], rounds=0)
+    folds = Folds(found.problem, {"run": record}, 20.0, 4)
+    assert folds.repeats(4)[1] == tuple(f"part {i} of 4" for i in (1, 2, 3, 4))
+    assert len(set(folds.piece_of_residuals(found.problem).tolist())) == 4
+    structures = {"one": fx.Structure(mass, free=["mass.m"])}
+    with pytest.raises(ValueError, match="without one part no residual remains. Give a longer rec"):
+        compared(record, structures, objective=fx.Windows(0.4), start=None)
 
 
 def test_options_of_records_are_refused_for_a_sweep() -> None:

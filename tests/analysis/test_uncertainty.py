@@ -262,3 +262,24 @@ def test_wrong_questions_get_a_sentence(sticking: fx.FoundMachine) -> None:
             build()
     with pytest.raises(KeyError, match="was not fitted"):
         sticking.profile("mass.m")
+
+
+def test_errors_do_not_need_a_long_section_without_a_gap() -> None:
+    """A logger that loses 3 rows of 8: means of six rows would leave out every row."""
+    t = np.arange(3200)[np.arange(3200) % 8 < 5] * 1e-3
+    clean = 3.0 * np.exp(-t)
+    y = clean + 0.01 * np.random.default_rng(0).standard_normal(t.size)
+    mass = fx.Mechanism(
+        mass=fx.Mass(m=1.0, v=3.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.0, F_prop=1.0)),
+    )
+    found = fx.fit(mass, fx.Record(t, outputs={"mass.v": y}), free=["mass.v"], rounds=0)
+    white, errors = (found.uncertainty(by) for by in (fx.White(), fx.Autoregression()))
+    assert errors["mass.v"].standard_error == pytest.approx(white["mass.v"].standard_error, rel=0.2)
+
+
+def test_repeats_are_refused_for_a_sweep() -> None:
+    v = np.linspace(0.5, 8.0, 12)
+    found = fx.fit(fx.Coulomb, fx.Sweep(v, 6.0 + 0.2 * v + 0.01 * np.cos(9 * v)))
+    with pytest.raises(ValueError, match=r"Jackknife\(4\)` needs repeats in each record"):
+        found.uncertainty(fx.Jackknife(4))

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.analysis.errors.input_noise import without_intervals
+from pushed_block import fitted_apart
 
 T = np.linspace(0.0, 4.0, 401)
 FREE = ["mass.m", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"]
@@ -121,3 +123,28 @@ def test_between_conditions_the_number_that_changed_is_told_and_its_interval_hol
     assert made.fitted["warm0"].rms["mass.s"] < 1.2 * NOISE
     assert "Different: friction.f_pos.F_Coulomb." in str(made)
     assert both.transfer(both).differ == ()
+
+
+def test_the_difference_from_an_infinite_interval_is_infinite() -> None:
+    v = np.linspace(0.5, 8.0, 12)
+    noise = 0.01 * np.random.default_rng(0).standard_normal((2, 12))
+    here, there = (
+        fx.fit(fx.Coulomb, fx.Sweep(v, 6.0 + 0.2 * v + e, velocity_unit="m/s", force_unit="N"))
+        for e in noise
+    )
+    assert all(np.isfinite(e.upper) for e in here.transfer(there).differences)
+    vars(there)["spread"] = without_intervals(there, 0.5)
+    for made in (here.transfer(there), there.transfer(here)):
+        assert all(e.upper - e.value == np.inf for e in made.differences)
+        assert made.differ == ()
+
+
+@pytest.mark.slow
+def test_a_fit_with_parameters_that_differ_by_record_predicts_no_record_from_there(both) -> None:
+    found = fitted_apart()
+    made = found.transfer(found)
+    assert list(made.predicted) == list(made.fitted) == ["one", "two"]
+    assert made.fitted["one"].rms == found.validate("one").rms
+    made = found.transfer(both)
+    assert made.predicted == {}
+    assert "run0: rms of mass.s not predicted (parameters differ)" in str(made)

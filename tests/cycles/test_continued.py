@@ -125,8 +125,24 @@ def test_a_branch_of_the_belt_is_the_closed_form_to_its_end() -> None:
         (("friction", 9.0), ValueError, "must be a parameter of one number"),
         (("ki", 40.0), ValueError, "`to` must be a value other than 40"),
         (("ki", np.inf), ValueError, "`to` must be a value other than 40"),
+        (("J", -1.0), ValueError, "`Servo.J` must be > 0"),
+        (("friction.f_pos.F_prop", -0.5), ValueError, "`Coulomb.F_prop` must be >= 0"),
     ],
 )
 def test_arguments_that_do_not_fit_are_told(arguments: Any, error: Any, sentence: str) -> None:
     with pytest.raises(error, match=sentence):
         fx.continued(hunting(), *arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("longest_step", [0.0, -0.05, np.nan, np.inf])
+def test_a_step_that_is_not_above_0_is_refused(longest_step: float) -> None:
+    with pytest.raises(ValueError, match="`longest_step` must be a number > 0"):
+        fx.continued(hunting(), "ki", 10.0, longest_step=longest_step)
+
+
+@pytest.mark.slow
+def test_a_branch_may_end_at_the_bound_of_a_domain() -> None:
+    along = fx.continued(hunting(), "leak", to=0.0, longest_step=1.0)
+    assert along.ended == "It reached leak = 0."
+    assert along.values[-1] == 0.0

@@ -155,6 +155,46 @@ def test_half_of_a_symmetric_cycle_is_enough() -> None:
     assert [str(e) for e in half.events] == [str(e) for e in one.events]
 
 
+def sided(f_pos: float, f_neg: float) -> Servo:
+    forward, backward = (fx.Coulomb(F_Coulomb=f) for f in (f_pos, f_neg))
+    return Servo(fx.SupportFriction("arm", f_pos=forward, f_neg=backward, peak=1.5))
+
+
+@pytest.mark.slow
+def test_half_of_a_cycle_of_a_machine_that_is_not_symmetric_is_refused() -> None:
+    half = fx.limit_cycle(sided(0.05, 0.05), 60.0, symmetric=True)
+    for machine, near in ((sided(0.05, 0.10), None), (sided(0.05, 0.051), half)):
+        with pytest.raises(fx.CycleError, match="not symmetric about 0"):
+            fx.limit_cycle(machine, 60.0, symmetric=True, near=near)
+    with pytest.raises(fx.CycleError, match="not symmetric about 0"):
+        fx.continued(half, "friction.f_pos.F_Coulomb", to=0.051, longest_step=1.0)
+
+    def period(f_pos: Any, f_neg: Any) -> Any:
+        values = {"friction.f_pos.F_Coulomb": f_pos, "friction.f_neg.F_Coulomb": f_neg}
+        return half.follow(fx.parameters.replace(half.machine, values)).period
+
+    for follow in (period, jax.jit(period)):
+        assert np.isnan(follow(0.05, 0.051))
+        assert np.isfinite(follow(0.051, 0.051))
+
+
+@pytest.mark.slow
+def test_half_of_a_cycle_has_the_derivatives_by_what_makes_it_unsymmetric() -> None:
+    whole, half = (fx.limit_cycle(sided(0.05, 0.05), 60.0, symmetric=x) for x in (False, True))
+    by, halved = (c.derivatives("friction.f_pos.F_Coulomb") for c in (whole, half))
+    for path, expected in by.items():
+        for name in ("low", "high", "start"):
+            got = getattr(halved[path], name)
+            np.testing.assert_allclose(got, getattr(expected, name), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_half_of_the_cycle_of_a_relay_has_the_events_of_the_whole() -> None:
+    cycle = fx.limit_cycle(Relay(jnp.array(0.3)), within=30.0, symmetric=True)
+    assert cycle.period == pytest.approx(2 * np.log(1.3 / 0.7), rel=1e-9)
+    assert [str(e) for e in cycle.events] == ["mode 0: 1 to -1", "mode 0: -1 to 1"]
+
+
 # -- what follows from a cycle
 # --------------------------------------------------------------------------------------------------
 
@@ -244,6 +284,34 @@ def test_a_cycle_is_printed_and_sampled() -> None:
     assert set(np.unique(modes)) == {-1, 0, 1}
 
 
+@pytest.mark.slow
+def test_the_extremes_of_fast_oscillations_within_a_phase_are_those_of_samples() -> None:
+    w, m = 2 * np.pi * 80.0, 0.02
+    machine = fx.Mechanism(
+        wall=fx.Fixed(),
+        mass=fx.Mass(m=1.0),
+        spring=fx.Spring("wall", "mass", c=100.0),
+        tip=fx.Mass(m=m),
+        arm=fx.SpringDamper("mass", "tip", c=m * w**2, d=0.004 * w * m),
+        belt=fx.Mass(m=1.0),
+        drive=fx.Position("belt", lambda t: 0.1 * t),
+        friction=fx.SupportFriction(
+            "mass", f_pos=fx.Coulomb(F_Coulomb=4.0), peak=1.5, support="belt"
+        ),
+    )
+    cycle = fx.limit_cycle(machine, within=12.0)
+    _, ys, _ = cycle.sampled(20_001)
+    half = 0.5 * np.ptp(np.asarray(ys), axis=0)
+    np.testing.assert_allclose(cycle.amplitude, half, rtol=1e-4)
+    np.testing.assert_allclose(cycle.follow(machine).amplitude, half, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_machine_with_a_parameter_outside_its_domain_is_not_followed() -> None:
+    with pytest.raises(ValueError, match="`Servo.J` must be > 0"):
+        hunting().follow(fx.parameters.replace(hunting().machine, {"J": -1.0}))
+
+
 # -- where there is none
 # --------------------------------------------------------------------------------------------------
 
@@ -258,6 +326,14 @@ def test_a_cycle_is_printed_and_sampled() -> None:
 def test_a_machine_that_comes_to_rest_is_told(values: Any, sentence: str) -> None:
     with pytest.raises(fx.CycleError, match=sentence):
         fx.limit_cycle(servo(**values), within=60.0)
+
+
+def test_a_machine_without_a_contact_is_told() -> None:
+    swing = fx.Mechanism(
+        wall=fx.Fixed(), mass=fx.Mass(m=1.0, v=1.0), spring=fx.Spring("wall", "mass", c=100.0)
+    )
+    with pytest.raises(fx.CycleError, match=r"no event occurs.*Add a contact"):
+        fx.limit_cycle(swing, within=5.0)
 
 
 @pytest.mark.slow

@@ -322,3 +322,11 @@ def test_a_margin_that_jumps_below_0_ends_the_run_and_no_other_margin_is_taken_f
         Pole(), jnp.ones(1), jnp.zeros(1, jnp.int32), jnp.linspace(0.0, 2.0, 21), options=engine
     )
     assert path.result == fx.Result.inconsistent
+
+
+def test_walk_refuses_times_that_do_not_increase_and_takes_whole_numbers() -> None:
+    for ts in ([0.0, 0.8, 0.2], [0.8, 0.0], [0.0, np.nan]):
+        with pytest.raises(ValueError, match="`walk`: `ts` must"):
+            fx.walk(Bell(), [1.0, 0.0], [0], ts)
+    path = fx.walk(Bell(), [1, 0], [0], [0.0, 0.1])
+    assert path.ys.dtype == jnp.float64

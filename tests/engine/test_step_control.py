@@ -241,7 +241,7 @@ def test_a_run_that_no_other_run_can_be_compared_with_says_so(monkeypatch):
         return eqx.tree_at(lambda run: run.path.result, run, Result.too_many_events)
 
     monkeypatch.setattr(simulation, "simulate_once", ends_early)
-    with pytest.warns(UserWarning, match=r"could not be checked.*engine=Adaptive\(\)"):
+    with pytest.warns(UserWarning, match=r"could not be checked.*engine=Adaptive\("):
         fx.simulate(machine(MACHINES["fast spring"]), T)
 
 
@@ -317,3 +317,21 @@ def test_a_run_that_is_repeated_with_equal_steps_has_a_gradient() -> None:
     h = 1e-5
     slope = (travel(1.0 + h) - travel(1.0 - h)) / (2 * h)
     assert float(jax.grad(travel)(1.0)) == pytest.approx(float(slope), rel=1e-6)
+
+
+def test_motions_of_nanometres_are_right_by_default() -> None:
+    w, size = 10.0, 1e-8
+
+    def spring(rtol: float | None = None) -> fx.Trajectory:
+        machine = fx.Mechanism(
+            wall=fx.Fixed(),
+            mass=fx.Mass(m=1.0, s=size),
+            spring=fx.Spring("wall", "mass", c=w * w),
+        )
+        ts = jnp.linspace(0.0, 5 * 2 * np.pi / w, 101)
+        return fx.simulate(machine, ts, fx.Adaptive(rtol=rtol))
+
+    run = spring()
+    assert float(jnp.max(jnp.abs(run["mass"].s - size * jnp.cos(w * run.ts)))) < 1e-5 * size
+    # Tolerances that are given are kept.
+    assert float(spring(rtol=1e-7).error) > 1e-3

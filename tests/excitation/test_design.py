@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.excitation.building import DesignRequest, build_problem
 from frictax.excitation.design import error_in_words, share_within_limits
+from frictax.excitation.rivals import motion_to_drive
 
 OUTPUTS = {"mass.v": 2e-3}
 FREE = ["mass.m", "friction.f_pos"]
@@ -108,6 +110,8 @@ def test_what_it_shows_is_compiled_once(experiment, caplog):
 
 
 def test_what_cannot_be_designed_is_refused_in_a_sentence():
+    t = np.linspace(0.0, 1.0, 51)
+    short = fx.Record(t, {"drive": t}, {"mass.v": t**2}, name="short")
     wrong = [
         ({"outputs": {}}, r"`outputs` must be a dict of variable"),
         ({"outputs": {"mass.v": 0.0}}, r"a number > 0, got 0.0"),
@@ -129,6 +133,14 @@ def test_what_cannot_be_designed_is_refused_in_a_sentence():
         ({"steps": 0}, r"`steps` must be a whole number >= 1, got 0"),
         ({"limits": fx.Limits(force=3.0, band=(1.0, 40.0))}, r"must end below half of `rate`, 25"),
         ({"priors": [fx.Normal("friction.peak", 1.0, 0.1)]}, r"which is not free"),
+        ({"outputs": {"mass.v": np.inf}}, r"a number > 0, got inf"),
+        ({"memory": {"mass.s": 0.1}}, r"`memory` names 'mass.s', which is not in `outputs`"),
+        ({"instruments": {"mass.v": fx.Instrument()}}, r"Did you mean 'outputs.mass.v'"),
+        ({"inputs": {"drive": np.zeros(7)}}, r"must name other driven parts, got 'drive'"),
+        ({"size": {"mass.m": -1.0}}, r"a size > 0, and that of 'mass.m' is -1.0"),
+        ({"wanted": []}, r"`wanted` must name at least one"),
+        ({"free": ["mass.m", "drive.f.k"]}, r"'drive.f.k', which has no effect"),
+        ({"beside": short}, r"must last as long as the design, 4 s, got 1 s in record 'short'"),
     ]
     for options, says in wrong:
         given: dict[str, Any] = (
@@ -143,6 +155,65 @@ def test_what_cannot_be_designed_is_refused_in_a_sentence():
     options = _small(limits=fx.Limits(force=3.0, body="mass"), drive="motor")
     with pytest.raises(ValueError, match="`Limits.body` names a body of a `Mechanism`"):
         fx.design(_Carriage(_block()["friction"]), {"v": 1e-3}, **options)
+
+
+def _free(**parts: Any) -> fx.Mechanism:
+    """A mass without friction, which compiles fast."""
+    return fx.Mechanism(**{"mass": fx.Mass(m=1.0), "drive": fx.Force("mass", 2.0)} | parts)
+
+
+def _problem(**options: Any) -> Any:
+    given: dict[str, Any] = {"machine": _free(), "outputs": OUTPUTS, "limits": LIMITS}
+    given |= {"duration": 4.0, "rate": 50.0, **options}
+    return build_problem(DesignRequest(**given))
+
+
+def test_a_constant_that_the_designed_input_replaces_is_not_free():
+    assert _problem().names == ("mass.m",)
+    problem = _problem(drive="drive.f")
+    force_of = motion_to_drive(problem)
+    assert force_of is not None
+    force = force_of(np.zeros(problem.t.size))
+    assert force is not None
+    np.testing.assert_allclose(force, 0.0, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_parameter_without_effect_is_named():
+    options = _small(free=["mass.m", "other.m"], limits=LIMITS)
+    with pytest.raises(ValueError, match="'other.m' must have an effect on the outputs"):
+        fx.design(_free(other=fx.Mass(m=1.0)), OUTPUTS, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"instruments": {"outputs.mass.v": fx.Instrument(delay=0.2)}}, "has `instruments`"),
+        ({"priors": [fx.Normal("mass.m", 1.0, 1e-4)]}, "has `priors` or `after`"),
+        ({"memory": {"mass.v": 0.1}}, "has `memory`"),
+    ],
+)
+def test_check_refuses_what_it_does_not_fit(options: dict[str, Any], says: str) -> None:
+    made, problem = object.__new__(fx.Design), _problem(**options)
+    made.__dict__.update(problem=problem, outputs=OUTPUTS)
+    with pytest.raises(ValueError, match=says):
+        made.check(10)
+    if "instruments" in options:  # the outputs are delayed, as a fit expects them
+        u, bare = np.sin(problem.t), _problem().outputs(np.sin(problem.t))["mass.v"]
+        late = np.interp(problem.t - 0.2, problem.t, bare)
+        np.testing.assert_allclose(problem.outputs(u)["mass.v"], late, atol=1e-12)
+
+
+def test_a_reference_is_scaled_by_the_gear_to_the_limited_body():
+    arm = fx.Mechanism(
+        motor=fx.Inertia(J=1e-4, phi=1.0),
+        arm=fx.Inertia(J=1.0),
+        gear=fx.IdealGear("motor", "arm", ratio=50.0),
+        drive=fx.PositionController("motor", 0.0, kp=20.0, kv=0.01),
+    )
+    limits = fx.Limits(travel=0.2, body="arm", band=(0.25, 3.0))
+    problem = _problem(machine=arm, outputs={"arm.w": 1e-3}, free=["arm.J"], limits=limits)
+    assert (problem.centre, problem.scale) == pytest.approx((1.0, 5.0))
 
 
 @pytest.mark.slow

@@ -204,6 +204,13 @@ def test_what_cannot_be_informed_is_refused_in_a_sentence():
         ({"outputs": {}}, "`outputs` must name what is measured"),
         ({"inputs": {drive: u[:-1]}}, "the input 'drive' must have a value at each of the 1201"),
         ({"ts": T[::-1]}, "at least two times"),
+        ({"ts": T**2 / 12}, "`ts` must be evenly spaced, to within one step of 0.01 s"),
+        ({"windows": 0.0}, r"`windows` must be a length \[s\] > 0, got 0.0"),
+        ({"outputs": {"mass.v": -1.0}}, r"`outputs\['mass.v'\]` must be the standard deviation"),
+        (
+            {"instruments": {"mass.v": fx.Instrument()}},
+            "names 'mass.v', which is not a channel. Did you mean",
+        ),
     ):
         given: dict[str, Any] = {
             "ts": T,
@@ -213,3 +220,14 @@ def test_what_cannot_be_informed_is_refused_in_a_sentence():
         } | options
         with pytest.raises(ValueError, match=says):
             fx.information(machine, **given)
+
+
+@pytest.mark.parametrize("channel", ["inputs.drive", "outputs.mass.v"])
+def test_a_known_delay_leaves_the_end_of_the_motion_out(channel):
+    t, known = np.linspace(0.0, 1.0, 101), {channel: fx.Instrument(delay=0.25)}
+    machine = fx.Mechanism(mass=fx.Mass(m=1.0), drive=fx.Force("mass", 0.0))
+    told = fx.information(
+        machine, t, {"mass.v": 0.1}, free="mass.m", inputs={"drive": t}, instruments=known
+    )
+    # v = (t - delay)**2/2 and dv/dm = -v: 1e4 times the integral of t**4/4 until 0.75
+    assert float(told[0, 0]) == pytest.approx(1e4 / 20 * 0.75**5, rel=2e-3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.export.code.machine import MachineCode
+from frictax.export.code.machine import MachineCode, NumberTree, _machine_of
 from frictax.export.code.texts import c_text, javascript_text, structured_text, to_c
 from frictax.fitting.problem.problem import predictions
 from frictax.laws import Coulomb
@@ -22,9 +22,13 @@ PULL = 9.0 * np.sin(2.5 * T) + 3.0 * np.sin(7.0 * T)
 
 
 def cart(force: fx.AbstractSignal) -> fx.Mechanism:
+    return with_law(Coulomb(F_Coulomb=4.0, F_prop=1.5), force)
+
+
+def with_law(law: fx.AbstractLaw, force: fx.AbstractSignal) -> fx.Mechanism:
     return fx.Mechanism(
         mass=fx.Mass(m=2.0),
-        friction=fx.SupportFriction("mass", f_pos=Coulomb(F_Coulomb=4.0, F_prop=1.5)),
+        friction=fx.SupportFriction("mass", f_pos=law),
         drive=fx.Force("mass", force),
     )
 
@@ -146,6 +150,28 @@ def test_an_input_keeps_its_sensor_under_both_of_its_names(tmp_path: Path, name:
     (tmp_path / "inside").mkdir()  # a library is loaded once for each path
     expected = run_in_c(c_text(inside), tmp_path / "inside", 1)
     np.testing.assert_allclose(given.outputs, expected.outputs, rtol=0, atol=1e-11)
+
+
+def test_intervals_of_table_entries_and_of_separate_values_are_min_and_max() -> None:
+    t, records = T[:101], []
+    for name, force in (("cold", 4.0), ("warm", 3.0)):
+        law = fx.Table([[0.0, force], [3.0, force + 1.0]])
+        machine = with_law(law, fx.Sampled(t, 2 * PULL[:101]))
+        v = np.asarray(fx.simulate(machine, t, fx.OnSamples())["mass"].v)
+        noise = np.random.default_rng(0).normal(0.0, 1e-4, t.size)
+        records.append(fx.Record(t, {"drive.f": 2 * PULL[:101]}, {"mass.v": v + noise}, name=name))
+    model = with_law(fx.Table([[0.0, 3.5], [3.0, 4.5]]), fx.Constant(0.0))
+    found = fx.fit(model, records, free=["mass.m"], own=["friction.f_pos.f"], rounds=0)
+    expected = {
+        e.name.removesuffix("@cold"): (e.lower, e.upper)
+        for e in found.estimates
+        if not e.name.endswith("@warm")
+    }
+    intervals = _machine_of(found, None).intervals
+    assert set(expected) == {"mass.m", "friction.f_pos.f[0]", "friction.f_pos.f[1]"}
+    assert {name: intervals[name] for name in expected} == expected
+    names = [number.name for number in NumberTree(_machine_of(found, None).machine).numbers]
+    assert set(expected) <= set(names)
 
 
 def test_a_sweep_is_no_machine() -> None:

@@ -55,9 +55,25 @@ def test_at_rest_it_is_the_breakaway_force_and_never_faster_than_its_rate(tmp_pa
     assert feed(0.1, 0.0, -5.0, 1e-3) == pytest.approx(-4.0, rel=1e-6)
 
 
+def test_the_default_rate_is_that_of_the_direction_with_more_friction() -> None:
+    less, more = fx.Coulomb(F_Coulomb=1.0), fx.Coulomb(F_Coulomb=100.0)
+    contact = fx.SupportFriction("m", f_pos=less, f_neg=more)
+    assert "change of the force: 10000 N/s" in to_feedforward(contact)
+
+
 def test_the_comment_names_each_number_with_its_unit_and_the_interval_of_a_fit() -> None:
     assert "// p[5] = peak: 1.1\n" in to_feedforward(GUIDE)
     assert "(* p[1] = f_pos.F_Coulomb: 7 N *)" in to_feedforward(GUIDE, language="st")
+
+
+def test_the_comment_has_the_interval_of_each_table_entry() -> None:
+    v = np.linspace(0.05, 2.0, 12)
+    noise = 0.01 * np.random.default_rng(0).standard_normal(12)
+    found = fx.fit(fx.Table([[0, 2], [1, 3], [2, 3]]), fx.Sweep(v, 5 + v + noise), free=["f"])
+    text = to_feedforward(found)
+    for e in found.estimates:
+        assert f"{e.name}: {e.value:.9g} " in text
+        assert f"({e.lower:.6g} to {e.upper:.6g})" in text
 
 
 def test_the_page_on_controllers_shows_what_is_written() -> None:
@@ -78,6 +94,8 @@ def test_what_it_cannot_write_is_refused_in_a_sentence() -> None:
         to_feedforward(brake)
     with pytest.raises(ValueError, match="must be one of c, st, javascript, got 'rust'"):
         to_feedforward(GUIDE, language="rust")
+    with pytest.raises(ValueError, match="without friction at rest, got None. Write .* rate=100"):
+        to_feedforward(fx.SupportFriction("mass", f_pos=fx.Coulomb(F_prop=2.0, F_Coulomb=0.0)))
     with pytest.raises(ValueError, match="`rate` must be a number > 0, got 0"):
         to_feedforward(GUIDE, rate=0.0)
 

@@ -1,5 +1,6 @@
 """Identified machines as Modelica text, and modifiers of what was fitted."""
 
+import json
 import re
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.report.plots import friction_plot
 from modelica_compiler import compiled
 
 
@@ -93,3 +95,54 @@ def test_a_law_that_modelica_does_not_have_is_a_table_up_to_the_highest_speed_of
         assert speed is not None
         assert float(speed[1]) == pytest.approx(2.0, abs=0.05)
     assert "up to a speed of 7.0" in found.to_modelica(v_max=7.0)
+
+
+def test_a_value_of_each_record_is_that_of_the_named_record() -> None:
+    t = np.linspace(0.0, 3.0, 301)
+    v, acceleration = np.sin(4 * t), 4 * np.cos(4 * t)
+    block = fx.Mechanism(
+        mass=fx.Mass(m=2.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.8)),
+        drive=fx.Force("mass", 0.0),
+    )
+    runs = {
+        name: fx.Record(t, {"drive": 2 * acceleration + f * np.sign(v)}, {"mass.v": v})
+        for name, f in (("slow", 0.5), ("fast", 1.5))
+    }
+    path = "friction.f_pos.F_Coulomb"
+    found = fx.fit(block, runs, free=["mass.m"], own=[path], objective=fx.InverseDynamics(20.0))
+    values = {name: found[f"{path}@{name}"].value for name in runs}
+    assert values == pytest.approx({"slow": 0.5, "fast": 1.5}, abs=0.02)
+    writers = (
+        found.to_modelica_modifiers,
+        lambda label=None: fx.to_feedforward(found, label=label),
+        lambda label=None: found.to_mujoco(v_max=1.0, label=label),
+        lambda label=None: found.to_urdf(v_max=1.0, label=label),
+    )
+    for write in writers:
+        with pytest.raises(ValueError, match="`label` must name a record.* Write label='slow'"):
+            write()
+        with pytest.raises(KeyError, match="no record 'lost'"):
+            write(label="lost")
+        for name, value in values.items():
+            written = [float(x) for x in re.findall(r"\d\.\d+", write(label=name))]
+            assert any(x == pytest.approx(value, rel=1e-5) for x in written)
+    e = found[f"{path}@fast"]
+    assert f"({e.lower:.6g} to {e.upper:.6g})" in fx.to_feedforward(found, label="fast")
+    (row,) = (row for row in json.loads(found.to_json())["parameters"] if row["name"] == path)
+    assert (row["value"], row["own"]) == (None, values)
+    plot = friction_plot(found, found.uncertainty(), found.residual_study())
+    assert plot is not None
+    for curve in plot["data"]:  # the points of the first record lie on its curve
+        assert np.median(np.abs(curve["y"])) == pytest.approx(0.5, abs=0.02)
+    alone = fx.fit(
+        block,
+        {"fast": runs["fast"]},
+        free=["mass.m"],
+        own=[path],
+        objective=found.problem.objective,
+    )
+    assert re.search(r"F_Coulomb=1\.(5|49)", alone.to_modelica_modifiers())
+    sweep = fx.Sweep([1.0, 2.0, 3.0], [1.0, 1.1, 1.2], velocity_unit="m/s", force_unit="N")
+    with pytest.raises(ValueError, match="`label` is an option for the records of a machine"):
+        fx.fit(fx.Coulomb, sweep).to_urdf(label="slow")

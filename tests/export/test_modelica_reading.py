@@ -111,6 +111,56 @@ def test_a_long_table_of_a_drive_is_read_from_its_file(tmp_path: Any) -> None:
     np.testing.assert_array_equal(signal.values, np.sin(9 * t))
 
 
+def driven(modifiers: str, output: str = "1") -> fx.Sampled:
+    """The drive of a text with a table of two signals, of which one is connected."""
+    return fx.from_modelica(
+        f"""Modelica.Blocks.Sources.CombiTimeTable tab(table=[0, 0, 10; 1, 2, 20; 2, 2, 20],
+          extrapolation=Modelica.Blocks.Types.Extrapolation.HoldLastPoint{modifiers});
+        Modelica.Mechanics.Translational.Sources.Force drive;
+        initial equation equation connect(drive.f, tab.y[{output}]); connect(tab.y[1], other.f);"""
+    )["drive.f"]
+
+
+@pytest.mark.parametrize(
+    ("modifiers", "output", "times", "values"),
+    [
+        ("", "1", [0, 1, 2], [0, 2, 2]),
+        ("", "2", [0, 1, 2], [10, 20, 20]),
+        (", columns={3, 2}", "1", [0, 1, 2], [10, 20, 20]),
+        (", columns={3}, offset={5}", "1", [0, 1, 2], [15, 25, 25]),
+        (", offset={5, 7}, timeScale=60, shiftTime=1", "2", [1, 61, 121], [17, 27, 27]),
+        (", offset={5}, startTime=3, timeScale=60", "1", [3, 63, 123], [5, 7, 7]),
+    ],
+)
+def test_a_table_of_several_signals_has_its_columns_offsets_and_times(
+    modifiers: str, output: str, times: list[float], values: list[float]
+) -> None:
+    signal = driven(modifiers, output)
+    np.testing.assert_array_equal(signal.times, times)
+    np.testing.assert_array_equal(signal.values, values)
+
+
+@pytest.mark.parametrize(
+    ("modifiers", "output", "says"),
+    [
+        ("", "3", r"y\[3\] must be one of its 2 outputs, from 3 columns"),
+        ("", "0", r"y\[0\] must be one of"),
+        (", columns={4}", "1", "must be one of its 1 outputs"),
+        (", startTime=3", "2", "jumps at startTime"),
+        (", smoothness=Smoothness.ContinuousDerivative", "1", "line 2: smoothness must be"),
+        (", extrapolation=Extrapolation.Periodic", "1", "line 2: extrapolation must be HoldLast"),
+        (", period=3", "1", "line 2: 'period' must be a parameter of a table"),
+    ],
+)
+def test_a_table_that_no_signal_can_follow_is_refused(
+    modifiers: str, output: str, says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        driven(modifiers, output)
+    with pytest.raises(ValueError, match="extrapolation must be HoldLastPoint, got LastTwo"):
+        fx.from_modelica("CombiTimeTable a(table=[0,0;1,1]); Force d; equation connect(a.y, d.f);")
+
+
 STRANGERS = [
     ("f_pos=[0,5;1,3], peak=1.1", {"f_pos": [[0, 5], [1, 3]], "peak": 1.1}),
     (
@@ -162,6 +212,15 @@ STRANGERS = [
         {"guide.friction.peak": 1.2, "mass.s": 3.0},
     ),
     (
+        "model D extends Base(mass(m=3, v(start=1))); end D;"
+        " model Base Mass mass(m=2); equation x = 1; end Base;",
+        {"mass.m": 3.0, "mass.v": 1.0},
+    ),
+    (
+        "peak=2^-1*3, cgeo=2/-2*4, k=2*-3+1, m=-2^2, n=8/2/2",
+        {"peak": 1.5, "cgeo": -4.0, "k": -5.0, "m": -4.0, "n": 2.0},
+    ),
+    (
         "Modelica.Mechanics.Translational.Components.Spring a(c=1e3, s_rel0=-.5), b(c=2);",
         {"a.c": 1e3, "a.s_rel0": -0.5, "b.c": 2.0},
     ),
@@ -209,6 +268,12 @@ def test_text_as_people_have_it_is_read(text: str, values: dict[str, Any], ends:
         ("Mass m[3](each m=2);", "array of components. Write each by name"),
         ("SupportFriction f(smoothness=Modelica.Blocks.Types.Smoothness.ContinuousDerivative);",
          "smoothness must be LinearSegments, got ContinuousDerivative"),
+        ('Mass m(m=3, s(start=0.1, unit="mm"));', "must be in SI units, got unit='mm'"),
+        ('Mass m(m=3, s(start=0.1, unit="kg"));', "must be in m, got unit='kg'"),
+        ("Mass m(m=3); initial equation m.s = 5;", "line 1: an initial equation must be a start"),
+        ("parameter Real x=2; Mass m(m=x); extends B(x=3);", "'x' must have its value in its"),
+        ("x=" + "-" * 99 + "1", "at most 40 deep"),
+        ("f_pos=[0, 5; 1, 3]*[2, 0; 0, 2]", "two arrays have no '\\*'. Write the result"),
         ("Brake b(mu0=0.5);", "'mu0' is no parameter of Brake. Did you mean 'mu_pos'"),
     ],
 )  # fmt: skip

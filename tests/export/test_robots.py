@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.export.robots import joint_friction
+from frictax.export.robots import _find_contact, joint_friction
 
 V = np.linspace(0.1, 2.0, 20)
 
@@ -45,6 +45,36 @@ def test_a_stribeck_curve_becomes_the_nearest_line_and_says_how_far_off_it_is() 
     (sentence,) = one.lost
     said = float(sentence.split("off by up to ")[1].split()[0])
     assert said == pytest.approx(np.max(np.abs(f - level - slope * v)), rel=0.01)
+
+
+def test_two_bent_curves_say_how_far_off_their_line_is() -> None:
+    law = fx.Stribeck(F_prop=0.5, F_Coulomb=3.0, F_Stribeck=1.0, fexp=3.0)
+    one = joint_friction(found(law, backward=law, f_neg=law))
+    v = np.linspace(0, 2, 401)[1:]
+    f = np.asarray(law(jnp.asarray(v)))
+    said = float(one.lost[0].split("off by up to ")[1].split()[0])
+    off = np.max(np.abs(f - one.friction - one.damping * v))
+    assert said == pytest.approx(off, rel=0.01)
+
+
+def test_other_friction_and_damping_of_the_same_body_is_said_to_be_lost() -> None:
+    law = fx.Coulomb(F_Coulomb=3.0)
+    machine = fx.Mechanism(
+        wall=fx.Fixed(),
+        mass=fx.Mass(m=1.0),
+        other=fx.MassWithStopAndFriction(
+            m=1.0, smin=-1.0, smax=1.0, F_prop=0.0, F_Coulomb=1.0, F_Stribeck=0.0, fexp=1.0
+        ),
+        guide=fx.SupportFriction("mass", f_pos=law, support="wall"),
+        seal=fx.SupportFriction("mass", f_pos=law),
+        far=fx.SupportFriction("other", f_pos=law, support="wall"),
+        damper=fx.Damper("wall", "mass", d=1.0),
+        spring=fx.Spring("wall", "mass", c=1.0),
+        stay=fx.SpringDamper("mass", "other", c=1.0, d=1.0),
+    )
+    for contact, lost in (("guide", "seal damper stay"), ("other", "far stay")):
+        sentences = _find_contact(machine, contact)[2]
+        assert [x.split()[1].rstrip(",") for x in sentences] == lost.split()
 
 
 def test_a_falling_curve_gets_no_negative_damping() -> None:

@@ -3,13 +3,17 @@
 import re
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import frictax as fx
 import machines
+from frictax.export.code import machine as machine_code
 from frictax.export.code.feedforward import to_feedforward
+from frictax.export.code.languages import StructuredText
 from frictax.export.code.machine import MachineCode
+from frictax.export.code.statements import REAL
 from frictax.export.code.texts import structured_text
 
 from .structured_text import translated
@@ -25,6 +29,64 @@ def test_the_text_of_other_machines_computes_the_run_of_frictax(build: Any) -> N
     rows, events, failure = run_of_text(structured_text(code), list(code.outputs))
     assert (events, failure) == (expected.events, 0)
     np.testing.assert_allclose(rows, expected.outputs, rtol=0, atol=1e-12)
+
+
+class Fall(fx.AbstractHybridSystem):
+    """A falling body, whose states have the names of variables of the function block."""
+
+    def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return jnp.stack([y[1], jnp.full_like(y[1], -9.81)])
+
+    def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return y[:1] + 100.0
+
+    def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
+        return y, mode, jnp.array(0)
+
+    def start(self, t: Any) -> Any:
+        return jnp.array([1.0, 0.0]), jnp.array([0])
+
+    def states(self) -> tuple[str, ...]:
+        return "s", "end"
+
+
+def slide(*names: str) -> fx.Mechanism:
+    bodies = {name: fx.Mass(m=1.0) for name in names}
+    return fx.Mechanism(**bodies, drive=fx.Force(names[0], 1.0))
+
+
+@pytest.mark.parametrize(
+    ("machine", "inputs", "outputs", "words"),
+    [
+        (Fall(), {}, None, "s_2 end_2"),
+        (slide("m", "M"), {}, ["m.s", "M.s"], "m_s M_s_2"),
+        (slide("größe", "a_"), {}, ["größe.s", "a_.s"], "gr_u00f6_u00dfe_s a_s"),
+        (slide("a"), {"drive.f": "linear"}, ["drive.f", "a.v"], "drive_f_2 a_v"),
+    ],
+)
+def test_every_variable_has_a_name_that_the_language_allows(
+    machine: Any, inputs: Any, outputs: Any, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_code, "_steps", lambda *_: (1, 0.0, np.ones(4)))
+    text = structured_text(MachineCode(machine, T[:3], fx.OnSamples(), inputs, outputs))
+    block = text[text.index("FUNCTION_BLOCK") :]
+    names = re.findall(r"^  (\S+) : ", block, re.MULTILINE)
+    assert len({name.lower() for name in names}) == len(names)
+    assert all(re.fullmatch("[A-Za-z](_?[A-Za-z0-9])*", name) for name in names)
+    declared = block.partition("VAR_OUTPUT")[2].split("  events", 1)[0]
+    assert re.findall(r"(\S+) : ", declared) == words.split()
+    assert ("The variable s_2 is s." in text) is isinstance(machine, Fall)
+    translated(text)["FX_Machine"]()
+
+
+def test_numbers_of_single_precision_have_its_range() -> None:
+    law = fx.Table([[0.0, 1.0], [1.0, 2.0]], extrapolation="error")
+    text = to_feedforward(fx.SupportFriction("mass", f_pos=law), language="st")
+    assert "3.0E+38" in text
+    assert "E+300" not in text
+    assert StructuredText("REAL").literal(-1e-300, REAL) == "-1.2E-38"
+    assert StructuredText("REAL").literal(1e300, REAL) == "3.0E+38"
+    assert StructuredText().literal(np.inf, REAL) == "1.0E+300"
 
 
 @pytest.mark.parametrize("contact", [GUIDE, DIRECTIONS], ids=["Stribeck", "directions"])

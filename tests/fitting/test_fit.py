@@ -133,6 +133,13 @@ def test_a_linear_law_has_the_textbook_errors() -> None:
     band = found.band([3.0])
     half = 3.182446305 * np.sqrt(np.array([1.0, 3.0]) @ covariance @ np.array([1.0, 3.0]))
     np.testing.assert_allclose(band.upper - band.force, half, rtol=1e-7)
+    for act in (found.predict, found.band):
+        assert "sweep" in found.records
+        act([3.0], label="sweep")
+        with pytest.raises(KeyError, match="no record 'sweeep'"):
+            act([3.0], label="sweeep")
+        with pytest.raises(KeyError, match="`contact` must be None for a law"):
+            act([3.0], contact="friction")
 
 
 def test_the_covariance_is_the_inverse_curvature_of_the_misfit_to_its_own_curve(forward) -> None:
@@ -336,3 +343,12 @@ def test_optax_takes_as_many_steps_as_it_is_given(truth) -> None:
             problem, np.ones(problem.x0.size), 1.0, slow, 12.0, 1e-20
         )
         assert (int(end.steps), bool(end.settled)) == (steps, False)
+
+
+@pytest.mark.parametrize("sigma", [None, np.full(8, 0.1)])
+def test_one_outlier_among_exact_rows_is_left_out_by_huber(sigma: np.ndarray | None) -> None:
+    v = np.arange(1.0, 9.0)
+    sweep = Sweep(v, 5.0 + v + 4.0 * (v == 4.0), sigma, velocity_unit="m/s", force_unit="N")
+    found = fit(Coulomb, sweep, loss=Huber())
+    assert found.converged
+    assert found.values["F_Coulomb"] == pytest.approx(5.0, abs=1e-6)

@@ -201,3 +201,34 @@ def test_intervals_of_sweeps_end_at_upper_bounds_too() -> None:
     for f, upper in zip(forces, many.upper[:, 0], strict=True):
         alone = fx.fit(Mixed(0.9), fx.Sweep(v, f), free="share").estimates[0]
         assert not np.isfinite(upper) or alone.upper == pytest.approx(upper)
+
+
+def test_free_runs_that_end_above_the_noise_are_counted(records: list[fx.Record]) -> None:
+    masses = {"mass.m": [1.0, 2.0]}  # the second is wrong
+    many = fx.fit_many(machine(), [records[1]] * 2, values=masses, free=LAW)
+    (notice,) = [n for n in many.notices if n.code == "fits-above-noise"]
+    assert notice.numbers == {"above": 1, "count": 2, "first": 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"sd": {}}, ["needs a standard deviation", "'mass.s'"]),
+        (
+            {"units": {"mass.s": "rad", "mass.v": "rad/s"}},
+            ["must be a force [N]", "got one in N.m"],
+        ),
+    ],
+)
+def test_each_record_is_checked(changed: dict[str, Any], words: list[str]) -> None:
+    t, sd = np.linspace(0.0, 2.0, 41), {"mass.s": 1e-3, "mass.v": 0.05}
+    given: dict[str, Any] = {
+        "inputs": {"drive": np.full(41, 2.0)},
+        "outputs": {"mass.s": 0.4 * t**2, "mass.v": 0.8 * t},
+        "sd": sd,
+    }
+    records = [fx.Record(t, **given, name="a"), fx.Record(t, **{**given, **changed}, name="b")]
+    with pytest.raises(ValueError) as error:
+        fx.fit_many(machine(), records, free=LAW)
+    for word in words:
+        assert word in str(error.value)

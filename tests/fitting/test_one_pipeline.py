@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.fitting import FitOptions
+from frictax.fitting.build_problem import build_problem
 from frictax.fitting.problem.setup import perfect
 from rigs import AWAY_LAW, LAW, block, record
 from sweeps import NOISE, SPEEDS
@@ -163,3 +165,69 @@ def test_the_pure_function_may_be_traced_before_it_is_ever_called_plainly() -> N
     for _ in range(2):
         np.testing.assert_allclose(compiled(1.1), residuals(1.1), atol=1e-12)
     assert fx.fit(carriage(1.1), record, free=["carriage.m"]).n == record.n
+
+
+def test_the_sweep_of_a_brake_is_compared_with_its_force() -> None:
+    v, run = np.linspace(0.2, 2.0, 10), short()
+    sweep = fx.Sweep(v, np.full(10, 30.0), np.full(10, 0.1), velocity_unit="m/s", force_unit="N")
+    parts = {name: carriage(1.0)[name] for name in ("carriage", "motor")}
+    objective = fx.InverseDynamics(20.0, at_samples=True)
+    options = FitOptions(free=["carriage.m"], objective=objective)
+
+    def problem(fn: Any, seen: fx.Record = run) -> Any:
+        brake = fx.Brake("carriage", mu_pos=[[0, 0.2]], cgeo=2.0, fn_max=100.0, f_normalized=fn)
+        machine = fx.Mechanism(**parts, brake=brake)
+        return build_problem(machine, {"run": seen, "brake": sweep}, options)[0]
+
+    held = problem(0.7)
+    expected = (0.2 * 2.0 * 70.0 - 30.0) / 0.1
+    np.testing.assert_allclose(held.residuals_of(jnp.asarray(held.x0), 1), expected, atol=1e-9)
+    pressed = fx.Record(run.t, {**run.inputs, "brake": 1.0 + run.t}, run.outputs, name="run")
+    with pytest.raises(ValueError, match="constant normal force, got Step"):
+        problem(fx.Step(height=1.0))
+    with pytest.raises(ValueError, match="constant normal force, got an input"):
+        problem(1.0, pressed)
+
+
+def test_values_with_and_without_a_deviation_are_not_compared_together() -> None:
+    t, v = np.linspace(0.0, 1.0, 51), np.linspace(0.2, 2.0, 10)
+    inputs, outputs = {"motor": 9.0 * np.sin(5.0 * t)}, {"carriage.v": np.sin(t)}
+    known = fx.Record(t, inputs, outputs, {"carriage.v": 1e-3})
+    bare = fx.Record(t, {"motor": 8.0 * np.sin(5.0 * t)}, outputs)
+    sweep = fx.Sweep(v, 3.0 + v, velocity_unit="m/s", force_unit="N")
+    both = fx.Record(t, inputs, {**outputs, "carriage.s": t**2})
+    by_force = FitOptions(free=["carriage.m"], objective=fx.InverseDynamics(20.0))
+    for records, options, name in (
+        ({"a": known, "b": bare}, FitOptions(free=["carriage.m"]), "'b'"),
+        ({"a": known, "friction": sweep}, by_force, "'friction'"),
+    ):
+        with pytest.raises(ValueError, match=f"{name} is .* standard deviation"):
+            build_problem(carriage(1.0), records, options)
+    with pytest.raises(ValueError, match="standard deviation"):
+        fx.weighted_residuals(carriage(1.0), both)
+    build_problem(carriage(1.0), {"a": bare}, FitOptions(free=["carriage.m"]))
+
+
+@pytest.mark.parametrize("own", [["friction.f_pos"], {"friction.f_pos.F_Coulomb": None}])
+def test_a_first_fit_of_the_same_kind_gives_the_starts_of_each_record(own: Any) -> None:
+    t = np.linspace(0.0, 2.0, 201)
+    v, a = np.sin(4 * t), 4.0 * np.cos(4 * t)
+
+    def run(level: float) -> fx.Record:
+        force = 1.5 * a + level * np.sign(v)
+        return fx.Record(t, {"motor": force}, {"carriage.v": v}, name=f"level {level:g}")
+
+    first = fx.InverseDynamics(15.0, at_samples=True)
+    data, options = [run(1.0), run(3.0)], {"free": ["carriage.m"], "own": own}
+    found = fx.fit(carriage(1.0), data, objective=first, start=first, **options)
+    levels = [found.values[f"friction.f_pos.F_Coulomb@level {n}"] for n in (1, 3)]
+    assert levels == pytest.approx([1.0, 3.0], abs=0.1)
+    starts = dict(zip([u.names[0] for u in found.problem.unknowns], found.problem.x0, strict=True))
+    assert starts["friction.f_pos.F_Coulomb@level 1"] == pytest.approx(levels[0], rel=0.01)
+    assert starts["friction.f_pos.F_Coulomb@level 3"] == pytest.approx(levels[1], rel=0.01)
+
+
+def test_starts_of_each_record_are_those_of_single_parameters() -> None:
+    data = {"a": short(), "b": short()}
+    with pytest.raises(ValueError, match="got them for 'friction.f_pos'. Write .*F_Coulomb"):
+        build_problem(carriage(1.0), data, FitOptions(own={"friction.f_pos": [1.0, 2.0]}))

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.fitting import FitOptions
+from frictax.fitting.build_problem import build_problem
 from rigs import T, U, block, record
 
 
@@ -48,3 +50,25 @@ def test_a_normal_prior_gives_the_weighted_mean_of_prior_and_data() -> None:
     expected = (plain.values[path] * of_data + prior.mean * of_prior) / (of_data + of_prior)
     assert found.values[path] == pytest.approx(expected, rel=1e-5)
     assert found.standard_errors[path] == pytest.approx((of_data + of_prior) ** -0.5, rel=1e-2)
+
+
+def test_a_smooth_prior_does_not_bend_a_line_over_uneven_speeds() -> None:
+    v = np.array([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4])
+    sweep = fx.Sweep(np.repeat(v, 2), np.repeat(5.0 + v, 2) + np.tile([0.05, -0.05], 7))
+    start = fx.Table(np.stack([v, np.full(7, 5.0)], axis=1))
+    found = fx.fit(start, sweep, priors=[fx.Smooth("f", sd=1e-3)])
+    np.testing.assert_allclose(found.values["f"], 5.0 + v, atol=1e-3)
+    even, forces = np.arange(5.0), np.array([1.0, 4.0, 2.0, 2.0, 5.0])
+    prior = fx.Smooth("f", sd=2.0)
+    for values in ({"f": forces}, {"f": forces, "v": 3.0 * even}):
+        np.testing.assert_allclose(prior.residuals(values), np.diff(forces, 2) / 2.0)
+
+
+def test_a_prior_names_a_shared_parameter_and_a_smooth_one_a_table() -> None:
+    sweep = fx.Sweep(np.arange(1.0, 9.0), 5.0 + np.arange(8.0))
+    with pytest.raises(ValueError, match="`Smooth.path` must name the forces of a `Table`"):
+        fx.fit(fx.Coulomb, sweep, priors=[fx.Smooth("F_prop", sd=0.1)])
+    path = "friction.f_pos.F_Coulomb"
+    options = FitOptions(own=[path], priors=[fx.Normal(path, mean=1.0, sd=0.1)])
+    with pytest.raises(ValueError, match="that all records share, got 'friction"):
+        build_problem(block(), {"a": record(block())}, options)

@@ -1,5 +1,6 @@
 """Parameters that follow from others: one number that stands in several places."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -9,6 +10,9 @@ import pytest
 
 import frictax as fx
 from checks import central_differences
+from frictax.analysis.friction_curve import friction_at
+from frictax.fitting import FitOptions
+from frictax.fitting.build_problem import build_problem
 from frictax.fitting.problem.problem import residuals_and_jacobian
 
 V = np.concatenate([np.linspace(0.5, 8.0, 16), -np.linspace(0.5, 8.0, 16)])
@@ -322,3 +326,23 @@ def test_bounds_that_leave_a_tied_number_no_value_are_refused():
             bounds={"f_pos.F_Coulomb": (5.0, 7.0)},
             tied={"peak": "0.1 * f_pos.F_Coulomb"},
         )
+
+
+def test_a_contact_tied_to_what_differs_by_record_has_the_friction_of_one_record():
+    law, t = fx.Coulomb(F_Coulomb=1.0, F_prop=0.5), np.linspace(0.0, 1.0, 51)
+    slide = fx.Mechanism(
+        mass=fx.Mass(m=1.0, v=3.0),
+        friction=fx.SupportFriction("mass", f_pos=law),
+        seal=fx.SupportFriction("mass", f_pos=law),
+    )
+    records = {n: fx.Record(t, outputs={"mass.v": 3.0 - t}, name=n) for n in ("cold", "warm")}
+    tied = {"seal.f_pos.F_Coulomb": lambda p: p["friction.f_pos.F_Coulomb"] / 2}
+    free, own = ["friction.f_pos.F_prop"], ["friction.f_pos.F_Coulomb"]
+    options = FitOptions(free=free, own=own, tied=tied)
+    problem, _ = build_problem(slide, records, options)
+    of = lambda contact: friction_at(problem, contact, np.ones(1), None, list(records))  # noqa: E731
+    with pytest.raises(ValueError, match="'seal' has values of each record's own: name the record"):
+        of("seal")
+    tied = {"seal.f_pos.F_prop": "friction.f_pos.F_prop"}
+    problem, _ = build_problem(slide, records, dataclasses.replace(options, tied=tied))
+    assert of("seal")(problem.x0)[0] == pytest.approx(1.5)

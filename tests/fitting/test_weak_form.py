@@ -9,6 +9,10 @@ import pytest
 from scipy.signal import lfilter
 
 import frictax as fx
+from frictax.fitting import FitOptions
+from frictax.fitting.build_problem import build_problem
+from frictax.fitting.fit_many import fit_each
+from frictax.fitting.problem.inverse_dynamics import motion
 from frictax.fitting.problem.weak_form import band, weak_form, whiten
 
 T = np.linspace(0.0, 6.0, 1501)
@@ -229,3 +233,73 @@ def test_two_bodies_with_a_spring_are_covered() -> None:
 def test_the_weak_form_has_no_posterior(exact) -> None:
     with pytest.raises(ValueError, match="needs a likelihood"):
         found_from(seen(exact, 1e-4)).posterior()
+
+
+def test_many_records_and_fleets_are_fitted_in_the_weak_form_as_fit_does(exact) -> None:
+    records, objective = [seen(exact, 1e-3, seed) for seed in (1, 2)], fx.InverseDynamics()
+    many = fx.fit_many(block(), records, free=FREE, objective=objective)
+    each = fit_each([block()] * 2, records, FitOptions(free=FREE, objective=objective))
+    assert not many.notices
+    found, other = found_from(records[0]), each[0]
+    assert isinstance(other, fx.FitResult)
+    errors = list(found.standard_errors.values())
+    for values, sd in (
+        (many.values[0], many.standard_errors[0]),
+        (other.x, list(other.standard_errors.values())),
+    ):
+        np.testing.assert_allclose(values, found.x, rtol=1e-6)
+        np.testing.assert_allclose(sd, errors, rtol=1e-6)
+
+
+def test_a_record_without_a_weak_form_does_not_change_the_fits_of_the_others(exact) -> None:
+    t = np.arange(0.0, 2.0, 0.005)
+    fast = fx.Record(t, {"drive": -144 * np.sin(60 * t)}, {"mass.s": 0.02 * np.sin(60 * t)})
+    usual, options = seen(exact, 1e-3), FitOptions(free=FREE, objective=fx.InverseDynamics())
+    for records in ([usual, fast], [fast, usual]):
+        found: dict[Any, Any] = dict(
+            zip(map(id, records), fit_each([block()] * 2, records, options), strict=True)
+        )
+        assert "no-stretch" in {n.code for n in found[id(fast)].notices}
+        assert not found[id(usual)].problem.objective.at_samples
+
+
+def test_a_sensor_with_a_delay_is_compared_at_samples_in_weighted_residuals_too(exact) -> None:
+    late = {"outputs.mass.s": fx.Instrument(delay=0.02)}
+    record, truth = seen(np.interp(T - 0.02, T, exact), 0.0), block(*TRUE.values())
+    r, at_samples = (
+        fx.weighted_residuals(truth, record, objective, instruments=late)
+        for objective in (fx.InverseDynamics(20.0), fx.InverseDynamics(20.0, at_samples=True))
+    )
+    np.testing.assert_array_equal(r, at_samples)
+
+
+def test_friction_that_heats_itself_is_not_for_inverse_dynamics() -> None:
+    law = fx.TemperatureDependent(fx.Coulomb(F_Coulomb=3.0), beta=0.004)
+    parts = {name: block()[name] for name in ("mass", "drive")}
+    hot = fx.Mechanism(
+        **parts,
+        friction=fx.SupportFriction("mass", f_pos=law),
+        disc=fx.HeatCapacitor("friction", C=20.0),
+    )
+    free, record = ["friction.f_pos.law.F_Coulomb"], fx.Record(T, {"drive": F}, {"mass.s": 0.1 * F})
+    with pytest.raises(ValueError, match="temperature of 'disc'. Take `FreeRun"):
+        fx.fit(hot, record, free=free, objective=fx.InverseDynamics())
+    options = FitOptions(free=free, objective=fx.InverseDynamics(at_samples=True))
+    (notice,) = build_problem(hot, {"run": record}, options)[1]
+    assert "without the change of temperature of 'disc'" in str(notice)
+
+
+def test_each_record_is_read_by_its_own_sensor() -> None:
+    """One record measures the position, the other twice the speed."""
+    t = np.linspace(0.0, 2.0, 401)
+    outputs = {"mass.s": np.sin(2 * t)}, {"mass.v": 4.0 * np.cos(2 * t)}
+    records = {
+        n: fx.Record(t, {"drive": 0 * t}, y, name=n) for n, y in zip("ab", outputs, strict=True)
+    }
+    double = {"outputs.mass.v": fx.Instrument(gain=2.0)}
+    objective = fx.InverseDynamics(20.0, at_samples=True)
+    options = FitOptions(free=FREE, objective=objective, instruments=double)
+    problem = build_problem(block(), records, options)[0]
+    prepared: Any = problem.prepared
+    a, b = (motion(problem.setup, one, problem.delayed)["mass.a"] for one in prepared)
+    np.testing.assert_allclose(a[50:-50], b[50:-50], atol=1e-2)

@@ -170,6 +170,23 @@ def test_what_is_missing_is_said() -> None:
     assert pd.isna(many["date"].iloc[0])
 
 
+def test_dates_are_read_year_first_or_refused() -> None:
+    fleet = axes(np.random.default_rng(9), 10, 6, drift=[1.0] + 9 * [0.0])
+    slopes, dates = fx.drift(fleet).slopes["slope"], fleet["date"].dt
+    text = dates.strftime("%Y-%m-%dT12:00+02:00")
+    mixed = text.astype(object).where(text.index > 0, text[0][:10])
+    whole = dates.strftime("%Y%m%d")
+    for same in (text, mixed, whole, whole.astype(int), whole.astype(float)):
+        got = fx.drift(fleet.assign(date=same)).slopes["slope"]
+        assert got.to_numpy() == pytest.approx(slopes.to_numpy(), abs=0.02)
+    for form in ("%d.%m.%Y", "%m/%d/%Y", "%d-%m-%y"):
+        with pytest.raises(ValueError, match="must be in ISO form.*Write them as 2026-05-31"):
+            fx.drift(fleet.assign(date=dates.strftime(form)))
+    for number in (45443.0, 2024.5, 20241331):
+        with pytest.raises(ValueError, match=f"ISO form.*got {number:.12g}"):
+            fx.drift(fleet.assign(date=number))
+
+
 def test_relative_drift_is_in_shares_a_year() -> None:
     rng, n = np.random.default_rng(7), 20 * 12
     machine, month = np.repeat(np.arange(20), 12), np.tile(np.arange(12), 20)

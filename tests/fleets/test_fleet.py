@@ -15,7 +15,13 @@ from frictax.fitting.fit_many import fit_each
 from frictax.fitting.many_search import _cut, _fill
 from frictax.fitting.search.levenberg_marquardt import begin
 from frictax.fleets.chunks import Task, padded_lengths
-from frictax.fleets.sources import MemorySource, TableSource, sources_in_memory
+from frictax.fleets.sources import (
+    ABOUT,
+    MemorySource,
+    TableSource,
+    describe_records,
+    sources_in_memory,
+)
 from frictax.measurements.record import replace_fields
 
 NAME = FREE[0]
@@ -95,6 +101,23 @@ def test_a_machine_has_values_of_its_own_and_what_is_known_of_it_stays(
     assert found.table[NAME][0] == pytest.approx(lighter.value, abs=1e-6 * lighter.standard_error)
     odd = found.table[1::2].reset_index(drop=True)
     assert np.allclose(odd[NUMBERS], done.table[1::2][NUMBERS])
+
+
+def test_a_cell_about_a_record_that_cannot_be_read_is_named(records: list[fx.Record]) -> None:
+    sources, names = sources_in_memory(records[:2]), {k: k for k in ("record", *ABOUT)}
+
+    def described(column: str, *cells: object) -> list:
+        about = pd.DataFrame({"record": [s.name for s in sources], column: list(cells)})
+        return describe_records(sources, about, names)[column].tolist()
+
+    days = [pd.Timestamp("2026-05-31"), pd.Timestamp("2026-06-01 10:00")]
+    assert described("date", "2026-05-31", "2026-06-01 10:00") == days
+    assert described("date", 20260531, "") == [days[0], pd.NaT]
+    assert described("temperature", "20.5", 21) == [20.5, 21.0]
+    with pytest.raises(ValueError, match=r"dates of records .* got '01.06.2026'"):
+        described("date", "2026-05-31", "01.06.2026")
+    with pytest.raises(ValueError, match="temperatures of the records .* got 'warm'"):
+        described("temperature", 20.0, "warm")
 
 
 def test_an_interrupted_run_is_resumed_to_the_same_table(

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
+from scipy.stats import chi2
 
 import frictax as fx
 from fleet_tables import normal, plausible, table
@@ -15,6 +16,7 @@ from frictax.fleets.statistics.reml import (
     likelihood_gradient,
     maximize_likelihood,
     symmetric_basis,
+    variance_interval,
 )
 from frictax.fleets.statistics.robust import fit_robust_population
 
@@ -125,6 +127,31 @@ def test_intervals_of_mean_and_spread_hold_what_they_say(machines: int, fleets: 
         ]
     assert plausible(int(held[0]), 3 * fleets, 0.95)
     assert plausible(int(held[1]), 3 * fleets, 0.95)
+
+
+@pytest.mark.parametrize("machines", [4, 6, 10, 20])
+@pytest.mark.parametrize("error", [0.01, 0.5, 2.0])
+def test_the_interval_of_a_spread_holds_it_for_any_number_of_machines(
+    machines: int, error: float
+) -> None:
+    rng, fleets = np.random.default_rng(machines), 300
+    errors = error * rng.uniform(0.5, 1.5, (fleets, machines))
+    seen = rng.standard_normal((fleets, machines)) * np.hypot(1.0, errors)
+    ends = [variance_interval(y, e**2, 0.95) for y, e in zip(seen, errors, strict=True)]
+    assert plausible(sum(low <= 1.0 <= high for low, high in ends), fleets, 0.95)
+    below = sum(low == 0.0 for low, _ in ends)
+    assert below == 0 if error < 0.1 else below > 0 or machines == 20
+
+
+def test_the_spread_of_a_few_accurate_machines_has_the_usual_interval() -> None:
+    fleet = table({"F": [5.0, 7.0, 9.0, 11.0, 13.0]}, {"F": 1e-3})
+    found = fx.population(fleet)
+    ends = np.sqrt(40.0 / chi2.ppf([0.975, 0.025], 4))
+    assert found.to_pandas().loc["F", ["spread_lower", "spread_upper"]].to_numpy() == pytest.approx(
+        ends, rel=1e-3
+    )
+    assert {n.code for n in found.notices} == {"population-no-repeats"}
+    assert "population-few-machines" in {n.code for n in fx.population(fleet.iloc[1:]).notices}
 
 
 @pytest.mark.slow

@@ -170,6 +170,38 @@ def test_a_first_speed_above_0_gives_f0_by_extrapolation() -> None:
     assert float(fx.Table([[1.0, 4.0], [2.0, 3.0], [5.0, 3.0]]).f0) == 5.0
 
 
+def test_a_first_line_that_is_below_0_at_rest_is_0_there_in_traced_code_and_refused_otherwise() -> (
+    None
+):
+    table = fx.Table([[1.0, 4.0], [2.0, 5.0], [3.0, 9.0]])
+    low = jnp.array([0.5, 4.0, 9.0])
+
+    def force(f: jax.Array, v: jax.Array) -> jax.Array:
+        return fx.parameters.replace(table, {"f": f})(v)
+
+    v = jnp.array([0.0, 0.5, 0.9, 1.0, 1.5, 2.5])
+    np.testing.assert_allclose(jax.jit(force)(low, v), [0, 0, 0.15, 0.5, 2.25, 6.5], atol=1e-14)
+    np.testing.assert_allclose(jax.jit(force)(table.f, -v), 3.0 - v, rtol=1e-14)
+    with pytest.raises(ValueError, match="must be >= 0 at rest"):
+        fx.parameters.check(fx.parameters.replace(table, {"f": low}))
+
+
+@pytest.mark.parametrize("path", ["f", "v"])
+def test_a_table_has_one_force_for_each_speed(path: str) -> None:
+    table = fx.parameters.replace(fx.Table([[0.0, 1.0], [1.0, 2.0]]), {path: np.arange(3.0)})
+    with pytest.raises(ValueError, match="`Table.v` and `Table.f` must be two lists of one length"):
+        fx.parameters.check(table)
+
+
+@pytest.mark.parametrize("law", [fx.Coulomb(5.0, 1.0), fx.Table([[0.0, 5.0], [1.0, 6.0]])])
+def test_a_law_in_two_layers_of_temperature_has_the_factors_of_both(law: fx.AbstractLaw) -> None:
+    inner = fx.TemperatureDependent(law, beta=0.02, T_ref=300.0)
+    both = fx.TemperatureDependent(inner, beta=0.01).at_temperature(310.0)
+    expected = law(0.5) * np.exp(-0.02 * 10.0 - 0.01 * (310.0 - 293.15))
+    assert float(both(0.5)) == pytest.approx(float(expected), rel=1e-14)
+    assert float(both.f0) == pytest.approx(float(expected * law.f0 / law(0.5)), rel=1e-14)
+
+
 def test_one_row_is_a_constant_at_every_speed() -> None:
     table = fx.Table([[0.3, 4.0]])
     assert [float(table(v)) for v in (0.0, 0.3, 100.0)] == [4.0, 4.0, 4.0]

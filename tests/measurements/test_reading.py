@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.io import savemat
 
 import frictax as fx
 from frictax.measurements.reading.columns import read_columns
@@ -72,6 +74,110 @@ def test_seconds_and_nanoseconds_in_two_columns_are_one_time(tmp_path: Path) -> 
     clock = fx.Column("header.stamp.sec", unit="s", nanoseconds="header.stamp.nanosec")
     np.testing.assert_allclose(read(path, time=clock).t, T, atol=1e-12)
     assert shape_of(path).nanoseconds == {0: 1}
+
+
+DAY = 1726012799 * 10**9 + 950_000_123  # [ns] 50 ms before midnight
+
+
+def two_clocks(form: str) -> tuple[Any, Any]:
+    """Times of the base clock and of a clock that starts 0.1 s later."""
+    base = DAY + np.round(T * 1e9).astype(np.int64)
+    own = base + 100_000_000
+    if form == "mixed":
+        return base, pd.to_datetime(own)
+    return tuple(
+        {
+            "ns": lambda x: x,
+            "unsigned": lambda x: x.astype(np.uint64),
+            "gain": lambda x: x,
+            "monotonic": lambda x: x - DAY + 999_950_000_000,
+            "dates": pd.to_datetime,
+            "zoned": lambda x: pd.to_datetime(x, utc=True).tz_convert("Europe/Berlin"),
+            "milliseconds": lambda x: pd.to_datetime(x).astype("datetime64[ms]"),
+            "iso": lambda x: pd.to_datetime(x).astype(str),
+            "clock": lambda x: pd.to_datetime(x).strftime("%H:%M:%S.%f"),
+            "lost": lambda x: pd.Series(pd.to_datetime(x)).where(x >= x[2]),
+        }[form](x)
+        for x in (base, own)
+    )
+
+
+@pytest.mark.parametrize("form", "ns unsigned gain monotonic dates zoned iso clock lost".split())
+@pytest.mark.parametrize("reader", ["pandas", "csv", "mat", "rate"])
+def test_two_clocks_since_1970_or_midnight_keep_their_distance(
+    form: str, reader: str, tmp_path: Path
+) -> None:
+    _check_distance(form, reader, tmp_path)
+
+
+@pytest.mark.parametrize("reader", ["pandas", "csv"])
+@pytest.mark.parametrize("form", ["mixed", "milliseconds"])
+def test_a_clock_in_nanoseconds_and_dates_keep_their_distance(
+    form: str, reader: str, tmp_path: Path
+) -> None:
+    _check_distance(form, reader, tmp_path)
+
+
+def _check_distance(form: str, reader: str, tmp_path: Path) -> None:
+    if (form, reader) == ("monotonic", "rate"):
+        pytest.skip("a clock that begins at 1000 s does not fit a record that begins at 0")
+    base, own = two_clocks(form)
+    frame = pd.DataFrame({"t": base, "F": F, "t2": own, "q": np.interp(T + 0.1, T, Q)})
+    scale: dict[str, Any] = {"gain": {"gain": 1e-9, "to": "s"}, "monotonic": {"unit": "ns"}}
+    clock, other = (fx.Column(name, **scale.get(form, {})) for name in ("t", "t2"))
+    given: dict[str, Any] = {
+        "inputs": {"drive": "F"},
+        "outputs": {"rotor.phi": fx.Column("q", time=other)},
+        "time": clock,
+        "hold": False,
+        "drop_missing": form == "lost",
+    }
+    if reader == "rate":
+        given |= {"time": None, "rate": 100.0}
+        given["inputs"] = {"drive": fx.Column("F", time=clock)}
+        frame["x"] = np.sin(T)
+        given["outputs"]["rotor.w"] = "x"
+    if reader == "csv":
+        frame.to_csv(tmp_path / "f.csv", index=False)
+        record = fx.Record.from_csv(tmp_path / "f.csv", **given)
+    elif reader == "mat":
+        if frame.t.dtype.kind not in "iu":
+            pytest.skip("a MAT-file holds no dates")
+        savemat(tmp_path / "f.mat", {name: frame[name].to_numpy() for name in frame})
+        record = fx.Record.from_mat(tmp_path / "f.mat", **given)
+    else:
+        record = fx.Record.from_pandas(frame, **given)
+    zero, at = {"lost": 0.02, "monotonic": -999.95}.get(form, 0.0), slice(5, -15)
+    drive, seen = (np.interp(record.t + zero, T, values) for values in (F, Q))
+    if reader != "rate":
+        np.testing.assert_allclose(record.inputs["drive"][at], drive[at], atol=2e-3)
+    np.testing.assert_allclose(record.outputs["rotor.phi"][at], seen[at], atol=2e-2)
+
+
+def test_clocks_that_do_not_count_from_one_date_are_named() -> None:
+    dates = pd.to_datetime(DAY + np.round(T * 1e9).astype(np.int64))
+    frame = pd.DataFrame({"t": T, "F": F, "t2": dates, "q": Q})
+    outputs = {"rotor.phi": fx.Column("q", time="t2")}
+    record = fx.Record.from_pandas(frame, time="t", inputs={"drive": "F"}, outputs=outputs)
+    np.testing.assert_allclose(record.outputs["rotor.phi"], Q[: record.n], atol=1e-9)
+    assert "'t2' of the DataFrame and the clock of the record do not count" in record.notes[0]
+
+
+def test_two_topics_of_seconds_and_nanoseconds_may_stand_below_each_other(tmp_path: Path) -> None:
+    base = DAY + np.round(T * 1e9).astype(np.int64)
+    own = base + 100_000_000
+    above = pd.DataFrame({"s": base // 10**9, "n": base % 10**9, "F": F})
+    below = pd.DataFrame({"s2": own // 10**9, "n2": own % 10**9, "q": np.interp(T + 0.1, T, Q)})
+    pd.concat([above, below]).to_csv(tmp_path / "f.csv", index=False)
+    record = fx.Record.from_csv(
+        tmp_path / "f.csv",
+        time=fx.Column("s", nanoseconds="n"),
+        inputs={"drive": "F"},
+        outputs={"rotor.phi": fx.Column("q", time=fx.Column("s2", nanoseconds="n2"))},
+    )
+    seen = np.interp(record.t, T, Q)
+    np.testing.assert_allclose(record.outputs["rotor.phi"][:-15], seen[:-15], atol=1e-2)
+    assert len(record.notes) == 1
 
 
 @pytest.mark.parametrize("bits", [16, 31, 32])
@@ -300,3 +406,175 @@ def test_numbers_are_read_to_the_last_digit_in_quotes_or_not(tmp_path: Path) -> 
     ):
         columns = read_columns(path, delimiter=" " if path.stem == "c" else ",")
         np.testing.assert_array_equal(columns.numbers(2), x)
+
+
+def test_broken_lines_count_as_samples_of_a_rate(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.csv", "F,q", F, Q)
+    lines = path.read_text().splitlines()
+    lines[50] = lines[51] = "0.1,0.2,ERR"
+    path.write_text("\n".join([*lines[:20], "", "# comment", *lines[20:]]))
+    record = read(path, time=None, rate=100, drop_missing=True)
+    np.testing.assert_allclose(record.t, np.delete(T, [49, 50]), atol=1e-12)
+    np.testing.assert_array_equal(record.outputs["rotor.phi"], np.delete(Q, [49, 50]))
+    assert "left out in 1 places, the first before line 55 of f.csv" in record.notes[-1]
+
+
+def test_rows_that_where_leaves_out_count_as_samples_of_a_rate() -> None:
+    frame = pd.DataFrame({"F": F, "q": Q, "ok": 1 - ((T > 1) & (T < 1.5)), "joint": [1, 2] * 200})
+    given: dict[str, Any] = {"inputs": {"drive": "F"}, "outputs": {"rotor.phi": "q"}}
+    record = fx.Record.from_pandas(frame, rate=100, where={"ok": 1}, **given)
+    np.testing.assert_allclose(record.t, T[frame.ok == 1], atol=1e-12)
+    assert "left out in 1 places" in record.notes[0]
+    record = fx.Record.from_pandas(frame, rate=50, where={"ok": 1, "joint": 2}, **given)
+    kept = T[(frame.ok == 1) & (frame.joint == 2)]
+    np.testing.assert_allclose(record.t, kept - kept[0], atol=1e-12)
+    record = fx.Record.from_pandas(frame, rate=50, where={"joint": 2}, **given)
+    np.testing.assert_allclose(record.t, T[::2], atol=1e-12)
+    assert record.notes == ()
+    frame["joint"] = np.random.default_rng(0).integers(1, 3, T.size)
+    record = fx.Record.from_pandas(frame, rate=50, where={"joint": 2}, **given)
+    assert "left out in" in record.notes[0]
+    assert not record.uniform
+    frame["joint"] = [1, 1, 2, 1, 2] * 80
+    record = fx.Record.from_pandas(frame, rate=40, where={"joint": 2}, **given)
+    assert "have unequal distances" in record.notes[0]
+    assert record.uniform
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_inputs_in_rows_without_outputs_keep_their_impulse(hold: bool) -> None:
+    q = np.where(np.arange(T.size) % 5 == 0, Q, np.nan)
+    u = np.where(np.sin(40 * T) > 0.3, 1.0, -1.0)
+    record = fx.Record.from_pandas(
+        pd.DataFrame({"t": T, "u": u, "q": q}), time="t", inputs={"drive": "u"},
+        outputs={"rotor.phi": "q"}, hold=hold, drop_missing=True,
+    )  # fmt: skip
+    whole = fx.Record(T, {"drive": u}, {"rotor.phi": Q}, hold=hold).trim(end=record.t[-1])
+    thin = whole.decimate(5)
+    np.testing.assert_array_equal(record.t, thin.t)
+    np.testing.assert_allclose(record.inputs["drive"], thin.inputs["drive"], atol=1e-12)
+    assert "has 316 samples in rows that are left out" in record.notes[1]
+
+
+def test_a_scaled_counter_and_a_joint_that_wrap_are_named() -> None:
+    x = np.round((500 * np.sin(2 * T) + 510) / 0.005) % 65536 * 0.005
+    frame = pd.DataFrame({"t": T, "x [mm]": x, "a": np.rad2deg(12 * Q) % 360})
+    with pytest.raises(ValueError, match=r"'x \[mm\]' .* wraps at 327.68"):
+        fx.Record.from_pandas(frame, time="t", outputs={"mass.s": "x [mm]"})
+    with pytest.raises(ValueError, match=r"wraps at 327.68"):
+        fx.Record.from_pandas(frame, time="t", outputs={"spring.s_rel": "x [mm]"})
+    angle = fx.Column("a", unit="deg")
+    with pytest.raises(ValueError, match="'a' .* wraps at 360"):
+        fx.Record.from_pandas(frame, time="t", outputs={"spring.phi_rel": angle})
+    column = fx.Column("x [mm]", unwrap=True)
+    found = fx.Record.from_pandas(frame, time="t", outputs={"mass.s": column})
+    assert np.ptp(found.outputs["mass.s"]) == pytest.approx(1.0, abs=1e-3)
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize("turns", [45.0, 55.0, 90.0])
+def test_jumps_of_a_position_that_may_be_wraps_are_named(turns: float) -> None:
+    frame = pd.DataFrame({"t": T / 2, "a [deg]": 360 * turns * T / 2 % 360})
+    found = fx.Record.from_pandas(frame, time="t", outputs={"rotor.phi": "a [deg]"})
+    assert "times by more than half of its range. If it wraps there" in found.notes[0]
+    for unwrap in (False, 360):
+        column = fx.Column("a [deg]", unwrap=unwrap)
+        found = fx.Record.from_pandas(frame, time="t", outputs={"rotor.phi": column})
+        assert not any("more than half" in note for note in found.notes)
+
+
+def test_a_spike_a_step_and_two_levels_are_not_wraps() -> None:
+    spike = Q + 50.0 * (T == 2.0)
+    for y in (Q, spike, Q + 50.0 * (T > 2.0), np.sign(np.sin(9 * T))):
+        frame = pd.DataFrame({"t": T, "q": y})
+        assert fx.Record.from_pandas(frame, time="t", outputs={"rotor.phi": "q"}).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("column", "sd", "size"),
+    [
+        (fx.Column("q [mm]", sd="sd [um]"), 5.0, 5e-6),
+        (fx.Column("q [mm]", sd="sd [mm]"), 5.0, 5e-3),
+        (fx.Column("q [mm]", sd="sd"), 5.0, 5e-3),
+        (fx.Column("q", sd="sd [um]"), 5.0, 5e-6),
+        (fx.Column("q", unit="V", gain=2.0, to="mm", sd="sd [um]"), 5.0, 5e-6),
+        (fx.Column("q [V]", gain=2.0, to="mm", sd="sd [V]"), 5.0, 1e-2),
+        (fx.Column("q", unit="um", gain=2.0, to="mm", sd="sd [mm]"), 5.0, 10.0),
+    ],
+)
+def test_the_unit_in_the_name_of_a_column_of_sd_counts(
+    column: fx.Column, sd: float, size: float
+) -> None:
+    frame = pd.DataFrame({"t": T, column.name: Q, column.sd: sd})
+    found = fx.Record.from_pandas(frame, time="t", outputs={"mass.s": column})
+    np.testing.assert_allclose(found.sd["mass.s"], size, rtol=1e-12)
+
+
+def test_an_sd_in_another_quantity_is_an_error_and_a_doubtful_unit_is_named() -> None:
+    frame = pd.DataFrame({"t": T, "q [mm]": Q, "q": Q, "sd [N]": 5.0, "sd_um": 5.0})
+    for name, sd in (("q [mm]", "sd [N]"), ("q", "sd [N]")):
+        with pytest.raises(ValueError, match="sd of 'mass.s', must be in .*got 'N'"):
+            fx.Record.from_pandas(frame, time="t", outputs={"mass.s": fx.Column(name, sd=sd)})
+    column = fx.Column("q [mm]", sd="sd_um")
+    found = fx.Record.from_pandas(frame, time="t", outputs={"mass.s": column})
+    assert "has 'um' in its name, which is not read as a unit" in found.notes[0]
+
+
+@pytest.mark.parametrize("kind", ["float32", "Float32"])
+def test_times_of_a_table_with_too_few_digits_are_named(kind: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"t": pd.Series(3000 + T).astype(kind), "q": Q})
+    found = fx.Record.from_pandas(frame, time="t", outputs={"rotor.phi": "q"})
+    assert "is given in float32, whose steps there are 0.00024" in found.notes[0]
+    assert "float32" in fx.Record(frame.t, outputs={"rotor.phi": Q}).notes[0]
+    savemat(tmp_path / "f.mat", {"t": frame.t.to_numpy(dtype=np.float32), "q": Q})
+    found = fx.Record.from_mat(tmp_path / "f.mat", time="t", outputs={"rotor.phi": "q"})
+    assert "is given in float32" in found.notes[0]
+    epochs = (DAY + np.arange(T.size) * 10_000).astype(float)
+    frame = pd.DataFrame({"t": epochs, "q": Q})
+    found = fx.Record.from_pandas(frame, time="t", outputs={"rotor.phi": "q"})
+    assert any("is given in float64, whose steps there are 2.6e+02" in n for n in found.notes)
+
+
+@pytest.mark.parametrize("kind", ["int64", "Int64", "uint64"])
+def test_whole_nanoseconds_of_a_table_keep_all_their_digits(kind: str) -> None:
+    ticks = pd.Series(DAY + np.arange(T.size) * 10_000).astype(kind)
+    frame = pd.DataFrame({"t": ticks, "q": Q})
+    found = fx.Record.from_pandas(frame, time="t", outputs={"rotor.phi": "q"})
+    np.testing.assert_allclose(found.t, np.arange(T.size) * 1e-5, atol=1e-15)
+    assert len(found.notes) == 1
+
+
+def test_columns_of_other_lengths_do_not_follow_part_and_where(tmp_path: Path) -> None:
+    twice = {"t": np.tile(T, 2), "x": np.tile(Q, 2), "fs": 100.0, "tq": T, "q": Q}
+    savemat(tmp_path / "f.mat", {**twice, "mode": np.repeat([1.0, 2.0], 400)})
+    given: dict[str, Any] = {"time": "t", "outputs": {"rotor.phi": "x"}}
+    with pytest.raises(ValueError, match="starts again in row 400"):
+        fx.Record.from_mat(tmp_path / "f.mat", **given)
+    assert fx.Record.from_mat(tmp_path / "f.mat", part=2, **given).n == 400
+    given |= {"inputs": {"drive": "x"}, "outputs": {"rotor.phi": fx.Column("q", time="tq")}}
+    for chosen in ({"part": 2}, {"where": {"mode": 1}}):
+        with pytest.raises(
+            ValueError, match=r"'q' of f.mat .* as many rows as .* \(800\), got 400"
+        ):
+            fx.Record.from_mat(tmp_path / "f.mat", **chosen, **given)
+
+
+def test_rows_where_a_flag_is_true_are_read() -> None:
+    frame = pd.DataFrame({"t": T, "q": Q, "on": T > 1, "ok": (T > 1).astype(int)})
+    for name, wanted in (("on", True), ("on", 1), ("ok", True), ("ok", 1)):
+        found = fx.Record.from_pandas(
+            frame, time="t", outputs={"rotor.phi": "q"}, where={name: wanted}
+        )
+        assert found.n == 299
+
+
+def test_dates_with_a_zone_and_short_times_are_read() -> None:
+    dates = pd.date_range("2024-01-01", periods=400, freq="10ms", tz="Europe/Berlin")
+    for t in (dates, pd.Series(dates)):
+        np.testing.assert_allclose(fx.Record(t, outputs={"rotor.phi": Q}).t, T, atol=1e-12)
+    clock = [f"{10 + i // 60}:{i % 60:02}" for i in range(400)]
+    frame = pd.DataFrame({"t": clock, "q": Q})
+    found = fx.Record.from_pandas(frame, time="t", outputs={"rotor.phi": "q"})
+    assert "read as minutes:seconds, not as hours:minutes" in found.notes[0]
+    frame["t"] = [f"{40 + i // 60}:{i % 60:02}" for i in range(400)]
+    assert fx.Record.from_pandas(frame, time="t", outputs={"rotor.phi": "q"}).notes == ()

@@ -235,9 +235,15 @@ def test_columns_of_a_frame_are_recognised_by_unit_and_name(columns, units) -> N
         ({"a": [1], "b": [2]}, {}, "one column as velocity, got none of 'a', 'b'"),
         ({"v": [1, 2], "F1 [N]": [2, 3], "F2 [N]": [1, 2]}, {}, "as force, got several"),
         ({"v": [1, 2], "f": [2, 3]}, {"force": "g"}, "no column"),
-        ({"v": [1, 2], "f": [2, 3]}, {"where": {"v": 9}}, "must leave rows, got none of 2"),
+        ({"v": [1, 2], "f": [2, 3]}, {"where": {"v": 9}}, "no row where v = 9"),
         ({"v": [1, 2], "f": ["x", 3]}, {}, "must be numbers"),
         ({"v": [1, 2], "f": [2, 3]}, {"force": "v", "velocity": "v"}, "both name column 'v'"),
+        ({"v [m/s]": [1, 2], "friction": [2, 3], "load [N]": [9, 9]}, {}, "as force, got several"),
+        ({"v": [1, 2], "drag": [2, 3], "N": [9, 9]}, {}, "as force, got none of 'v', 'drag', 'N'"),
+        ({"x [mm]": [1, 2], "f": [2, 3]}, {"velocity": "x [mm]"}, "as the velocity .* got 'mm'"),
+        ({"v": [1, 2], "f_KN": [2, 3]}, {}, "got 'KN'. Give `force_unit`"),
+        ({"v": [1, 2], "f [N]": [2, 3], "sigma [N.m]": [1, 1]}, {}, "like sigma, .* got 'N'"),
+        ({"v": [1, 2], "f": [2, 3], "sigma [mN]": [1, 1]}, {}, "in mN, got None. Give `force_u"),
     ],
 )
 def test_a_frame_without_a_sweep_is_refused_in_a_sentence(frame, options, says) -> None:
@@ -245,6 +251,101 @@ def test_a_frame_without_a_sweep_is_refused_in_a_sentence(frame, options, says) 
         Sweep.from_pandas(pd.DataFrame(frame), **options)
     with pytest.raises(ValueError, match="needs a DataFrame, got a list"):
         Sweep.from_pandas([[1, 2]])  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("columns", "sigma"),
+    [
+        (("velocity", "force", "N"), False),
+        (("v", "F", "N"), False),
+        (("velocity", "force", "std_N"), False),
+        (("velocity", "force", "motor_rpm"), False),
+        (("velocity", "force", "sigma [N]"), True),
+        (("v_m/s", "F", "sigma_v"), False),
+        (("speed [m/s]", "F [N]", "preload [N]"), False),
+    ],
+)
+def test_another_column_of_a_frame_is_not_taken_as_velocity_or_force(columns, sigma: bool) -> None:
+    rows = ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [9.0, 8.0, 7.0])
+    sweep = Sweep.from_pandas(pd.DataFrame(dict(zip(columns, rows, strict=True))))
+    assert [sweep.velocity.tolist(), sweep.force.tolist()] == list(rows[:2])
+    assert (sweep.sigma is None) != sigma
+    other = Sweep.from_pandas(
+        pd.DataFrame({"v": rows[0], "F": rows[1], "std_N": rows[2]}), sigma="std_N"
+    )
+    assert (other.force.tolist(), other.force_unit.name) == ([4.0, 5.0, 6.0], "N")
+
+
+SI = ([np.pi, 2 * np.pi], [0.002, 0.003], [1e-5, 2e-5])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "speed [rpm],torque [mN.m],sigma [uN.m]\n30,2,10\n60,3,20\n",
+        "speed_rpm,torque_mN_m,sigma (uNm)\n30,2,10\n60,3,20\n",
+        "speed_deg_s,torque / mNm,sigma [N.m] (std)\n180,2,1e-5\n360,3,2e-5\n",
+        "speed,torque,sigma\n30 rpm,2 mNm,10 uN.m\n60 rpm,3 mNm,20 uN.m\n",
+    ],
+)
+def test_units_in_names_and_cells_are_used_by_each_reader(tmp_path: Path, text: str) -> None:
+    (tmp_path / "s.csv").write_text(text)
+    frame = pd.read_csv(tmp_path / "s.csv")
+    v, f, sigma = frame.columns
+    for sweep in (
+        Sweep.from_csv(tmp_path / "s.csv", v, f, sigma),
+        Sweep.from_pandas(frame, v, f, sigma),
+        Sweep.from_pandas(frame),
+    ):
+        for name, values in zip(("velocity", "force", "sigma"), SI, strict=True):
+            np.testing.assert_allclose(getattr(sweep, name), values, rtol=1e-12)
+        assert sweep.notes == ()
+
+
+def test_contradicting_or_unknown_units_are_notes(tmp_path: Path) -> None:
+    text = "speed [rpm],torque [mN.m],sigma [mN.m]\n1,2,1\n2,3,1\n"
+    given: dict[str, Any] = {"velocity_unit": "rad/s", "force_unit": "Nm"}
+    sweep = read(tmp_path, text, velocity=1, force=2, sigma=3, **given)
+    assert (sweep.velocity[0], sweep.force[0]) == (1.0, 2.0)
+    assert sweep.sigma is not None
+    assert sweep.sigma[0] == 1.0  # The unit that is given for the force applies to sigma too.
+    assert "'speed [rpm]' of sweep.csv is read in rad/s, but its cells or its n" in sweep.notes[0]
+    assert "'torque [mN.m]' of sweep.csv is read in N.m, but" in sweep.notes[1]
+    sweep = read(tmp_path, "speed [krpm],torque\n1 rpm,2\n2 rpm,3\n", velocity=1, force=2)
+    assert (sweep.velocity_unit.name, sweep.notes) == ("rpm", ())
+    sweep = read(tmp_path, "speed [krpm],torque [mm/s]\n1,2\n2,3\n", velocity=1, force=2, **given)
+    assert len(sweep.notes) == 1
+    sweep = read(tmp_path, "speed [krpm],torque (1)\n1,2\n2,3\n", velocity=1, force="torque (1)")
+    assert "has 'krpm' in its name, which is not a known unit" in "".join(sweep.notes)
+    frame = pd.DataFrame({"v": [1.0, 2.0], "f [N]": [2.0, 3.0]})
+    frame.attrs["units"] = {"v": "mm/s", "f [N]": "mN"}
+    sweep = Sweep.from_pandas(frame)
+    assert (sweep.velocity_unit.name, sweep.force_unit.name) == ("mm/s", "mN")
+    assert "is read in mN, but its cells or its name contain N." in sweep.notes[0]
+
+
+def test_one_column_by_name_and_by_number_is_not_two(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="both name column 2"):
+        read(tmp_path, velocity="omega", force=2)
+
+
+@pytest.mark.parametrize("what", ["velocity", "force", "sigma", "breakaway"])
+def test_masked_rows_are_refused(what: str) -> None:
+    rows: dict[str, Any] = {"velocity": [1, 2, 3], "force": [2.0, 2.1, 2.2]}
+    rows[what] = np.ma.array(rows.get(what, [1, 1, 1]), mask=[False, True, False])
+    with pytest.raises(ValueError, match=f"`Sweep` {what} has 1 masked samples, .* not measured"):
+        Sweep(**rows)
+
+
+def test_a_frame_chooses_rows_and_leaves_speeds_empty_as_a_file_does() -> None:
+    frame = pd.DataFrame({"v": [1.0, 2.0, np.nan, 9.0], "f": [2.0, 3.0, 4.0, 1.0]})
+    frame = frame.assign(breakaway=[0, 0, 1, 0], id=["1", "1", "1", "2"], n=[1, 1, 1, 2])
+    frame = frame.assign(on=[True, True, True, False])
+    for where in ({"id": "1"}, {"id": 1}, {"n": "1"}, {"n": 1, "id": "1"}, {"on": True}):
+        sweep = Sweep.from_pandas(frame, where=where)
+        assert (sweep.velocity.tolist(), sweep.force.tolist()) == ([1, 2, 0], [2, 3, 4])
+    with pytest.raises(ValueError, match="velocity must be finite"):
+        Sweep.from_pandas(frame.assign(breakaway=[0, 0, 0, 0]))
 
 
 def test_breakaway_is_true_or_false_in_each_row() -> None:

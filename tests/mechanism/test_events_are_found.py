@@ -4,6 +4,7 @@ a contact away.
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -177,3 +178,107 @@ def test_forty_switches_at_one_time_are_no_chatter() -> None:
     path = fx.walk(Curtain(), jnp.zeros(1), jnp.zeros(40, int), jnp.array([0.0, 2.0]))
     assert bool(path.result == fx.Result.successful)
     assert float(path.ys[-1, 0]) == pytest.approx(40.0, rel=1e-12)
+
+
+def test_a_planetary_gear_passes_the_jump_of_a_given_speed_on_to_its_free_body() -> None:
+    def sun(speed: Any, **options: Any) -> Any:
+        machine = fx.Mechanism(
+            sun=fx.Inertia(J=1.0),
+            carrier=fx.Inertia(J=2.0),
+            ring=fx.Inertia(J=1.0),
+            gear=fx.IdealPlanetary(sun="sun", carrier="carrier", ring="ring", ratio=2.0),
+            drive=fx.Position("ring", speed),
+        )
+        return fx.simulate(machine, jnp.linspace(0.0, 2.0, 11), **options)
+
+    # J_sun dw_sun = -x J_carrier dw_carrier with w_carrier = (w_sun + 2 w_ring)/3, x = 1/3.
+    for engine in (fx.Adaptive(), fx.OnSamples()):
+        ramp = fx.Ramp(height=10.0, duration=10.0, startTime=0.5)
+        run = sun(ramp, engine=engine, energy=True)
+        assert float(run["sun"].w[-1]) == pytest.approx(-4 / 11, rel=1e-9)
+        assert float(jnp.max(jnp.abs(run.energy.balance))) < 1e-12
+
+    def angle(start: Any) -> Any:
+        return sun(fx.Ramp(height=10.0, duration=10.0, startTime=start))["sun"].phi[-1]
+
+    assert float(jax.grad(angle)(0.5)) == pytest.approx(4 / 11, rel=1e-9)
+    times = np.linspace(0.0, 2.0, 401)
+    sampled = float(sun(fx.Sampled(times, np.sin(3 * times)))["sun"].w[-1])
+    assert sampled == pytest.approx(-4 / 11 * (3 * np.cos(6) - 3), rel=0.1)
+
+
+def test_a_pulse_of_a_function_is_not_stepped_over_on_a_free_body() -> None:
+    def end(**options: Any) -> Any:
+        pulse = fx.Function(lambda t: 100 * jnp.exp(-(((t - 5.03) / 0.01) ** 2)), **options)
+        machine = fx.Mechanism(mass=fx.Mass(m=1.0), hammer=fx.Force("mass", pulse))
+        return fx.simulate(machine, jnp.linspace(0.0, 10.0, 101))["mass"].s[-1]
+
+    exact = np.sqrt(np.pi) * (10.0 - 5.03)
+    assert float(end(dtmax=0.002)) == pytest.approx(exact, rel=1e-6)
+    assert float(end()) == pytest.approx(exact, rel=1e-6)
+
+
+def test_a_normal_force_that_depends_on_time_releases_a_stuck_contact() -> None:
+    def end(normal: Any) -> float:
+        machine = fx.Mechanism(
+            mass=fx.Mass(m=1.0),
+            load=fx.Force("mass", 6.0),
+            brake=fx.Brake("mass", mu_pos=[[0, 0.5]], fn_max=20.0, f_normalized=normal),
+        )
+        return float(fx.simulate(machine, jnp.array([0.0, 2.0]))["mass"].s[-1])
+
+    given = fx.MotionDependent(lambda t, s, v: 1 + 0.9 * jnp.sin(2 * jnp.pi * 5 * t))
+    assert end(given) == pytest.approx(end(fx.Sine(amplitude=0.9, f=5.0, offset=1.0)), abs=1e-7)
+
+
+@pytest.mark.parametrize(("speed", "events"), [(0.05, 4), (1.0, 160)])
+def test_a_belt_does_not_carry_a_mass_over_the_teeth_of_a_periodic_force(
+    speed: float, events: int
+) -> None:
+    time = 10.0 if speed < 0.1 else 2.0
+    machine = fx.Mechanism(
+        belt=fx.Mass(m=1.0),
+        mass=fx.Mass(m=1.0, v=speed),
+        drive=fx.Position("belt", fx.Ramp(height=speed * time, duration=time)),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0), support="belt"),
+        cogging=fx.PeriodicPositionDependentForce("mass", f_sin=3.0, period=0.05),
+    )
+    run = fx.simulate(machine, jnp.array([0.0, time]))
+    assert int(run.events.count) == events  # as with steps of a thousandth of the time
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        fx.Step(height=1.0),
+        fx.Pulse(),
+        fx.Trapezoid(),
+        fx.Ramp(duration=0.0),
+        fx.Sampled([0.0, 1.0], [0.0, 1.0], hold=True),
+    ],
+    ids=lambda signal: type(signal).__name__,
+)
+def test_a_position_that_jumps_is_refused(signal: Any) -> None:
+    with pytest.raises(ValueError, match=r"`Position.s` must not jump"):
+        fx.Position("belt", signal)
+
+
+def test_all_events_of_two_contacts_are_listed() -> None:
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        first=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+        second=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
+        drive=fx.Force("mass", fx.Sine(amplitude=5.0, f=1.0)),
+    )
+    events = fx.simulate(machine, jnp.array([0.0, 2.0]), fx.Adaptive(max_events=9)).events
+    assert int(events.count) == int(np.sum(np.isfinite(events.time))) == 14
+
+
+def test_variables_of_a_batch_of_runs_are_refused_with_the_remedy() -> None:
+    def run(m: Any) -> fx.Trajectory:
+        return fx.simulate(fx.Mechanism(mass=fx.Mass(m=m)), jnp.array([0.0, 1.0]))
+
+    runs = jax.vmap(run)(jnp.array([1.0, 2.0]))
+    for read in (lambda: runs["mass"], lambda: runs.events):
+        with pytest.raises(ValueError, match="batch of runs of shape"):
+            read()

@@ -381,3 +381,19 @@ def test_a_name_that_was_not_estimated_is_told() -> None:
     found = fx.kalman_filter(block(), blind(t, t), start_sd={LEVEL: 0.1}, members=1)
     with pytest.raises(KeyError, match="did not estimate 'mass.w'"):
         found["mass.w"]
+
+
+def test_a_given_motion_keeps_its_velocity_at_the_last_sample() -> None:
+    t = np.linspace(0.0, 1.0, 11)
+    machine = fx.Mechanism(
+        belt=fx.Mass(m=1.0),
+        mass=fx.Mass(m=1e6),
+        damper=fx.Damper("belt", "mass", d=2.0),
+        drive=fx.Position("belt", 0.0),
+    )
+    force = np.where(np.arange(11) % 2, -0.2, -0.2 - 1e-6)
+    force = fx.Record(t, {"drive": 0.1 * t}, {"damper.f": force}, sd={"damper.f": 1e-3})
+    found = fx.kalman_filter(machine, force, start_sd={"mass.v": 1e-6}, members=1)
+    np.testing.assert_allclose(found.innovation, 0.0, atol=1e-5)
+    with pytest.raises(ValueError, match="names 'belt.s', but another body or a motion determines"):
+        fx.kalman_filter(machine, force, start_sd={"belt.s": 0.1})

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+import frictax as fx
 from frictax.cli import app
+from frictax.problems import design_experiment, read
 from problems.conftest import PROBLEM
 
 DESIGN = """
@@ -52,6 +54,9 @@ def test_table_and_page_are_written_and_not_overwritten(problem: Callable[..., P
         ("travel = 0.5", "travel = -1", "`Limits.travel` must be a number > 0, got -1"),
         ('outputs = { "mass.s" = 2e-5 }', "", "must say how large the noise of each sensor is"),
         ("rate = 50.0", 'shape = "Square"', "Square"),
+        ("rate = 50.0", "rate = 0.0", "got 0.0"),
+        ("[fit]", '[fit]\ntied = { "mass.L" = "mass.m" }', "fit.tied is not used with [design]"),
+        ("[fit]", '[fit]\nown = ["mass.v"]', "fit.own is not used with [design]"),
     ],
 )
 def test_what_cannot_be_designed_is_said_in_one_sentence(
@@ -65,3 +70,21 @@ def test_what_cannot_be_designed_is_said_in_one_sentence(
     assert says in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.output
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_the_noise_of_a_sensor_with_a_column_of_deviations_is_their_rms(
+    problem: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = dict[str, object]()
+    monkeypatch.setattr(
+        fx,
+        "design",
+        lambda machine, outputs, **o: seen.update(outputs) or object.__new__(fx.Design),
+    )
+    text = PROBLEM.replace('unit = "mm" }', 'unit = "mm", sd = "sd" }') + DESIGN
+    folder = problem(text=text.replace('outputs = { "mass.s" = 2e-5 }', ""))
+    lines = (folder / "run.csv").read_text().splitlines()
+    rows = [f"{line},{0.01 + 0.02 * (i % 2)}" for i, line in enumerate(lines[1:])]
+    (folder / "run.csv").write_text("\n".join([f"{lines[0]},sd", *rows]))
+    design_experiment(read(folder))
+    assert seen == {"mass.s": pytest.approx(1e-3 * np.sqrt((0.01**2 + 0.03**2) / 2), rel=0.01)}

@@ -11,6 +11,7 @@ import frictax as fx
 from frictax.analysis.replay.free_run import preview
 from frictax.cli import app
 from frictax.problems import read, simulate
+from frictax.report.plots import motion_plots
 
 TRUTH = ("m = 1.2", "m = 2.0"), ("F_Coulomb = 0.8", "F_Coulomb = 1.0")
 
@@ -98,3 +99,23 @@ def test_a_channel_that_the_machine_lacks_is_named(problem: Callable[..., Path])
     assert done.exit_code == 1
     assert "body" in done.stderr
     assert "Traceback" not in done.output
+
+
+def test_friction_of_a_slide_and_torque_of_a_bearing_have_separate_axes() -> None:
+    t = np.linspace(0.0, 1.0, 101)
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=2.0),
+        rotor=fx.Inertia(J=1e-4),
+        guide=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+        bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=1e-3)),
+        push=fx.Force("mass", 0.0),
+        turn=fx.Torque("rotor", 0.0),
+    )
+    inputs = {"push": 3 * np.sin(4 * t), "turn": 2e-3 * np.sin(5 * t)}
+    seen = fx.Record(t, inputs, {"mass.v": np.sin(t), "rotor.w": np.cos(t)}, units={"turn": "N.m"})
+    run = preview(machine, seen, fx.FreeRun(measured_start=True), label="run")
+    _, plot = motion_plots(seen, "run", run.motion, machine=machine)[0]
+    axes = {c["name"]: c["yaxis"] for c in plot["data"] if c.get("name")}
+    titles = {v["title"]["text"]: k for k, v in plot["layout"].items() if k.startswith("yaxis")}
+    assert axes["guide"] == axes["push"] == titles["force [N]"].replace("axis", "")
+    assert axes["bearing"] == axes["turn"] == titles["torque [mN.m]"].replace("axis", "")

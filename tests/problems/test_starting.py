@@ -12,6 +12,7 @@ from frictax.cli import app, init_command
 from frictax.problems import check, read
 from frictax.problems.starting import MACHINES, first_draft
 from frictax.problems.starting.machines import sizes
+from frictax.problems.starting.roles import side_of
 
 SHAPES = Path(__file__).parents[1] / "measurements" / "shapes"
 T = 5e-3 * np.arange(41)
@@ -194,6 +195,11 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
         1,
         "torque [N.m] is named both as --position and as --force. Leave out one of them.",
     ),
+    "a factor of a sweep": (
+        ("sweep.csv", "--machine", "sweep", "--velocity", "v[2 rpm]", "--force", "F[mN.m]"),
+        2,
+        "A sweep does not have factors, got 'v[2 rpm]'. Scale the column in the file",
+    ),
     "few rows": (("few.csv",), 1, "few.csv has 2 rows of numbers, and a record needs at least 4."),
     "no current": (
         ("still.csv", "--torque-constant", "1"),
@@ -218,6 +224,8 @@ def made(folder: Path) -> None:
     (folder / "words.csv").write_text("nothing here\n")
     (folder / "run.xlsx").write_bytes(b"PK\x03\x04" + bytes(100))
     (folder / "few.csv").write_text("t [s],i [A],q [rad]\n0,1,2\n1,2,4\n")
+    sweep = "\n".join(["v,F", *(f"{k},{5 + 0.1 * k}" for k in range(1, 20))])
+    (folder / "sweep.csv").write_text(sweep)
     rows = {
         "still": [(k, 0, k**2) for k in range(20)],
         "empty_column": [(k, "", k**2) for k in range(20)],
@@ -282,6 +290,38 @@ def test_start_values_are_the_same_whatever_the_unit_of_the_current(shapes: Path
         machines.append(read(shapes / name).machine)
     first, second = (float(machine["rotor"].J) for machine in machines)
     assert first == pytest.approx(second, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("motions", "more", "column", "side"),
+    [
+        (("load_pos [rad]", "motor_pos [rad]"), (), "motor_pos [rad]", "motor"),
+        (("motor angle [rad]", "joint angle [deg]"), (), "motor angle [rad]", "motor"),
+        (("joint_pos [deg]",), (), "joint_pos [deg]", "load"),
+        (("load [rad]", "pos [rad]"), ("--position", "load [rad]"), "load [rad]", "load"),
+        (("arm_enc [counts]",), ("--position", "arm_enc [counts][counts/4096]"), "arm_enc", "load"),
+        (("position [rad]",), (), "position [rad]", "motor"),
+    ],
+)
+def test_the_motion_of_the_load_of_a_gear_is_scaled_to_that_of_the_motor(
+    motions: tuple[str, ...], more: tuple[str, ...], column: str, side: str, tmp_path: Path
+) -> None:
+    t = np.linspace(0.0, 2.0, 401)
+    turns = np.where([side_of(name) == 1 for name in motions], 0.1, 1.0)
+    units = {"deg": 180 / np.pi, "rad": 1.0, "counts": 2048 / np.pi}
+    each = [units[name.partition("[")[2].rstrip("]")] for name in motions]
+    phi = 20 * np.sin(5 * t)[:, None] * turns * each
+    cells = np.column_stack([t, 0.02 * np.sign(np.cos(5 * t)) - 0.1 * np.sin(5 * t), phi])
+    head = ",".join(("t [s]", "torque [Nm]", *motions))
+    np.savetxt(tmp_path / "m.csv", cells, delimiter=",", header=head, comments="")
+    gear = ("--machine", "gear", "--ratio", "10", "--inertia", "1e-5")
+    done = frictax("init", str(tmp_path / "m.csv"), *gear, *more)
+    assert done.exit_code == 0, done.output
+    assert f"(of the {side})" in done.stdout
+    text = (tmp_path / "m" / "problem.toml").read_text(encoding="utf-8")
+    assert f'outputs."rotor.phi" = {{ column = "{column}' in text
+    seen = read(tmp_path / "m").fitted_records["m"].outputs["rotor.phi"]
+    np.testing.assert_allclose(np.ptp(seen), 40.0, rtol=1e-3)
 
 
 def test_a_problem_that_is_there_stays_unless_told(shapes: Path) -> None:

@@ -6,6 +6,7 @@ None runs code, none writes.
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
@@ -42,6 +43,9 @@ TOLD_BY_CHECK = (
     "an input that no part takes",
     "a structure that changes nothing",
     "nothing that can be fitted",
+    "level beside structures",
+    "loss beside structures",
+    "a structure that changes nothing beside a prior",
     "a prior on what is not fitted",
     "a profile of what is not fitted",
     "a score that needs longer records",
@@ -83,3 +87,43 @@ def test_there_are_sixty_of_them() -> None:
 
 def test_the_problem_that_they_are_made_from_is_right(problem: Callable[..., Path]) -> None:
     assert read(problem()).fitted_records["run"].n == 401
+
+
+def test_a_structure_has_the_priors_of_the_fit_whose_parameters_it_fits(
+    problem: Callable[..., Path],
+) -> None:
+    paths = ("mass.m", "friction.f_pos.F_Coulomb")
+    priors = ", ".join(
+        f'{{ kind = "Normal", path = "{path}", mean = 2.0, sd = 0.1 }}' for path in paths
+    )
+    more = f"""priors = [{priors}]
+    [structures.viscous]
+    free = ["mass.m", "friction.f_pos"]
+    [structures.fixed]
+    free = ["mass.m"]
+    [structures.table]
+    free = ["mass.m", "friction.f_pos"]
+    machine.friction = {{ kind = "SupportFriction", body = "mass", f_pos = [[0, 1], [1, 1]] }}
+    [structures.tied]
+    tied = {{ "friction.f_pos.F_Coulomb" = "mass.m" }}
+    [structures.without]
+    priors = []
+    [uncertainty]"""
+    asked = read(problem(("[uncertainty]", more)))
+    found = {name: [p.path for p in s.priors] for name, s in asked.structures.items()}
+    assert found == {
+        "viscous": [*paths],
+        "fixed": ["mass.m"],
+        "table": ["mass.m"],
+        "tied": ["mass.m"],
+        "without": [],
+    }
+
+
+def test_a_sweep_without_units_takes_those_in_the_names_of_its_columns(tmp_path: Path) -> None:
+    rows = "".join(f"{v},{0.02 * v}\n" for v in range(1, 20))
+    (tmp_path / "sweep.csv").write_text(f"v [mm/s],F [kN]\n{rows}")
+    text = 'title = "A"\n[sweep]\nfile = "sweep.csv"\nvelocity = "v [mm/s]"\nforce = "F [kN]"\n'
+    (tmp_path / "problem.toml").write_text(text)
+    sweep: Any = read(tmp_path).data
+    assert (sweep.velocity[-1], sweep.force[-1]) == pytest.approx((0.019, 380.0))

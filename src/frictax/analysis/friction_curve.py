@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from frictax.contacts import AbstractContact
 from frictax.contacts.contact import law_value
@@ -14,7 +14,7 @@ from frictax.fitting import Band, FitResult
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.result.spread import CovarianceEstimate
-from frictax.parameters import UnknownName
+from frictax.parameters import UnknownName, get
 from frictax.programs import interruptible_jit
 
 
@@ -80,21 +80,29 @@ def friction_at(
     **Raises:** `KeyError` for an unknown contact or record; `ValueError` if parameters of the
     contact differ by record and no record is named.
     """
+    if label is not None and label not in labels:
+        raise UnknownName(f"There is no record {label!r} in this fit. It has: {', '.join(labels)}.")
     if problem.is_steady:
+        if contact is not None:
+            raise UnknownName(
+                f"`contact` must be None for a law that was fitted to a sweep, got {contact!r}."
+                " Leave it out."
+            )
         return lambda x: as_steady(problem.setup_at(x, None).machine).predict(jnp.asarray(velocity))
     if contact is None:
         raise ValueError(
             "A machine's friction is that of a contact: name it, contact='friction', say."
         )
-    if label is None and any(
-        u.record is not None and u.path.startswith(f"{contact}.") for u in problem.unknowns
-    ):
+    mine = f"{contact}."
+    own = any(u.record is not None and u.path.startswith(mine) for u in problem.unknowns)
+    for path in [tie.path for tie in problem.ties if tie.path.startswith(mine)]:
+        tied = lambda setup, path=path: jnp.ravel(jnp.asarray(get(setup, path)))  # noqa: E731
+        own = own or bool(differs_by_record(problem, problem.x0, tied).any())
+    if label is None and own:
         raise ValueError(
             f"{contact!r} has values of each record's own: name the record, friction(...,"
             f" label={labels[0]!r})."
         )
-    if label is not None and label not in labels:
-        raise UnknownName(f"There is no record {label!r} in this fit. It has: {', '.join(labels)}.")
     record = None if label is None else labels.index(label)
     ways, sizes = jnp.where(jnp.asarray(velocity) < 0, -1, 1), jnp.abs(jnp.asarray(velocity))
 
@@ -110,6 +118,23 @@ def friction_at(
         return jax.vmap(lambda way, size: way * law_value(part, way, size, None))(ways, sizes)
 
     return at
+
+
+def differs_by_record(
+    problem: Problem, x: Float[np.ndarray, " q"], of: Callable[[Any], Any]
+) -> Bool[np.ndarray, " k"]:
+    """Return a mask of the values `of(setup)` (k,) that depend on parameters with a separate value
+    for each record. `x`: all fitted parameters."""
+    own = [u for u in problem.unknowns if u.record is not None and not u.hidden]
+    at, mine = jnp.asarray(x), np.concatenate([np.arange(0), *(np.r_[u.place] for u in own)])
+    shared = np.asarray(of(problem.setup_at(at, None)))
+    out = np.zeros(shared.size, bool)
+    for i in dict.fromkeys(u.record for u in own):
+        slopes = jax.jacfwd(lambda x, i=i: of(problem.setup_at(x, i)))(at)[:, mine]
+        value = np.asarray(of(problem.setup_at(at, i)))
+        out |= np.any(np.nan_to_num(slopes) != 0, axis=1)
+        out |= ~np.isclose(value, shared, rtol=0.0, atol=0.0, equal_nan=True)
+    return out
 
 
 def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

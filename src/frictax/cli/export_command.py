@@ -34,6 +34,9 @@ class Export:
     friction: str | None = option(
         WHAT, "CONTACT", "Export only the friction of this contact, as a function for a controller."
     )
+    record: str | None = option(
+        WHAT, "RECORD", "The record whose values --friction uses, if they differ by record."
+    )
     inputs: list[str] | None = option(
         WHAT,
         "NAME=held|linear",
@@ -64,7 +67,7 @@ def export(options: Export) -> None:
     inputs = dict[str, str]()
     for given in options.inputs or ():
         name, equals, how = given.partition("=")
-        if not (name and equals and how):
+        if "" in (name, equals, how):
             raise typer.BadParameter(f"--input must be NAME=held or NAME=linear, got {given!r}.")
         inputs[name] = how
     with plain_errors(options=False), progress() as doing:
@@ -87,6 +90,8 @@ def export(options: Export) -> None:
         law = found.of_sweep or friction is not None
         if law and to is Target.FMU:
             raise ValueError("A friction law is exported to c, javascript or st, got --to fmu.")
+        if options.record is not None and friction is None:
+            raise ValueError("--record belongs to --friction. Leave it out.")
         if law and (inputs or options.outputs):
             raise ValueError("--input and --output belong to a machine. Leave them out for a law.")
         stem = "friction" if law else "machine"
@@ -99,13 +104,10 @@ def export(options: Export) -> None:
             fx.to_fmu(found, target, overwrite=options.overwrite, **how)
         else:
             if law:
-                text = fx.to_feedforward(found, friction, language=to.value)
+                how = {"language": to.value, "label": options.record}
+                text = fx.to_feedforward(found, friction, **how)
             else:
-                write = {
-                    Target.C: fx.to_c,
-                    Target.JAVASCRIPT: fx.to_javascript,
-                    Target.ST: fx.to_structured_text,
-                }
+                write = {"c": fx.to_c, "javascript": fx.to_javascript, "st": fx.to_structured_text}
                 text = write[to](found, **how)
             write_whole(target, text, replace=options.overwrite)
     show(f"Written: {target}")

@@ -288,7 +288,10 @@ def _describe_draft(draft: "Draft") -> str:
         x = x[np.isfinite(x)]
         values = f"{np.min(x):.6g} to {np.max(x):.6g}" if x.size else "no numbers"
         sure = "" if column.sure else f"   (guessed: {column.unit} is not stated in the file)"
-        lines.append(f"  {column.role:9}  {column.as_typed:{wide}}  {values}{sure}")
+        of = ""
+        if draft.machine == "gear" and column is draft.output:
+            of = " (of the motor)" if draft.of_motor(column) is column else " (of the load)"
+        lines.append(f"  {column.role:9}  {column.as_typed:{wide}}  {values}{of}{sure}")
     if draft.not_used:
         lines.append(f"  not used: {', '.join(draft.not_used)}")
     lines += [f"  {note}" for note in draft.shape.notes]

@@ -272,7 +272,11 @@ def design(options: DesignRun) -> None:
         asked = read(options.problem, allow_code=options.allow_code)
         try:
             made = design_experiment(asked, progress=doing)
-            tried = None if check is None else made.check(check, progress=doing)
+            tried, refused = None, ""
+            try:
+                tried = None if check is None else made.check(check, progress=doing)
+            except ValueError as why:
+                refused = str(why)
         except KeyboardInterrupt:
             end("Interrupted: nothing was written.", INTERRUPTED)
         doing("Writing")
@@ -283,6 +287,8 @@ def design(options: DesignRun) -> None:
             made.report(report, title=title, command=command, check=tried, overwrite=overwrite)
             said.append(f"Written: {report}")
     show("\n".join(said))
+    if refused:
+        end(f"The design is written, but not checked: {refused}")
 
 
 @dataclasses.dataclass(frozen=True)

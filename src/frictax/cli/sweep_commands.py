@@ -26,11 +26,13 @@ from .options import (
 )
 from .working import (
     DATA_FAILED,
+    as_option_names,
     command_line,
     conditions,
     end,
     is_stdout,
     plain_errors,
+    print_error,
     progress,
     show,
     write_json,
@@ -234,6 +236,8 @@ def _with_sweep(
             name=f"{data.sweep.stem} ({rows})" if rows else data.sweep.stem,
             citation=outputs.citation,
         )
+        for note in sweep.notes:
+            print_error(as_option_names(note))
         yield sweep, doing
 
 

@@ -14,7 +14,7 @@ from frictax.arguments import check_count
 from frictax.engine import Adaptive
 from frictax.interrupts import Keys
 from frictax.mechanism import Machine
-from frictax.parameters import get, parameters, replace
+from frictax.parameters import check, get, parameters, replace
 from frictax.programs import interruptible_jit
 from frictax.text import align_columns, figures, suggestion
 
@@ -65,9 +65,9 @@ class Point:
 class Curve:
     """The curve of the fixed points x = (state, parameter) / `scale` of the return map."""
 
-    def __init__(self, cycle: LimitCycle, path: str, size: float) -> None:
-        self.cycle, self.path = cycle, path
-        self.scale = np.append(cycle.scale, size)
+    def __init__(self, cycle: LimitCycle, path: str, begins: float, end: float) -> None:
+        self.cycle, self.path, self.end = cycle, path, end
+        self.scale = np.append(cycle.scale, abs(end - begins))
 
     def evaluate(self, x: np.ndarray) -> tuple[ReturnByParameter, np.ndarray, np.ndarray]:
         """Return the result of the return map at x, the residual (n,), and the derivatives of the
@@ -86,10 +86,14 @@ class Curve:
 
     def correct(self, x: np.ndarray, normal: np.ndarray) -> Point | None:
         """Return the point of the curve in the plane through `x` with the normal vector `normal`.
-        Return None if Newton's method does not converge.
+        Return None if Newton's method does not converge, or leaves the parameter's domain.
         """
         start, last, good = x, np.inf, CONVERGED * _growth(x)
         for _ in range(8):
+            try:
+                check(replace(self.cycle.machine, {self.path: self.value(x)}))
+            except ValueError:
+                return None
             at, residual, matrix = self.evaluate(x)
             size = float(np.max(np.abs(residual)))
             worse = size > 0.5 * last
@@ -113,7 +117,9 @@ class Curve:
 
     def value(self, x: np.ndarray) -> float:
         """Return the value of the parameter at x, in the unit of the parameter."""
-        return float(x[-1] * self.scale[-1])
+        value, size = float(x[-1] * self.scale[-1]), self.scale[-1]
+        # The last value may be a bound of the domain, so it has no rounding error.
+        return self.end if abs(value - self.end) <= 1e-12 * size else value
 
     def cycle_at(self, x: np.ndarray, at: ReturnByParameter) -> LimitCycle:
         """Return the limit cycle at the point `x` of the curve.
@@ -125,9 +131,8 @@ class Curve:
         y = jnp.asarray(x[:n] * self.scale[:n])
         residual = jnp.max(jnp.abs(at.image.y - y) / self.scale[:n]) / _growth(x)
         found = Solution(y, at.image, derivatives, residual, jnp.array(1))
-        return build_cycle(
-            replace(c.machine, {self.path: self.value(x)}), c.args, found, c.section, c.engine
-        )
+        machine = replace(c.machine, {self.path: self.value(x)})
+        return build_cycle(machine, c.args, found, c.section, self.scale[:n], c.engine)
 
     def fold(self, before: Point, after: Point) -> Point:
         """Return the fold between two points: the point at which the parameter turns back. At the
@@ -246,8 +251,8 @@ def continued(
     **Returns:** a `Branch`.
 
     **Raises:** `KeyError` for an unknown path; `ValueError` for a parameter that is not a single
-    number, and for invalid values of the other arguments; `CycleError` if the state of `cycle` does
-    not return to itself.
+    number, for `to` outside the parameter's domain, and for invalid values of the other arguments;
+    `CycleError` if the state of `cycle` does not return to itself.
 
     A mass on a belt sticks and slips. A smaller breakaway force gives a smaller amplitude:
 
@@ -291,7 +296,13 @@ def continued(
             f"`continued`: `to` must be a value other than {figures(begins)}, that of the cycle,"
             f" got {to!r}."
         )
-    curve = Curve(cycle, path, abs(end - begins))
+    if not 0 < float(longest_step) < np.inf:
+        raise ValueError(
+            f"`continued`: `longest_step` must be a number > 0, got {longest_step!r}. Write"
+            " longest_step=0.05."
+        )
+    check(replace(cycle.machine, {path: end}))
+    curve = Curve(cycle, path, begins, end)
     direction = np.sign(end - begins)
     by_parameter = np.append(np.zeros(len(cycle.start)), 1.0)
     first = curve.correct(np.append(cycle.start, begins) / curve.scale, by_parameter)

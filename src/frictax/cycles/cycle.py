@@ -22,8 +22,9 @@ from .return_map import (
     PoincareSection,
     Solution,
     as_system,
-    compiled_extremes,
     compiled_run_to_section,
+    resolved_extremes,
+    run_second_half,
 )
 
 
@@ -156,7 +157,10 @@ class LimitCycle:
         of both machines must be similar, because the search starts at this cycle.
 
         **Returns:** `CycleNumbers`. All numbers are NaN if no cycle is found, or if the cycle has
-        another sequence of events.
+        another sequence of events. In traced code the extremes are also NaN if the motion
+        oscillates much faster than that of this cycle.
+
+        **Raises:** `ValueError` for a parameter outside its domain, except in traced code.
         """
         return follow_compiled(machine, self.args, self._neighbourhood)
 
@@ -273,9 +277,15 @@ def mode_names(machine: Machine, count: int) -> list[str]:
 
 
 def build_cycle(
-    machine: Machine, args: PyTree, found: Solution, section: PoincareSection, engine: Adaptive
+    machine: Machine,
+    args: PyTree,
+    found: Solution,
+    section: PoincareSection,
+    scale: Any,
+    engine: Adaptive,
 ) -> LimitCycle:
-    """Return the `LimitCycle` for the fixed point `found` of the return map.
+    """Return the `LimitCycle` for the fixed point `found` of the return map. `scale`: sizes of the
+    states.
 
     **Raises:** `CycleError` if the fixed point is not a limit cycle.
     """
@@ -305,21 +315,31 @@ def build_cycle(
             f" {figures(later_half, 6)} s from a start that is 0.37 of this time later. Drives and"
             " references must be constant (`Constant`), or end before the search begins (`within`)."
         )
-    phases, period = len(log.times), 2 * half if section.symmetric else half
+    logs, times, period = [log], log.times, half
     if section.symmetric:
-        log = PhaseLog(
-            np.concatenate([log.times, log.times + half]),
-            np.concatenate([log.before, _mirror_modes(machine, log.before)]),
-            np.concatenate([log.after, _mirror_modes(machine, log.after)]),
-        )
+        second, mirrored = run_second_half(machine, args, path, section, scale, engine)
+        if not mirrored:
+            raise CycleError(
+                "No cycle: the motion from the mirror image of the start is not the mirror image of"
+                " the motion from the start. The machine is not symmetric about 0. Leave out"
+                " symmetric=True."
+            )
+        logs.append(PhaseLog.from_path(second, float(section.time)))
+        times, period = np.append(times, half + times), 2 * half
     names, events = mode_names(machine, log.before.shape[1]), []
-    for time, before, now in zip(log.times, log.before, log.after, strict=True):
-        for name, old, new in zip(names, before, now, strict=True):
-            if old != new and time > 1e-9 * log.times[-1]:
-                events.append(CycleEvent(float(time), name, int(old), int(new)))
-    ends = lasting_phases(log.times)
-    extremes = compiled_extremes(machine, args, y, section, jnp.asarray(log.times[ends]), engine)
-    low, high = (np.asarray(x) for x in extremes)
+    for of in logs:
+        for time, before, now in zip(of.times, of.before, of.after, strict=True):
+            for name, old, new in zip(names, before, now, strict=True):
+                if old != new and time > 1e-9 * period:
+                    events.append(CycleEvent(float(time), name, int(old), int(new)))
+    ends = lasting_phases(times)
+    extremes = resolved_extremes(machine, args, y, section, jnp.asarray(times[ends]), engine)
+    (low, high), section = (np.asarray(x) for x in extremes[:2]), extremes[2]
+    if not np.all(np.isfinite(low)):
+        raise CycleError(
+            "No cycle: the extremes of the states are unknown. A run over one period fails, or a"
+            " state oscillates thousands of times between two events. Check stiffnesses and masses."
+        )
     derivatives, after = np.asarray(found.derivatives.y), np.asarray(found.derivatives.after)
     if section.symmetric:
         derivatives, after = derivatives @ derivatives, after + after @ derivatives
@@ -343,15 +363,8 @@ def build_cycle(
         args=args,
         engine=engine,
         ends=tuple(map(int, ends)),
-        phases=phases,
+        phases=len(log.times),
     )
-
-
-def _mirror_modes(machine: Machine, modes: np.ndarray) -> np.ndarray:
-    """Return the mode vectors (k, m) with the direction of sliding reversed at each contact."""
-    names = mode_names(machine, modes.shape[1])
-    slides = np.array([not name.startswith("mode ") for name in names])
-    return np.where(slides & (np.abs(modes) == 1), -modes, modes)
 
 
 def floquet_multipliers(derivatives: Any, scale: Any) -> np.ndarray:

@@ -12,20 +12,21 @@ from jaxtyping import Array, PyTree
 from frictax.engine import Adaptive
 from frictax.jax_internals import Tracer
 from frictax.mechanism import Machine
-from frictax.parameters import Values, replace
+from frictax.parameters import Values, check, replace
 from frictax.parameters.arrays import constant
 from frictax.programs import interruptible_jit
 
 from .return_map import (
     ACCEPTED,
     PoincareSection,
-    compiled_extremes,
     compiled_run_to_section,
     compiled_solve_cycle,
     extremes,
     newton_step,
-    return_to_section,
+    resolved_extremes,
+    run_second_half,
     solve_cycle,
+    whole_return,
 )
 
 
@@ -72,16 +73,18 @@ def follow_cycle(machine: Machine, args: PyTree, near: Neighbourhood) -> CycleNu
     y, scale = jnp.asarray(near.y), jnp.asarray(near.scale)
     section, engine, phases = near.section, near.engine, near.phases
     at = constant(solve_cycle(constant(machine), args, y, section, scale, engine, phases))
-    image = return_to_section(machine, args, at.y, section, engine, phases)
-    step = newton_step(at.derivatives.y, image.y - at.y, scale)
-    y, after = at.y + step, image.after + at.derivatives.after @ step
-    events = image.events + at.derivatives.events @ step
-    same_events = jnp.abs(image.events[-1] - image.after) <= 1e-9 * image.after
-    period = after
+    image = whole_return(machine, args, at.y, section, engine, phases)
+    by, by_after, by_events = at.derivatives.y, at.derivatives.after, at.derivatives.events
     if section.symmetric:
-        events, period = jnp.append(events, after + events), 2 * after
-    low, high = extremes(machine, args, y, section, events[jnp.asarray(near.ends)], engine)
-    found = jnp.where((at.residual <= ACCEPTED) & same_events, 1.0, jnp.nan)
+        by_events = jnp.concatenate([by_events, by_after + by_events @ by])
+        by, by_after = by @ by, by_after + by_after @ by
+    step = newton_step(by, image.y - at.y, scale)
+    y, period, events = at.y + step, image.after + by_after @ step, image.events + by_events @ step
+    returns = image.arrived & jnp.all(jnp.abs(image.y - at.y) <= ACCEPTED * scale)
+    same_events = jnp.abs(image.events[-1] - image.after) <= 1e-9 * image.after
+    ends = events[jnp.asarray(near.ends)]
+    low, high, _ = extremes(machine, args, y, section, ends, engine)
+    found = jnp.where((at.residual <= ACCEPTED) & returns & same_events, 1.0, jnp.nan)
     return jax.tree.map(lambda x: x * found, CycleNumbers(period, low, high, y))
 
 
@@ -100,12 +103,9 @@ def cycle_derivatives(
 
     def image_of(both: Array) -> tuple[tuple[Array, Array, Array], Array]:
         changed, start = machine_at(both[n:]), both[:n]
-        image = return_to_section(changed, args, start, section, engine, near.phases)
-        events, after = image.events, image.after
-        if section.symmetric:
-            events, after = jnp.append(events, after + events), 2 * after
-        times = events[jnp.asarray(near.ends)]
-        return (image.y, after, times), times
+        image = whole_return(changed, args, start, section, engine, near.phases)
+        times = image.events[jnp.asarray(near.ends)]
+        return (image.y, image.after, times), times
 
     derivatives, times = jax.jacfwd(image_of, has_aux=True)(jnp.append(y, x))
     by_state, own = derivatives[0][:, :n], derivatives[0][:, n:]
@@ -114,7 +114,7 @@ def cycle_derivatives(
 
     def extremes_at(by: Array) -> tuple[Array, Array]:
         changed, start, ends = machine_at(x + by), y + start_by @ by, times + times_by @ by
-        return extremes(changed, args, start, section, ends, engine)
+        return extremes(changed, args, start, section, ends, engine)[:2]
 
     low, high = jax.jacfwd(extremes_at)(jnp.zeros_like(x))
     each = [jax.vmap(back)(jnp.atleast_2d(of)) for of in (period, low, high, start_by)]
@@ -132,6 +132,7 @@ def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> Cycl
     """
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
         return _compiled_follow(machine, args, near)
+    check(machine)
     section, engine = near.section, near.engine
     start, scale = jnp.asarray(near.y), jnp.asarray(near.scale)
     found = compiled_solve_cycle(machine, args, start, section, scale, engine)
@@ -141,11 +142,14 @@ def follow_compiled(machine: Machine, args: PyTree, near: Neighbourhood) -> Cycl
     path = compiled_run_to_section(machine, args, np.asarray(found.y), section, engine)
     events = np.asarray(path.times)[: near.phases] - float(section.time)
     after = float(found.image.after)
-    if not (float(found.residual) <= ACCEPTED and abs(events[-1] - after) <= 1e-9 * after):
+    returns = float(found.residual) <= ACCEPTED and abs(events[-1] - after) <= 1e-9 * after
+    if returns and section.symmetric:
+        returns = run_second_half(machine, args, path, section, scale, engine)[1]
+    if not returns:
         unknown = jnp.full_like(found.y, jnp.nan)
         return CycleNumbers(unknown[0], unknown, unknown, unknown)
     period = 2 * after if section.symmetric else after
     events = np.append(events, after + events) if section.symmetric else events
     at = jnp.asarray(events[np.asarray(near.ends)])
-    low, high = compiled_extremes(machine, args, np.asarray(found.y), section, at, engine)
+    low, high, _ = resolved_extremes(machine, args, np.asarray(found.y), section, at, engine)
     return CycleNumbers(jnp.asarray(period, found.y.dtype), low, high, found.y)

@@ -29,11 +29,12 @@ from .cycle import (
     state_sizes,
 )
 from .return_map import (
+    MIRRORED,
     PoincareSection,
     as_system,
-    compiled_extremes,
     compiled_run_to_section,
     compiled_solve_cycle,
+    resolved_extremes,
 )
 
 _EVENTS = {"rest": "comes to rest", "breakaway": "breaks away", "change": "changes its mode"}
@@ -96,7 +97,8 @@ def limit_cycle(
     **Returns:** a `LimitCycle`.
 
     **Raises:** `CycleError` if the event does not occur or stops occurring, if Newton's method does
-    not find a cycle, and if a simulation fails; `ValueError` for invalid arguments.
+    not find a cycle, or if a simulation fails. Another `CycleError` reports with `symmetric` that
+    the machine is not symmetric. `ValueError` for invalid arguments.
 
     A mass on a belt with a spring sticks and slips. Each phase of sticking removes all
     disturbances, so the multipliers are 0:
@@ -158,7 +160,7 @@ def limit_cycle(
     else:
         settled = _settle(machine, longest, contact, event, {**given, "engine": engine})
     found = compiled_solve_cycle(machine, args, *settled, engine)
-    return build_cycle(machine, args, found, settled[1], engine)
+    return build_cycle(machine, args, found, *settled[1:], engine)
 
 
 def _settle(
@@ -170,6 +172,10 @@ def _settle(
     returns, symmetric = options["returns"], options["symmetric"]
     args, engine = options["args"], options["engine"]
     y, mode = as_system(machine).start(jnp.asarray(0.0))
+    if not np.size(mode):
+        raise CycleError(
+            "No cycle: no event occurs, because the machine has no modes. Add a contact."
+        )
     # No event matches this section, so the run does not end early. The values have the same types
     # in all calls, so that JAX traces each program only once.
     section = PoincareSection(
@@ -199,15 +205,15 @@ def _settle(
     y, mode = end.ys[-1, :-1], end.modes[-1, :-1]
     section = dataclasses.replace(
         section,
-        event=_int32(which * np.array([1, -1, -1] if symmetric else 1)),
+        event=_int32(which * np.array(MIRRORED if symmetric else 1)),
         count=_int32(returns),
         mode=_int32(mode),
         time=_float64(last),
         symmetric=symmetric,
     )
     ends = jnp.asarray(ends[lasting_phases(ends)])
-    extremes = compiled_extremes(machine, args, y, section, ends, engine)
-    return y, section, jnp.asarray(state_sizes(*extremes))
+    low, high, section = resolved_extremes(machine, args, y, section, ends, engine)
+    return y, section, jnp.asarray(state_sizes(low, high))
 
 
 def _find_event(

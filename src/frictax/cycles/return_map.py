@@ -2,6 +2,7 @@
 computes fixed points of this map, and the extremes of the states over a cycle.
 """
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -19,6 +20,7 @@ from frictax.programs import interruptible_jit
 
 CONVERGED = 1e-10  # [amplitudes of the states] Newton's method ends at this residual
 ACCEPTED = 1e-7  # [amplitudes of the states] largest residual of an accepted limit cycle
+MIRRORED = (1, -1, -1)  # factors of the event of a section, for its mirror image
 
 
 def as_system(machine: Machine) -> AbstractHybridSystem:
@@ -77,6 +79,7 @@ class PoincareSection(eqx.Module):
       `count`: how many times the event occurs in one return.
     - `mode` (m,), `time` [s]: modes and time at the start; `longest` [s]: longest time of a return.
     - `symmetric`: whether the return ends after half a period, at the mirror image of the start.
+    - `nodes`: in how many points of a phase the extremes of the states are searched.
     """
 
     event: Int[Array, "3"]
@@ -85,6 +88,7 @@ class PoincareSection(eqx.Module):
     time: Float[Array, ""]
     longest: Float[Array, ""]
     symmetric: bool = eqx.field(static=True, default=False)
+    nodes: int = eqx.field(static=True, default=32)
 
 
 class ReturnMap(eqx.Module):
@@ -111,6 +115,18 @@ def run_to_section(
     return walk(system, jnp.append(y, 0.0), mode, ts, args, engine)
 
 
+def second_half(section: PoincareSection, first: Path) -> PoincareSection:
+    """Return the section from the end of a symmetric return, the run `first`, to the mirror image
+    of its end.
+    """
+    return dataclasses.replace(
+        section,
+        event=section.event * jnp.asarray(MIRRORED, jnp.int32),
+        mode=first.modes[-1, :-1],
+        time=section.time + first.ys[-1, -1],
+    )
+
+
 def return_to_section(
     machine: Machine,
     args: PyTree,
@@ -123,14 +139,35 @@ def return_to_section(
     of event times to return.
     """
     path = run_to_section(machine, args, y, section, engine)
-    end = path.ys[-1]
+    return _as_return(path, section, -1 if section.symmetric else 1, events)
+
+
+def whole_return(
+    machine: Machine,
+    args: PyTree,
+    y: Any,
+    section: PoincareSection,
+    engine: Adaptive,
+    events: int = 0,
+) -> ReturnMap:
+    """Return the `ReturnMap` of a whole period. If the section is symmetric, the period is two
+    returns, each with `events` event times. The second return starts where the first one ends.
+    """
+    first = run_to_section(machine, args, y, section, engine)
+    one = _as_return(first, section, 1, events)
+    if not section.symmetric:
+        return one
+    section = second_half(section, first)
+    two = _as_return(run_to_section(machine, args, one.y, section, engine), section, 1, events)
+    at = jnp.append(one.events, one.after + two.events)
+    return ReturnMap(two.y, one.after + two.after, at, one.arrived & two.arrived)
+
+
+def _as_return(path: Path, section: PoincareSection, sign: int, events: int) -> ReturnMap:
+    """Return the `ReturnMap` of the run `path`; `sign`: factor of the state at its end."""
+    end, at = path.ys[-1], path.times[:events] - section.time
     arrived = (path.result == Result.successful) & (path.modes[-1, -1] == 0)
-    return ReturnMap(
-        -end[:-1] if section.symmetric else end[:-1],
-        end[-1],
-        path.times[:events] - section.time,
-        arrived,
-    )
+    return ReturnMap(sign * end[:-1], end[-1], at, arrived)
 
 
 def return_with_derivatives(
@@ -225,15 +262,18 @@ def newton_step(by_state: Array, residual: Array, scale: Any) -> Array:
 
 def extremes(
     machine: Machine, args: PyTree, y: Any, section: PoincareSection, ends: Any, engine: Adaptive
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Return the lowest and the highest value of each state over the phases. JAX can differentiate
-    this function. The motion is smooth in a phase, and computed at nodes. Between two nodes, a
+    these values. The motion is smooth in a phase, and computed at nodes. Between two nodes, a
     cubic through states and rates gives the time of an extremum. A quintic, with second
     derivatives, gives the value of the extremum. `ends` (k,) [s]: end times of the phases.
+
+    The third result is about 64 times the error of the quintic, relative to the amplitude. If it is
+    above 0.03, the extremes are NaN.
     """
     begins = jnp.append(0.0, ends[:-1])
     # `positions` are the nodes in a phase, from 0 to 1. The nodes are denser at both ends.
-    count, edge = 32, 1e-6
+    count, edge = section.nodes, 1e-6
     inside = 0.5 * (1.0 - np.cos(np.pi * (np.arange(count) + 0.5) / count))
     positions = np.concatenate([[edge], inside, [1.0 - edge]])
     nodes = begins[:, None] + (ends - begins)[:, None] * positions
@@ -251,12 +291,11 @@ def extremes(
     at, states, speed, second = (x.reshape(shape) for x in (ts[1:], path.ys[1:], speed, second))
     edge = edge * (at[:, -1] - at[:, 0])
     first, last = states[:, 0] - speed[:, 0] * edge, states[:, -1] + speed[:, -1] * edge
-    # States, rates and second derivatives at both ends of each interval between nodes.
-    (y0, y1), (f0, f1), (a0, a1) = ((x[:, :-1], x[:, 1:]) for x in (states, speed, second))
-    h = at[:, 1:] - at[:, :-1]
-    r0, r1, c0, c1, rise = f0 * h, f1 * h, a0 * h * h, a1 * h * h, y1 - y0
     # If an interval contains an extremum, the rates at its ends have opposite signs. The position
     # of the extremum is that of the cubic y = y0 + r0*x + b*x^2 + a*x^3.
+    h, values = at[:, 1:] - at[:, :-1], (states, speed, second)
+    left, right = ([x[:, :-1] for x in values], [x[:, 1:] for x in values])
+    r0, r1, rise = left[1] * h, right[1] * h, right[0] - left[0]
     a, b = r0 + r1 - 2 * rise, 3 * rise - 2 * r0 - r1
     has_extremum = r0 * r1 < 0
     root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))
@@ -264,14 +303,62 @@ def extremes(
     x = constant(
         jnp.clip(-r0 / jnp.where(has_extremum & (denominator != 0), denominator, 1.0), 0.0, 1.0)
     )
+    inner = jnp.where(has_extremum, _quintic(x, h, left, right), left[0])
+    every = jnp.concatenate([x.reshape(-1, y.shape[0]) for x in (states, first, last, inner)])
+    low, high = least(every.T), -least(-every.T)
+    # Without a node, the quintic between its neighbours has 64 times the error.
+    h = at[:, 2:] - at[:, :-2]
+    between = ([x[:, :-2] for x in values], [x[:, 2:] for x in values])
+    misfit = _quintic((at[:, 1:-1] - at[:, :-2]) / h, h, *between) - states[:, 1:-1]
+    misfit = jnp.max(jnp.abs(misfit), axis=(0, 1))
+    size = 1e-6 * jnp.maximum(jnp.abs(low), jnp.abs(high)) + 1e3 * engine.tolerances(y.dtype)[1]
+    misfit = constant(jnp.max(misfit / (0.5 * (high - low) + size)))
+    known = jnp.where(misfit <= 0.03, 1.0, jnp.nan)
+    return low * known, high * known, misfit
+
+
+def _quintic(x: Array, h: Array, left: list[Array], right: list[Array]) -> Array:
+    """Return the value of a quintic polynomial at the share `x` of an interval of length `h` [s].
+    `left`, `right`: state, rate and second derivative of the polynomial at the two ends.
+    """
+    (y0, f0, a0), (y1, f1, a1) = left, right
+    r0, r1, c0, c1, rise = f0 * h, f1 * h, a0 * h * h, a1 * h * h, y1 - y0
     p, q, r = rise - r0 - 0.5 * c0, r1 - r0 - c0, c1 - c0
     third, fourth, fifth = 10 * p - 4 * q + 0.5 * r, -15 * p + 7 * q - r, 6 * p - 3 * q + 0.5 * r
-    quintic = y0 + x * (r0 + x * (0.5 * c0 + x * (third + x * (fourth + x * fifth))))
-    inner = jnp.where(has_extremum, quintic, y0)
-    every = jnp.concatenate([x.reshape(-1, y.shape[0]) for x in (states, first, last, inner)])
-    return least(every.T), -least(-every.T)
+    return y0 + x * (r0 + x * (0.5 * c0 + x * (third + x * (fourth + x * fifth))))
 
 
 compiled_run_to_section = interruptible_jit(run_to_section)
 compiled_solve_cycle = interruptible_jit(solve_cycle)
 compiled_extremes = interruptible_jit(extremes)
+
+
+def resolved_extremes(
+    machine: Machine, args: PyTree, y: Any, section: PoincareSection, ends: Any, engine: Adaptive
+) -> tuple[Array, Array, PoincareSection]:
+    """Return the `extremes`, and the section with enough nodes for the oscillations in a phase, at
+    most 8192.
+    """
+    low, high, misfit = compiled_extremes(machine, args, y, section, ends, engine)
+    while 1e-3 < float(misfit) and section.nodes < 8192:
+        section = dataclasses.replace(section, nodes=4 * section.nodes)
+        low, high, misfit = compiled_extremes(machine, args, y, section, ends, engine)
+    return low, high, section
+
+
+def run_second_half(
+    machine: Machine,
+    args: PyTree,
+    first: Path,
+    section: PoincareSection,
+    scale: Any,
+    engine: Adaptive,
+) -> tuple[Path, bool]:
+    """Run from the mirror image of the start of a symmetric return, the run `first`. Return the run
+    and whether it is the mirror image of `first`, as in a machine that is symmetric about 0.
+    """
+    y, opposite = -np.asarray(first.ys[0, :-1]), second_half(section, first)
+    second = compiled_run_to_section(machine, args, y, opposite, engine)
+    one, two = np.asarray(first.ys[-1]), np.asarray(second.ys[-1])
+    same = np.max(np.abs(one + two)[:-1] / scale) <= ACCEPTED and second.modes[-1, -1] == 0
+    return second, bool(same and abs(two[-1] - one[-1]) <= 1e-6 * one[-1])

@@ -4,10 +4,11 @@ import dataclasses
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike
-from frictax.parameters import Integer, Number
+from frictax.parameters import Integer, Number, as_seconds, is_no_number, is_traced
 
 from .options import EVENTS, Adaptive, Engine, OnSamples
 from .reused import Reused, model_of
@@ -75,7 +76,8 @@ def walk(
     **Returns:** a `Path`. A run that ends early does not raise an error: check its `result`. States
     and their derivatives are NaN at times that were not reached.
 
-    **Raises:** `ValueError` if `args` is an `Adaptive` or an `OnSamples`.
+    **Raises:** `ValueError` for times that do not increase, or if `args` is an `Adaptive` or an
+    `OnSamples`.
 
     A mass point falls from 1 m and bounces with half of its speed:
 
@@ -102,6 +104,15 @@ def walk(
         )
     options = with_room(Adaptive() if options is None else options, system, args)
     y0 = jnp.asarray(y0)
+    y0 = y0 if jnp.issubdtype(y0.dtype, jnp.inexact) else y0.astype(float)
+    if not is_traced(ts):
+        given = as_seconds(ts) if is_no_number(ts) else ts
+        times = np.full(1, np.nan) if is_no_number(given) else np.asarray(given, float)
+        if times.ndim != 1 or not times.size or not np.all(np.isfinite(times)):
+            raise ValueError(f"`walk`: `ts` must be a list of finite times [s], got {ts!r}.")
+        if np.any(np.diff(times) <= 0):
+            raise ValueError("`walk`: `ts` must increase. Sort the times and drop repeats.")
+        ts = times
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
     # Import `on_samples` or `phases` only here: a compiled program from the cache needs neither.

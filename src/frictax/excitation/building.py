@@ -23,9 +23,8 @@ from frictax.fitting import (
     Instrument,
     Windows,
 )
-from frictax.fitting.build_problem import sensors
 from frictax.fitting.problem.initial_state import named_paths
-from frictax.fitting.problem.setup import Setup, signal_field, variable_at
+from frictax.fitting.problem.setup import signal_field, variable_at
 from frictax.fitting.result.units import unit_of
 from frictax.measurements import Record
 from frictax.mechanism import AbstractHybridSystem, Force, Mechanism, PositionController, Torque
@@ -35,7 +34,7 @@ from frictax.parameters import Parameter, check, on_edge_unasked, select
 from frictax.progress import Progress
 from frictax.text import suggestion
 
-from .information import MachineUnderTest
+from .information import MachineUnderTest, check_instruments, checked_setup, delayed_channels
 from .limits import Limits, Margins
 from .problem import CRITERIA, Criterion, DesignProblem, VariableLimit, is_position_controller
 from .shapes import AbstractShape, FourierSeries, Staircase
@@ -223,31 +222,38 @@ def _machine_under_test(
             "`design`: `outputs` must be a dict of variable -> the standard deviation of its noise,"
             f' got {given!r}. Write {{"mass.v": 2e-3}}.'
         )
-    for name, value in given.items():
-        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-            raise ValueError(
-                f"`design`: `outputs[{name!r}]` must be the standard deviation of its noise, a"
-                f" number > 0, got {value!r}."
-            )
     inputs = {name: jnp.asarray(u, dtype=float) for name, u in (request.inputs or {}).items()}
+    if drive in inputs:
+        raise ValueError(
+            f"`design`: `inputs` must name other driven parts, got {drive!r}, whose input is"
+            " designed. Leave it out."
+        )
+    inputs = {drive: jnp.zeros(t.size), **inputs}
     instruments, outputs = request.instruments or {}, tuple(given)
-    setup = Setup(
-        machine,
-        sensors("inputs", (drive, *inputs), instruments),
-        sensors("outputs", outputs, instruments),
-    )
-    free = select(setup, request.free)
-    edge = on_edge_unasked(free, named_paths(request.free))
+    setup = checked_setup("design", machine, t, inputs, given, instruments)
+    free, named = select(setup, request.free), named_paths(request.free)
+    fields = [  # paths of the signals that the inputs replace
+        f"{name.partition('.')[0]}.{signal_field(machine, name)}."
+        for name in (inputs if isinstance(machine, Mechanism) else ())
+    ]
+    idle = [p for p in free if p.path.startswith(tuple(fields))]
+    for p in idle:
+        if p.path in named:
+            raise ValueError(
+                f"`design`: `free` names {p.path!r}, which has no effect, because an input replaces"
+                " this signal. Leave it out."
+            )
+    edge = [*on_edge_unasked(free, named), *idle]
     free = [p for p in free if p not in edge]
     if not free:
         raise ValueError(
             "`design` has no parameters to identify: name some in `free`, such as free=['mass.m',"
             " 'friction.f_pos']."
         )
-    inputs |= {drive: jnp.zeros(t.size)}
-    under_test = MachineUnderTest(
-        setup, t, inputs, tuple(p.path for p in free), outputs, request.hold
-    )
+    paths = tuple(p.path for p in free)
+    late = delayed_channels(instruments, paths)
+    under_test = MachineUnderTest(setup, t, inputs, paths, outputs, request.hold, late)
+    check_instruments("design", under_test, instruments)
     system, begins = under_test.system(under_test.values()), jnp.zeros(())
     for name in outputs:
         try:
@@ -305,7 +311,7 @@ def _limits_and_scale(
     """Return the limits, and the fields `centre`, `scale` and `bounded` of the `DesignProblem`."""
     system, machine = under_test.system(under_test.values()), under_test.setup.machine
     quantities, moving = ("travel", "speed", "acceleration"), ()
-    states = system.states()
+    states, part = system.states(), drive.partition(".")[0]
     if body and isinstance(machine[body], AbstractBody | MassWithStopAndFriction):
         own = ("phi", "w", "a") if is_rotational(machine[body]) else ("s", "v", "a")
         moving = tuple(f"{body}.{name}" for name in own)
@@ -327,19 +333,24 @@ def _limits_and_scale(
             )
         force_limit = VariableLimit("force", drive, limits.force)
         return (*variable_limits, force_limit), 0.0, limits.force, True
-    if limits.travel is None and limits.speed is None:
+    if not {"travel", "speed"} & given.keys():
         raise ValueError(
             "`Limits` must limit `travel` or `speed` where a reference of position is designed."
         )
     if limits.force is not None:
-        variable_limits.append(VariableLimit("force", f"{drive}.f", limits.force))
+        variable_limits.append(VariableLimit("force", f"{part}.f", limits.force))
     begins = jnp.asarray(under_test.t[0])
-    centre = float(variable_at(system, variables["travel"], begins, *system.start(begins)))
-    if limits.travel is not None:
-        return tuple(variable_limits), centre, 0.5 * limits.travel, True
-    assert limits.speed is not None
-    scale = limits.speed / (2 * np.pi * np.sqrt(band[0] * band[1]))
-    return tuple(variable_limits), centre, scale, False
+    y, mode = system.start(begins)
+    place = lambda name: jax.value_and_grad(  # noqa: E731
+        lambda y: variable_at(system, name, begins, y, mode)
+    )(y)
+    (centre, by_own), (_, by_limited) = place(f"{part}.s"), place(variables["travel"])
+    # With a gear between both bodies, this is its ratio. Without a gear, it is 1.
+    ratio = abs(float(by_own @ by_limited)) / max(float(by_own @ by_own), 1e-300) or 1.0
+    if "travel" in given:
+        return tuple(variable_limits), float(centre), 0.5 * given["travel"] / ratio, True
+    scale = given["speed"] / (2 * np.pi * np.sqrt(band[0] * band[1])) / ratio
+    return tuple(variable_limits), float(centre), scale, False
 
 
 def _error_sizes(names: tuple[str, ...], x: np.ndarray, given: Mapping[str, float]) -> np.ndarray:
@@ -349,14 +360,14 @@ def _error_sizes(names: tuple[str, ...], x: np.ndarray, given: Mapping[str, floa
             f"`size` names {unknown[0]!r}, which is not free.{suggestion(unknown[0], names)} Free"
             f" are: {', '.join(names)}."
         )
-    sizes = np.asarray([given.get(name, abs(v)) for name, v in zip(names, x, strict=True)])
+    sizes = [given.get(name, float(abs(v))) for name, v in zip(names, x, strict=True)]
     for name, size in zip(names, sizes, strict=True):
-        if not (np.isfinite(size) and size > 0):
+        if not (is_finite_number(size) and size > 0):
             raise ValueError(
-                f"`design` judges relative errors, and {name!r} is {size:g}. Say in `size` how"
-                f" large an error of it counts as 1: size={{{name!r}: 0.1}}."
+                f"`design` judges errors relative to a size > 0, and that of {name!r} is {size!r}."
+                f" Say in `size` how large an error of it counts as 1: size={{{name!r}: 0.1}}."
             )
-    return sizes
+    return np.asarray(sizes, dtype=float)
 
 
 def _is_below(name: str, path: str) -> bool:
@@ -377,6 +388,8 @@ def _wanted_indices(wanted: Any, names: tuple[str, ...]) -> np.ndarray:
                 f" {', '.join(names)}."
             )
         rows |= below
+    if not rows:
+        raise ValueError("`wanted` must name at least one free parameter. Leave it out for all.")
     return np.asarray(sorted(rows))
 
 
@@ -390,17 +403,24 @@ def _output_weights(request: DesignRequest) -> np.ndarray:
     `memory` [s].
     """
     memory, weights = request.memory or {}, []
+    for name in memory:
+        if name not in request.outputs:
+            raise ValueError(
+                f"`design`: `memory` names {name!r}, which is not in"
+                f" `outputs`.{suggestion(name, request.outputs)} Outputs are:"
+                f" {', '.join(request.outputs)}."
+            )
     for name, sd in request.outputs.items():
         time, share = memory.get(name, 0.0), 1.0
         if time != 0:
-            if not (isinstance(time, int | float) and np.isfinite(time) and time > 0):
+            if not (is_finite_number(time) and time > 0):
                 raise ValueError(
                     f"`design`: `memory[{name!r}]` must be a time [s] > 0, got {time!r}. Leave it"
                     " out for white noise."
                 )
             rho = np.exp(-1.0 / (request.rate * time))
             share = float((1.0 - rho) / (1.0 + rho))
-        weights.append(request.rate / sd**2 * share)
+        weights.append(request.rate / float(sd) ** 2 * share)
     return np.asarray(weights)
 
 

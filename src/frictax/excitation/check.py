@@ -3,12 +3,14 @@
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
 from frictax.annotations import Checked
 from frictax.arguments import check_count
 from frictax.fitting import fit_many
+from frictax.fitting.problem.setup import perfect
 from frictax.progress import Progress
 from frictax.summary import Summarised, Summary
 
@@ -83,7 +85,8 @@ def check_design(
     **Arguments:** `off`: relative standard deviation of the start values about the true values;
     `seed`: seed of the random noise and start values; `progress`: as in `fit`.
 
-    **Raises:** `ValueError` for fewer than 10 draws, and for free parameters of instruments.
+    **Raises:** `ValueError` for fewer than 10 draws, for free parameters of instruments, and for a
+    design with `instruments`, `memory`, `priors` or `after`, which these fits do not use.
     """
     check_count("`check`: `draws`", draws, 10)
     if any(name.startswith(("inputs.", "outputs.")) for name in design.names):
@@ -91,6 +94,20 @@ def check_design(
             "`check` fits many records at once, which takes perfect instruments: leave"
             f" {next(n for n in design.names if n.startswith(('inputs.', 'outputs.')))!r} out of"
             " `free`."
+        )
+    problem, setup = design.problem, design.problem.under_test.setup
+    sensors = jax.tree.leaves([setup.inputs, setup.outputs])
+    ideal = jax.tree.leaves([perfect()] * (len(problem.under_test.inputs) + len(design.outputs)))
+    white = 1.0 / ((design.t[1] - design.t[0]) * np.square(list(design.outputs.values())))
+    given = {
+        "instruments": not np.array_equal(sensors, ideal),
+        "memory": not np.allclose(problem.weight, white),
+        "priors` or `after": bool(np.any(problem.known)),
+    }
+    if any(given.values()):
+        raise ValueError(
+            "`check` fits white noise of ideal sensors, without earlier knowledge, but this design"
+            f" has `{next(name for name, used in given.items() if used)}`. Check a design without."
         )
     random = np.random.default_rng(seed)
     record, truth = design.record(), design.values

@@ -392,6 +392,7 @@ def search_excitation(
     draws = np.random.default_rng(seed)
     with nested_work():
         descents: list[Descent] = []
+        informed = np.zeros(len(problem.names))
         without = float(problem.compiled_criterion(np.zeros(problem.known.shape)))
         for _ in range(3 * starts):
             c = problem.shape.draw(problem.t, problem.band, draws)
@@ -401,6 +402,7 @@ def search_excitation(
             for _ in range(8):
                 run = problem.run_once(problem.compiled_excitation(c), machines[0])
                 criterion = float(problem.compiled_criterion(run.information))
+                informed += np.nan_to_num(np.diag(run.information))
                 if run.is_complete and np.isfinite(criterion) and run.excess < 10.0:
                     # For a machine at rest, information and gradient are 0.
                     if criterion < without - 1e-3:
@@ -412,6 +414,12 @@ def search_excitation(
             if len(descents) == starts:
                 break
         if not descents:
+            idle = [name for name, sure in zip(problem.names, informed, strict=True) if sure == 0]
+            if 0 < len(idle) < informed.size:
+                raise ValueError(
+                    f"`design`: {idle[0]!r} must have an effect on the outputs, got none in any"
+                    " run. Leave it out of `free`, or measure other `outputs`."
+                )
             raise ValueError(
                 "`design` found no excitation under which the machine can be simulated: see whether"
                 " `Limits` and the machine's values fit each other."
@@ -419,8 +427,8 @@ def search_excitation(
         # Each stage is a pair: the number of searches that continue, and the number of their
         # iterations.
         first, second, half = steps // 4, steps // 3, (len(descents) + 1) // 2
-        schedule = [(half, second), ((half + 1) // 2, steps - first - second)]
-        schedule = [(len(descents), first), *schedule] if len(descents) > 1 else [(1, steps)]
+        last = (half + 1) // 2, steps - first - second
+        schedule = [(len(descents), first), (half, second), last]
         total, done = sum(kept * count for kept, count in schedule), 0
         for kept, count in schedule:
             descents = sorted(descents, key=lambda descent: descent.lowest_cost)[:kept]
@@ -486,7 +494,7 @@ def design(
       given machine and `machines` drawn machines. The amplitudes of all experiments are reduced
       until 97 % of 200 drawn machines stay within the limits.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
-    - `beside`: an existing record with the same drive, for comparison.
+    - `beside`: an existing record with the same drive and duration, for comparison.
     - `size`: name -> error that counts as a relative error of 1, by default the value of the
       parameter. `margins`: a `Margins`. `hold`: whether the drive is constant between samples.
     - `engine`: an `OnSamples`. `starts`, `steps`: numbers of searches and of iterations per search;
@@ -527,7 +535,9 @@ def design(
     request = DesignRequest(
         machine=machine, outputs=outputs, duration=duration, rate=rate, limits=limits, **options
     )
-    problem = build_problem(request)
+    problem, record = build_problem(request), request.beside
+    if record is not None:
+        _check_beside(problem, record)
     nominal = problem.under_test.values()
     draw = functools.partial(
         draw_machines, request.over, problem.under_test, problem.names, problem.lower
@@ -552,13 +562,7 @@ def design(
             other, runs = _reduce_for_machines(problem, rival.u, drawn)
             again = rival.run if other is rival.u else problem.run_once(other, nominal)
             rivals[k] = dataclasses.replace(rival, u=other, run=again, drawn_runs=runs)
-        record = request.beside
         if record is not None:
-            if problem.drive not in record.inputs:
-                raise ValueError(
-                    f"`beside` must be a record under {problem.drive!r}; its inputs are"
-                    f" {', '.join(record.inputs) or 'none'}."
-                )
             t = np.asarray(record.t, dtype=float)
             other = np.interp(problem.t, t - t[0], record.inputs[problem.drive])
             name, existing = f"{record.name} (at hand)", problem.run_once(other, nominal)
@@ -574,6 +578,20 @@ def design(
         request.objective,
         time.perf_counter() - began,
     )
+
+
+def _check_beside(problem: DesignProblem, record: Record) -> None:
+    if problem.drive not in record.inputs:
+        raise ValueError(
+            f"`beside` must be a record under {problem.drive!r}; its inputs are"
+            f" {', '.join(record.inputs) or 'none'}."
+        )
+    if abs(record.duration - problem.t[-1]) > 1.001 * (problem.t[1] - problem.t[0]):
+        raise ValueError(
+            f"`beside` must last as long as the design, {problem.t[-1]:g} s, got"
+            f" {record.duration:g} s in record {record.name!r}. Design for the same `duration`, or"
+            " give a part of the record."
+        )
 
 
 def _reduce_for_machines(

@@ -11,16 +11,19 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike
-from frictax.arguments import check_names, lists_options
+from frictax.arguments import check_names, is_finite_number, lists_options
 from frictax.engine import Adaptive, Engine, OnSamples, walk
 from frictax.engine.sensitive import AbstractFamily, Sensitive, jvp_columns
 from frictax.engine.system import DEADLINE
 from frictax.fitting import Instrument
 from frictax.fitting.build_problem import sensors
-from frictax.fitting.problem.setup import Setup, driven, signal_at, variable_at
-from frictax.mechanism import AbstractHybridSystem, Machine
+from frictax.fitting.problem.setup import Setup, driven, signal_at, variable_at, variable_names
+from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.parameters import Integer, Modes, Number, Numbers, State, get, replace, select
+from frictax.parameters.arrays import constant
+from frictax.parameters.declaration import is_traced
 from frictax.signals import AbstractSignal
+from frictax.text import suggestion
 
 
 class InformationOptions(TypedDict, total=False):
@@ -61,7 +64,8 @@ def information(
 
     - `machine`, `free`, `instruments`: as for `fit`; a hybrid system of your own must define
       `start` and `variables`.
-    - `ts` (n,): times [s]; `outputs`: variable -> standard deviation of the noise of a sample.
+    - `ts` (n,): evenly spaced times [s] of the samples; `outputs`: variable -> standard deviation
+      of the noise of a sample.
     - `inputs`: name of a driven part -> its input (n,) at the times `ts`; `hold`: whether inputs
       are constant between samples.
     - `windows`: length [s] of a later fit's windows, which start at true states; None for one run.
@@ -94,26 +98,30 @@ def information(
             "`information`: `ts` must be at least two times [s] that increase, got shape"
             f" {t.shape}."
         )
-    given = {name: jnp.asarray(u, dtype=float) for name, u in (options.get("inputs") or {}).items()}
-    wrong = [name for name, u in given.items() if u.shape != t.shape]
-    if wrong:
+    step = (t[-1] - t[0]) / (t.size - 1)
+    apart = float(np.max(np.abs(t - t[0] - step * np.arange(t.size))))
+    if apart > step:
         raise ValueError(
-            f"`information`: the input {wrong[0]!r} must have a value at each of the {t.size}"
-            f" times, got shape {given[wrong[0]].shape}."
+            f"`information`: `ts` must be evenly spaced, to within one step of {step:.3g} s, got a"
+            f" time that is {apart:.3g} s away. Write np.linspace(...)."
         )
+    if windows is not None and not (is_finite_number(windows) and windows > 0):
+        raise ValueError(
+            f"`information`: `windows` must be a length [s] > 0, got {windows!r}. Leave it out for"
+            " one run."
+        )
+    given = {name: jnp.asarray(u, dtype=float) for name, u in (options.get("inputs") or {}).items()}
     if not outputs:
         raise ValueError(
             '`information`: `outputs` must name what is measured, such as {"mass.v": 2e-3}.'
         )
     known = dict(options.get("instruments") or {})
-    setup = Setup(
-        machine, sensors("inputs", tuple(given), known), sensors("outputs", tuple(outputs), known)
-    )
+    setup = checked_setup("information", machine, t, given, outputs, known)
     paths = tuple(p.path for p in select(setup, options.get("free")))
-    hold = options.get("hold", False)
-    under_test = MachineUnderTest(setup, t, given, paths, tuple(outputs), hold)
-    rate = (t.size - 1) / (t[-1] - t[0])
-    weight = jnp.asarray([rate / sd**2 for sd in outputs.values()])
+    hold, delayed = options.get("hold", False), delayed_channels(known, paths)
+    under_test = MachineUnderTest(setup, t, given, paths, tuple(outputs), hold, delayed)
+    check_instruments("information", under_test, known)
+    weight = jnp.asarray([1.0 / (step * sd**2) for sd in outputs.values()])
     restarts = np.zeros(0) if windows is None else np.arange(t[0] + windows, t[-1], windows)
     if engine is None:
         engine = OnSamples() if given else Adaptive()
@@ -127,9 +135,68 @@ def information(
     return system.matrix(path.ys[-1])
 
 
+def checked_setup(
+    asks: str,
+    machine: Any,
+    t: np.ndarray,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Any],
+    instruments: Mapping[str, Instrument],
+) -> Setup:
+    """Return the machine with an `Instrument` for each channel. Raise `ValueError` for the wrong
+    number of samples of an input, and for an invalid noise. `asks`: name of the user's function.
+    """
+    for name, u in inputs.items():
+        if u.shape != t.shape:
+            raise ValueError(
+                f"`{asks}`: the input {name!r} must have a value at each of the {t.size} times, got"
+                f" shape {u.shape}."
+            )
+    for name, sd in outputs.items():
+        if not is_traced(sd) and not (is_finite_number(np.asarray(sd)[()]) and sd > 0):
+            raise ValueError(
+                f"`{asks}`: `outputs[{name!r}]` must be the standard deviation of its noise, a"
+                f" number > 0, got {sd!r}."
+            )
+    return Setup(
+        machine,
+        sensors("inputs", tuple(inputs), instruments),
+        sensors("outputs", tuple(outputs), instruments),
+    )
+
+
+def delayed_channels(instruments: Mapping[str, Instrument], paths: Iterable[str]) -> frozenset[str]:
+    """Return the channels whose delay is not 0 or is one of the parameters `paths`."""
+    late = [n for n, one in instruments.items() if is_traced(one.delay) or float(one.delay) != 0]
+    return frozenset([*late, *(p.removesuffix(".delay") for p in paths if p.endswith(".delay"))])
+
+
+def check_instruments(
+    asks: str, under_test: "MachineUnderTest", instruments: Mapping[str, Instrument]
+) -> None:
+    """Raise `ValueError` for an instrument of a channel that the machine does not have."""
+    channels = [*(f"inputs.{n}" for n in under_test.inputs)]
+    channels += [f"outputs.{n}" for n in under_test.outputs]
+    unknown = [name for name in instruments if name not in channels]
+    if not unknown:
+        return
+    # Instruments of a fit may belong to other channels of the machine, which have no effect here.
+    machine, system = under_test.setup.machine, under_test.system(under_test.values())
+    others = [f"outputs.{n}" for n in variable_names(system, jnp.asarray(under_test.t[0]))]
+    if isinstance(machine, Mechanism):
+        others += [f"inputs.{n}" for n in machine.names]
+    for name in unknown:
+        if name not in others:
+            raise ValueError(
+                f"`{asks}`: `instruments` names {name!r}, which is not a"
+                f" channel.{suggestion(name, channels)} Channels are: {', '.join(channels)}."
+            )
+
+
 class MachineUnderTest(AbstractFamily):
     """A machine with instruments and inputs (tables or signals) as a function of its parameters.
-    `paths`: parameter paths; `outputs`: measured variables; `hold`: whether inputs are held.
+    `paths`: parameter paths; `outputs`: measured variables; `hold`: whether inputs are held;
+    `delayed`: channels with a delay, as "inputs.drive".
     """
 
     setup: Setup
@@ -138,6 +205,7 @@ class MachineUnderTest(AbstractFamily):
     paths: tuple[str, ...] = eqx.field(static=True)
     outputs: tuple[str, ...] = eqx.field(static=True)
     hold: bool = eqx.field(static=True)
+    delayed: frozenset[str] = eqx.field(static=True, default=frozenset())
 
     def values(self) -> Float[Array, " p"]:
         """Return the values of the parameters as one vector."""
@@ -161,7 +229,7 @@ class MachineUnderTest(AbstractFamily):
         acting = {
             name: u
             if isinstance(u, AbstractSignal)
-            else setup.inputs.at(name)(t, u, t[0], self._has_free_delay("inputs", name))
+            else setup.inputs.at(name)(t, u, t[0], f"inputs.{name}" in self.delayed)
             for name, u in self.inputs.items()
         }
         return driven(setup.machine, self.t, acting, self.hold)
@@ -175,20 +243,18 @@ class MachineUnderTest(AbstractFamily):
         acting = {name: signal_at(system, name) for name in self.inputs}
         return dataclasses.replace(self, inputs=acting)
 
-    def _has_free_delay(self, kind: str, name: str) -> bool:
-        return f"{kind}.{name}.delay" in self.paths
-
     def sensor_values(
         self, x: Float[Array, " p"], t: Number, y: State, mode: Modes
     ) -> Float[Array, " c"]:
-        """Return the values of the sensors at one time."""
+        """Return the values that the sensors show of the motion at time t, after their delays."""
         system, setup = self.system(x), self.with_values(x)
         rate = None
         values = []
         for name in self.outputs:
             value = variable_at(system, name, t, y, mode)
             sensor = setup.outputs.at(name)
-            if self._has_free_delay("outputs", name):
+            late = constant(sensor.delay)
+            if f"outputs.{name}.delay" in self.paths:
                 if rate is None:
                     rate = system.flow(t, y, mode, None)
                 _, speed = jax.jvp(
@@ -196,9 +262,20 @@ class MachineUnderTest(AbstractFamily):
                     (t, y),
                     (jnp.ones_like(t), rate),
                 )
-                value = value - speed * (sensor.delay - jax.lax.stop_gradient(sensor.delay))
-            values.append(sensor.gain * value + sensor.offset + sensor.drift * (t - self.t[0]))
+                value = value - speed * (sensor.delay - late)
+            since = t + late - self.t[0]
+            values.append(sensor.gain * value + sensor.offset + sensor.drift * since)
         return jnp.stack(values)
+
+    def shows_motion(self, t: Number, restarts: Float[Array, " k"]) -> Bool[Array, " c"]:
+        """Return for each output whether its sensor shows the motion at time t before the end of
+        the run or window. A fit does not count other samples of a delayed sensor.
+        """
+        ends = jnp.concatenate([jnp.asarray(self.t[:1]), restarts, jnp.asarray(self.t[-1:])])
+        k = jnp.searchsorted(restarts, t, side="right")
+        delays = jnp.stack([constant(self.setup.outputs.at(n).delay) for n in self.outputs])
+        rounding = 1e-9 * (ends[-1] - ends[0])
+        return (t + delays >= ends[k] - rounding) & (t + delays <= ends[k + 1] + rounding)
 
 
 class InformationSystem(AbstractHybridSystem):
@@ -247,7 +324,10 @@ class InformationSystem(AbstractHybridSystem):
         family, x = self._under_test, sensitive.x
         shown = lambda y, x: family.sensor_values(x, t, y, own)  # noqa: E731
         _, by_parameters = jvp_columns(shown, (now, x), (S, jnp.eye(x.shape[0], dtype=state.dtype)))
-        rate = jnp.einsum("c,ci,cj->ij", self.weight, by_parameters, by_parameters)
+        weight = self.weight
+        if any(name.startswith("outputs.") for name in family.delayed):
+            weight = jnp.where(family.shows_motion(t, self.restarts), weight, 0.0)
+        rate = jnp.einsum("c,ci,cj->ij", weight, by_parameters, by_parameters)
         return rate[np.tril_indices(x.shape[0])]
 
     def known_switches(self, args: PyTree, on_samples: bool) -> int:

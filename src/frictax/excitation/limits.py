@@ -1,6 +1,7 @@
 """`Limits` of the machine in an experiment, and `Margins` from changes of the event sequence."""
 
 import dataclasses
+from collections.abc import Iterable
 
 from frictax.arguments import is_finite_number
 
@@ -42,7 +43,8 @@ class Limits:
                 )
         if self.band is None:
             return
-        low, high = self.band if len(self.band) == 2 else (0.0, 0.0)
+        band = tuple(self.band) if isinstance(self.band, Iterable) else ()
+        low, high = band if len(band) == 2 else (0.0, 0.0)
         if not (_is_positive(low) and _is_positive(high) and low < high):
             raise ValueError(
                 f"`Limits.band` must be two frequencies [Hz] that rise, got {self.band!r}. Write"

@@ -130,9 +130,11 @@ class DesignProblem:
     @property
     def unit(self) -> str:
         """Unit of the drive."""
-        machine = self.machine
-        known = isinstance(machine, Mechanism) and self.body in machine.names
-        turns = known and is_rotational(machine[self.body])
+        machine, turns = self.machine, False
+        if isinstance(machine, Mechanism):
+            own = getattr(machine[self.drive.partition(".")[0]], "body", self.body)
+            own = own.partition(".")[0]
+            turns = own in machine.names and is_rotational(machine[own])
         if self.excites_reference:
             return "rad" if turns else "m"
         return "N.m" if turns else "N"
@@ -169,10 +171,13 @@ class DesignProblem:
 
         def simulate(u: Float[Array, " n"], x: Float[Array, " p"]) -> tuple[Array, Array]:
             under_test, t = self._with_drive(u), jnp.asarray(self.t)
-            system = under_test.system(x)
-            path = walk(system, *system.start(t[0]), t, options=self.engine)
-            rows = jax.vmap(lambda t, y, mode: under_test.sensor_values(x, t, y, mode))
-            return rows(t, path.ys, path.modes), path.result == Result.successful
+            system, setup = under_test.system(x), under_test.with_values(x)
+            path, columns = walk(system, *system.start(t[0]), t, options=self.engine), []
+            for name in under_test.outputs:
+                at = jax.vmap(functools.partial(variable_at, system, name))(t, path.ys, path.modes)
+                late = f"outputs.{name}" in under_test.delayed
+                columns.append(setup.outputs.at(name)(t, at, t[0], late))
+            return jnp.stack(columns, axis=1), path.result == Result.successful
 
         return interruptible_jit(simulate)
 

@@ -78,7 +78,8 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
     if not isinstance(machine, Mechanism):
         return None
     travel = next((a.limit for a in problem.limits if a.what == "travel"), None)
-    drive = machine[problem.drive.partition(".")[0]]
+    name = problem.drive.partition(".")[0]
+    drive = machine[name]
     body = machine[problem.body] if problem.body in machine.names else None
     if travel is None or not (isinstance(body, AbstractBody) and isinstance(drive, Force | Torque)):
         return None
@@ -93,13 +94,13 @@ def motion_to_drive(problem: DesignProblem) -> Callable[[np.ndarray], np.ndarray
         held = PositionController(drive.body, reference, kp, kv)
         try:
             run = simulate(
-                Mechanism(**{**dict(machine.named_parts()), problem.drive: held}),
+                Mechanism(**{**dict(machine.named_parts()), name: held}),
                 problem.t,
                 problem.engine,
             )
         except SimulationError:
             return None
-        shown: Any = run[problem.drive]
+        shown: Any = run[name]
         return np.asarray(shown.f)
 
     return force

@@ -18,7 +18,7 @@ from frictax.laws import Stribeck
 from frictax.mechanism import HeatCapacitor, Mechanism, ThermalConductor
 from frictax.simulation import simulate
 
-from .fitted_machine import FittedMachine
+from .fitted_machine import FittedMachine, machine_of_parts
 from .modelica_parts import Sheet, with_dependencies, write_part
 from .modelica_text import comment_lines, model_name, needs_speed, number, sample
 
@@ -322,13 +322,20 @@ def write_identified(
 
 
 def identified_modifiers(
-    found: FitResult, tolerance: float = 1e-3, v_max: float | None = None
+    found: FitResult,
+    tolerance: float = 1e-3,
+    v_max: float | None = None,
+    label: str | None = None,
 ) -> str:
-    """Return the Modelica declarations of all parts with fitted values, to paste into a model."""
+    """Return the Modelica declarations of all parts with fitted values, to paste into a model.
+
+    `label`: name of the record whose values are used, required if values differ by record.
+    """
     parts = [e.path.partition(".")[0] for e in found.estimates]
-    if v_max is None and needs_speed(found.model):
-        v_max = _highest_speed(FittedMachine.of(found))
-    return modifiers(found.model, parts, tolerance, v_max)
+    machine = machine_of_parts(found, label, parts)
+    if v_max is None and needs_speed(machine):
+        v_max = _highest_speed(FittedMachine.of(found, label))
+    return modifiers(machine, parts, tolerance, v_max)
 
 
 def _highest_speed(fitted: FittedMachine) -> float | None:

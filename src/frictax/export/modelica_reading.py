@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,14 @@ _SIGNALS = {cls.__name__: cls for cls in (Constant, Pulse, Ramp, Sine, Step, Tra
 # Modelica classes that `to_modelica` writes and that are not parts of a machine.
 _BESIDE = ("Rod", "PrescribedHeatFlow", "FixedTemperature")
 _TABLES = ("CombiTimeTable", "Sampled", "Held")
+# Parameter of a table -> its allowed values (None: all values)
+_OF_TABLES: dict[str, tuple[Any, ...] | None] = {
+    "smoothness": ("LinearSegments", "ConstantSegments"),
+    "extrapolation": ("HoldLastPoint",),
+    **dict.fromkeys(("table", "tableOnFile", "tableName", "fileName", "columns", "offset")),
+    **dict.fromkeys(("timeScale", "startTime", "shiftTime", "timeEvents")),
+    **dict.fromkeys(("verboseRead", "verboseExtrapolation")),
+}
 # Library parameter without an effect in frictax -> its allowed values (None: all values)
 _WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
     "useSupport": None,
@@ -85,7 +93,8 @@ def from_modelica(text: str, folder: str | Path | None = None) -> dict[str, Any]
     names. Without a component, ``peak`` becomes ``"peak"``, an argument of a part's class.
 
     - A table (``f_pos=[0, 5; 1, 3]``) becomes a `Table`, and a block that drives a part becomes a
-      signal. ``s(start=0.2)`` of a component ``mass`` becomes ``"mass.s"``.
+      signal. A ``CombiTimeTable`` must hold its last value (``HoldLastPoint``). ``s(start=0.2)`` of
+      a component ``mass`` becomes ``"mass.s"``; an initial equation is an error.
     - Values are in SI units, as in Modelica; `displayUnit` is ignored. A value is a number, an
       array, arithmetic of numbers, or the name of an earlier parameter.
     - `from_modelica` reads the names of the Modelica Standard Library, versions 3.2.3 to 4.1.0.
@@ -192,7 +201,10 @@ class _Reader:
         self.at, self.depth = 0, 0
         self.known: dict[str, Any] = {}  # name of a parameter that the text declares -> its value
         self.components: list[_Component] = []
-        self.connections: list[tuple[str, str]] = []
+        # Two connectors of each ``connect``, each with its index (2 in ``y[2]``, otherwise 1)
+        self.connections: list[tuple[tuple[str, str], tuple[str, str]]] = []
+        self.extended: list[_Modifier] = []  # modifiers of each ``extends``
+        self.used: set[str] = set()  # parameters that other values depend on
         self.values: dict[str, Any] = {}
 
     def read(self) -> dict[str, Any]:
@@ -201,7 +213,12 @@ class _Reader:
         else:
             while self.now.kind != "end":
                 self._parse_statement()
-        names = {component.name for component in self.components}
+        names = {component.name: component for component in self.components}
+        for one in self.extended:
+            if one.name in names:
+                names[one.name].modifiers += one.inner
+            elif one.name in self.used:
+                raise _error_at(one, f"{one.name!r} must have its value in its declaration")
         for component in self.components:
             # `to_modelica` adds a housing to some parts. The housing is not a part of the machine.
             owner = component.name.removesuffix("_housing")
@@ -210,6 +227,7 @@ class _Reader:
                 continue
             if component.kind not in (*_BESIDE, *_SIGNALS, *_TABLES):
                 self._add_component(component)
+        self._add_nested(one for one in self.extended if one.name not in names)
         self._add_connections()
         if not self.values:
             raise ValueError(
@@ -278,7 +296,7 @@ class _Reader:
         elif self.has("extends"):
             self.next()
             self._parse_path()
-            self._add_nested(self._parse_modifiers())
+            self.extended += self._parse_modifiers()
             self._skip_to_semicolon()
         elif self._is_class():
             self._parse_class()
@@ -324,19 +342,22 @@ class _Reader:
             pass
 
     def _parse_equations(self) -> None:
-        """Store the two connectors of each ``connect``, and skip all other equations."""
-        self.next()
+        """Store the connectors of each ``connect``. Refuse initial equations, and skip the rest."""
+        initial = False
         while self.now.kind != "end" and not self.has("end", "public", "protected"):
-            if self.has("annotation"):
+            if self.has("initial", "equation", "algorithm"):
+                initial = self.take("initial")
+                self.next()
+            elif self.has("annotation"):
                 self._skip_to_semicolon()
+            elif initial:
+                says = "an initial equation must be a start value, such as s(start=0.1)"
+                raise _error_at(self.now, says)
             elif self.take("connect"):
                 self.expect("(")
-                a = self._parse_path()
-                if self.has("["):  # an index, as in `y[1]`, the first output of a table
-                    while not self.take("]"):
-                        self.next()
+                a = self._parse_connector()
                 self.expect(",")
-                self.connections.append((a, self._parse_path()))
+                self.connections.append((a, self._parse_connector()))
                 self._skip_to_semicolon()
             elif self.has("if", "when", "for", "while"):
                 word = self.next().text
@@ -345,6 +366,15 @@ class _Reader:
                 self._skip_to_semicolon()
             else:
                 self._skip_to_semicolon()
+
+    def _parse_connector(self) -> tuple[str, str]:
+        """Parse a connector and its index, as in ``y[2]``, the second output of a table."""
+        path, index = self._parse_path(), "1"
+        if self.has("["):
+            index, end = (token.text for token in self.tokens[self.at + 1 : self.at + 3])
+            index = index if end == "]" else "?"
+            self._skip_brackets()
+        return path, index
 
     def _parse_declaration(self) -> None:
         """Parse ``final parameter Real peak = 1.1 "...";``, ``Mass mass(m=2) "...";`` or a class
@@ -480,19 +510,21 @@ class _Reader:
     def _parse_expression(self) -> Any:
         """Parse an arithmetic expression with +, -, *, / and ^."""
         self._enter_brackets()
-        value = self._parse_sign()
+        value = self._parse_sign(self._parse_product)
         while self.has("+", "-", ".+", ".-"):
             token = self.next()
             value = _evaluate(token, value, self._parse_product())
         self.depth -= 1
         return value
 
-    def _parse_sign(self) -> Any:
-        if self.has("+", "-"):
-            token = self.next()
-            value = self._parse_product()
-            return value if token.text == "+" else _evaluate(token, 0.0, value, negative=True)
-        return self._parse_product()
+    def _parse_sign(self, parse_operand: Callable[[], Any]) -> Any:
+        """Parse an operand, with or without a sign."""
+        if not self.has("+", "-"):
+            return parse_operand()
+        self._enter_brackets()
+        token, value = self.next(), parse_operand()
+        self.depth -= 1
+        return value if token.text == "+" else _evaluate(token, 0.0, value, negative=True)
 
     def _parse_product(self) -> Any:
         value = self._parse_power()
@@ -517,7 +549,7 @@ class _Reader:
         if self.has("true", "false"):
             return self.next().text == "true"
         if self.has("-", "+"):
-            return self._parse_sign()
+            return self._parse_sign(self._parse_power)
         if self.take("("):
             value = self._parse_expression()
             self.expect(")")
@@ -537,6 +569,7 @@ class _Reader:
         if self.has("("):
             raise _error_at(token, f"{path}(...) must be a number. Write its value")
         if plain_name(path) in self.known:
+            self.used.add(plain_name(path))
             return self.known[plain_name(path)]
         return _Word(path)
 
@@ -603,7 +636,8 @@ class _Reader:
             if name in _WITHOUT_EFFECT:
                 _check_without_effect(one)
             elif name in _STARTS and name in element and one.attribute("start") is not None:
-                self.values[above + name] = _number(one, one.attribute("start"))
+                start = _number(one, one.attribute("start"), element[name])
+                self.values[above + name] = start
             elif bristle and name in _BRISTLE:
                 self.values[f"{above}bristle.{_BRISTLE[name]}"] = _number(one, one.value)
             elif bristle and name.rpartition("_")[2] in ("forward", "backward"):
@@ -653,7 +687,7 @@ class _Reader:
         """Add each signal and ambient temperature to the part to which a ``connect`` joins it."""
         kinds = {component.name: component for component in self.components}
         for a, b in self.connections:
-            for source, sink in ((a, b), (b, a)):
+            for (source, index), (sink, _) in ((a, b), (b, a)):
                 here = kinds.get(plain_name(source.partition(".")[0]))
                 part, _, field = sink.rpartition(".")
                 part = plain_name(part)
@@ -663,28 +697,57 @@ class _Reader:
                     target = kinds.get(part)
                     if target is not None and target.kind.endswith("Position"):
                         field = "s"
-                    self.values[f"{part}.{field}"] = self._make_signal(here)
+                    self.values[f"{part}.{field}"] = self._make_signal(here, index)
                 elif here.kind == "FixedTemperature":
                     for one in here.modifiers:
                         self.values[f"{part}.T_ambient"] = _number(one, one.value)
 
-    def _make_signal(self, component: _Component) -> AbstractSignal:
+    def _make_signal(self, component: _Component, index: str) -> AbstractSignal:
         values = {_RENAMED.get(m.name, m.name): m for m in component.modifiers}
+        for one in () if component.kind in _SIGNALS else component.modifiers:
+            if one.name not in _OF_TABLES:
+                known = suggestion(one.name, _OF_TABLES)
+                raise _error_at(one, f"{one.name!r} must be a parameter of a table.{known}")
+            _check_without_effect(one, _OF_TABLES)
         try:
             if component.kind in _SIGNALS:
                 given = {name: _number(m, m.value) for name, m in values.items()}
                 return _SIGNALS[component.kind](**given)
-            rows = (
-                np.asarray(values["table"].value) if "table" in values else self._read_file(values)
-            )
-            words = {n: m.value.last for n, m in values.items() if isinstance(m.value, _Word)}
-            hold = component.kind == "Held" or words.get("smoothness") == "ConstantSegments"
-            return Sampled(rows[:, 0], rows[:, 1], hold=hold)
+            return self._make_sampled(component.kind, values, index)
         except (TypeError, ValueError, IndexError) as error:
             says = " ".join(str(error).split())
             raise ValueError(
                 f"Modelica, line {component.line}: {component.name!r} cannot be a signal: {says}"
             ) from error
+
+    def _make_sampled(self, kind: str, values: Mapping[str, _Modifier], index: str) -> Sampled:
+        """Return the output `index` of a table with the modifiers `values`."""
+        given = {name: m.value for name, m in values.items()}
+        on_file = given.get("tableOnFile") is True or "table" not in given
+        rows = self._read_file(values) if on_file else np.asarray(given["table"])
+        if rows.ndim != 2:
+            raise ValueError(f"its table must be a matrix, got {brief(given['table'])}.")
+        columns = np.atleast_1d(given.get("columns", np.arange(2.0, rows.shape[1] + 1)))
+        output = int(index) - 1 if index.isdigit() else -1
+        if not (0 <= output < columns.size and columns[output] in range(1, rows.shape[1] + 1)):
+            says = f"{columns.size} outputs, from {rows.shape[1]} columns"
+            raise ValueError(f"y[{index}] must be one of its {says}.")
+        offset = np.broadcast_to(np.atleast_1d(given.get("offset", 0.0)), columns.shape)[output]
+
+        def number(name: str, default: float) -> float:
+            return _number(values[name], given[name]) if name in given else default
+
+        scale, start = number("timeScale", 1.0), number("startTime", 0.0)
+        t = number("shiftTime", start) + scale * rows[:, 0]
+        y = rows[:, int(columns[output]) - 1]
+        if start > 0 and (t[0] < start or y[0] != 0):
+            raise ValueError("it jumps at startTime. Write the jump as a steep line of the table.")
+        steady = np.ptp(y[-2:]) == 0 and (t[0] <= 0 or np.ptp(y[:2]) == 0)
+        if kind == "CombiTimeTable" and "extrapolation" not in given and not steady:
+            raise ValueError("extrapolation must be HoldLastPoint, got LastTwoPoints, its default.")
+        smoothness = given.get("smoothness")
+        held = isinstance(smoothness, _Word) and smoothness.last == "ConstantSegments"
+        return Sampled(t, offset + y, hold=held or kind == "Held")
 
     def _read_file(self, values: Mapping[str, _Modifier]) -> np.ndarray:
         """Return the table [time, value] of a signal from the file that `values` names."""
@@ -736,6 +799,8 @@ def _evaluate(token: _Token, a: Any, b: Any, negative: bool = False) -> Any:
             raise _error_at(token, f"{says!r} must be a number. Write its value")
     if negative:
         return -b
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and token.text in "*/^":
+        raise _error_at(token, f"two arrays have no {token.text!r}. Write the result")
     try:
         with np.errstate(all="raise"):
             return {
@@ -756,7 +821,8 @@ def _numbers(token: _Token, entries: Any) -> np.ndarray:
         raise _error_at(token, "an array must have rows of numbers, all of one length") from None
 
 
-def _number(one: _Modifier, value: Any) -> float:
+def _number(one: _Modifier, value: Any, declaration: Declaration | None = None) -> float:
+    _value_in_si(one, declaration)
     value = _check_value(one.name, value, one.line)
     if not isinstance(value, float):
         says = f"{one.name!r} must be a number, got {brief(value)}. Write one value"
@@ -787,9 +853,11 @@ def _is_of_si(unit: str) -> bool:
     return set(re.split(r"[./()0-9-]+", unit)) <= symbols
 
 
-def _check_without_effect(one: _Modifier) -> None:
-    """Raise `ValueError` if a parameter of `_WITHOUT_EFFECT` has a value that is not allowed."""
-    allowed = _WITHOUT_EFFECT[one.name]
+def _check_without_effect(
+    one: _Modifier, rules: Mapping[str, tuple[Any, ...] | None] = _WITHOUT_EFFECT
+) -> None:
+    """Raise `ValueError` if the value of a parameter is not allowed by `rules`."""
+    allowed = rules[one.name]
     value = one.value.last if isinstance(one.value, _Word) else one.value
     if allowed is not None and value not in allowed:
         rule = ", ".join(str(x).lower() if isinstance(x, bool) else str(x) for x in allowed)

@@ -12,15 +12,19 @@ from frictax.bristles.bristle import inverse_fading_speed
 from frictax.contacts import MassWithStopAndFriction
 from frictax.contacts.rubbing import bristle_of
 from frictax.fitting import FitResult, SteadyFriction
+from frictax.fitting.options import refuse
 from frictax.fitting.problem.steady import as_steady
 from frictax.laws import Coulomb, Stribeck
 from frictax.mechanism import (
+    Fixed,
     LinearPositionDependentForce,
     PeriodicPositionDependentForce,
     QuadraticSpeedDependentForce,
     QuadraticSpeedDependentTorque,
 )
 from frictax.parameters import UnknownName
+
+from .fitted_machine import machine_of_parts
 
 # Parts that resist the motion of a joint but are not friction.
 _RESIST = (
@@ -81,7 +85,10 @@ class JointFriction:
 
 
 def joint_friction(
-    found: FitResult, contact: str | None = None, v_max: float | None = None
+    found: FitResult,
+    contact: str | None = None,
+    v_max: float | None = None,
+    label: str | None = None,
 ) -> JointFriction:
     """Return the Coulomb friction and the damping, both >= 0, that approximate a friction law best.
 
@@ -89,10 +96,11 @@ def joint_friction(
     lists the properties of the law that this approximation does not have.
 
     **Arguments:** `found`: fit of a sweep or machine; `contact`: name of a machine's contact;
-    `v_max` [m/s or rad/s]: by default the highest speed of the sweep, required for a machine.
+    `v_max` [m/s or rad/s]: by default the highest speed of the sweep, required for a machine;
+    `label`: name of the record whose values are used, required if they differ by record.
 
-    **Raises:** `ValueError` for a contact with a normal force, or a machine without `v_max`;
-    `KeyError` for an unknown contact.
+    **Raises:** `ValueError` for a contact with a normal force, or a machine without `v_max` or
+    `label` that are required; `KeyError` for an unknown contact or record.
 
     >>> import frictax as fx
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
@@ -108,13 +116,15 @@ def joint_friction(
     beside: list[str] = []  # sentences on forces that the friction law does not contain
     lugre = None
     if found.of_sweep:
+        refuse({"label": label}, "the records of a machine", "a law's sweep")
         friction, sweep = as_steady(found.model), found.sweep
         v_max = float(np.max(np.abs(sweep.velocity))) if v_max is None else float(v_max)
         unit = "N.m" if sweep.rotational else "N"
         if friction.offset is not None and (offset := float(friction.offset)):
             beside = [f"Lost: a constant force of {offset:.3g} {unit} in addition to the friction."]
     else:
-        name, part, beside = _find_contact(found.model, contact)
+        name, *_ = _find_contact(found.model, contact)
+        _, part, beside = _find_contact(machine_of_parts(found, label, [name]), name)
         if v_max is None:
             raise ValueError(
                 "A machine's friction is asked for up to a speed: give `v_max`, the highest of the"
@@ -134,13 +144,14 @@ def joint_friction(
     (level, slope), _ = nnls(np.tile(columns, (len(ways), 1)), np.concatenate(curves))
     level, slope = float(level), float(slope / v_max)
     lost = []
+    bent = float(np.max(np.abs(np.stack(curves) - level - slope * v)))
     if len(ways) == 2:
         apart = float(np.max(np.abs(curves[0] - curves[1])))
         lost.append(
-            f"Lost: the two directions differ by up to {apart:.3g} {unit}; one line fits both."
+            f"Lost: the two directions differ by up to {apart:.3g} {unit}; one line fits both, and"
+            f" is off by up to {bent:.3g} {unit}."
         )
-    bent = float(np.max(np.abs(curves[0] - level - slope * v)))
-    if len(ways) == 1 and bent > 1e-3 * float(np.max(np.abs(curves[0]))):
+    elif bent > 1e-3 * float(np.max(np.abs(curves))):
         lost.append(
             f"Lost: the curve bends (Stribeck); this line is off by up to {bent:.3g} {unit}."
         )
@@ -152,24 +163,38 @@ def joint_friction(
 
 
 def to_mujoco(
-    found: FitResult, name: str | None = None, *, v_max: float | None = None, joint: str = "joint"
+    found: FitResult,
+    name: str | None = None,
+    *,
+    v_max: float | None = None,
+    joint: str = "joint",
+    label: str | None = None,
 ) -> str:
     """Return the XML of a MuJoCo joint with the friction of a fit (see `joint_friction`).
 
     `name`: for a fitted machine the name of the contact, for a fitted sweep the name of the joint.
-    `joint`: for a fitted machine the name of the joint.
+    `joint`: for a fitted machine the name of the joint. `label`: as for `joint_friction`.
     """
     contact, joint = (None, name or joint) if found.of_sweep else (name, joint)
-    return joint_friction(found, contact, v_max).mujoco(joint)
+    return joint_friction(found, contact, v_max, label).mujoco(joint)
 
 
-def to_urdf(found: FitResult, contact: str | None = None, *, v_max: float | None = None) -> str:
-    """Return the friction of a fit as the URDF element ``<dynamics>``."""
-    return joint_friction(found, contact, v_max).urdf()
+def to_urdf(
+    found: FitResult,
+    contact: str | None = None,
+    *,
+    v_max: float | None = None,
+    label: str | None = None,
+) -> str:
+    """Return the friction of a fit as the URDF element ``<dynamics>`` (see `joint_friction`)."""
+    return joint_friction(found, contact, v_max, label).urdf()
 
 
 def _find_contact(machine: Any, contact: str | None) -> tuple[str, Any, list[str]]:
-    """Return a contact's name, the contact, and sentences on forces that resist its bodies."""
+    """Return a contact's name, the contact, and sentences on forces that resist its bodies.
+
+    These forces come from parts of `_RESIST`, from other contacts, and from parts with damping.
+    """
     named = tuple(machine.named_parts()) if hasattr(machine, "named_parts") else ()
     parts = {name: part for name, part in named if hasattr(part, "breakaway")}
     if contact is None and len(parts) == 1:
@@ -185,14 +210,24 @@ def _find_contact(machine: Any, contact: str | None) -> tuple[str, Any, list[str
             f"{contact!r} has a normal force, which a joint of this format cannot have."
             " Name another contact."
         )
-    ends = (contact,) if isinstance(part, MassWithStopAndFriction) else part.between()
-    bodies = {end.partition(".")[0] for end in ends if end is not None}
+    bodies = _bodies(str(contact), part) - {n for n, p in named if isinstance(p, Fixed)}
     lost = [
         f"Lost: {name}, a {type(other).__name__} on the same body."
         for name, other in named
-        if isinstance(other, _RESIST) and other.body.partition(".")[0] in bodies
+        if (name in parts or isinstance(other, _RESIST) or hasattr(other, "d"))
+        and name != contact
+        and bodies & _bodies(name, other)
     ]
     return str(contact), part, lost
+
+
+def _bodies(name: str, part: Any) -> set[str]:
+    """Return the bodies on which the part `name` acts."""
+    if isinstance(part, MassWithStopAndFriction):
+        return {name}
+    ends = [getattr(part, end, None) for end in ("body", "a", "b")]
+    ends += part.between() if hasattr(part, "between") else ()
+    return {end.partition(".")[0] for end in ends if end is not None}
 
 
 def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]:

@@ -31,10 +31,10 @@ from frictax.parameters import (
     select,
 )
 
-from .checks import check_delays, check_deviations
+from .checks import check_delays, check_deviations, check_priors
 from .options import FitOptions
 from .problem.initial_state import named_paths, own_start, shared_start
-from .problem.inverse_dynamics import InverseDynamics
+from .problem.inverse_dynamics import InverseDynamics, heated_node
 from .problem.losses import Squares
 from .problem.objectives import AbstractObjective, PreparedRecord, Steady
 from .problem.problem import (
@@ -111,7 +111,7 @@ def build_problem(
         check(machine)
     tied = {tie.path for tie in ties}
     shared, each, notes = _choose_parameters(setup, options, tied)
-    _check_own_starts(options.own, len(records))
+    _check_own_starts(options.own, len(records), [p.path for p in parameters(setup)])
     delayed = frozenset(
         p.path.removesuffix(".delay") for p in (*shared, *each) if p.path.endswith(".delay")
     ) | frozenset(name for name, instrument in instruments.items() if float(instrument.delay) != 0)
@@ -124,12 +124,7 @@ def build_problem(
     unknowns, values = _start_values(
         setup, (shared, each), declared, objective, options, records, prepared, delayed
     )
-    for prior in options.priors:
-        if prior.path not in {u.path for u in unknowns if u.record is None}:
-            raise ValueError(
-                f"`priors` names {prior.path!r}, which is not fitted. Free are:"
-                f" {', '.join(u.path for u in unknowns)}."
-            )
+    check_priors(options.priors, unknowns)
     x0 = np.concatenate(values)
     lower = bounds(unknowns)
     scaled = np.isfinite(lower) & ~np.isfinite(upper_bounds(unknowns))
@@ -235,16 +230,17 @@ def _prepare(
     cannot use its weak form, the returned objective compares forces at samples.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
-    if objective.in_units_of_outputs():
-        check_deviations(records)
+    check_deviations(records, objective.in_units_of_outputs())
     for r in motions if getattr(objective, "measured_start", False) else ():
         check_no_ticks(r, f"{type(objective).__name__}(measured_start=True)")
+
+    driven = {name.partition(".")[0] for r in motions for name in r.inputs}
 
     def prepare_all(objective: AbstractObjective) -> tuple[PreparedRecord | PreparedSweep, ...]:
         return tuple(
             objective.prepare(machine, r)
             if isinstance(r, Record)
-            else steady_plan(machine, label, r)
+            else steady_plan(machine, label, r, driven)
             for label, r in records.items()
         )
 
@@ -252,8 +248,10 @@ def _prepare(
     if not isinstance(objective, InverseDynamics):
         return objective, prepared, []
     if objective.at_samples:
-        why = {"why": "`at_samples` is set"}
-        return objective, prepared, [Notice("forces-at-samples", "", why)]
+        node, why = heated_node(machine), "`at_samples` is set"
+        # The temperature of `node` keeps its start value.
+        why += f", without the change of temperature of {node!r}" if node else ""
+        return objective, prepared, [Notice("forces-at-samples", "", {"why": why})]
     late = any(name.startswith("outputs.") for name in delayed)
     if not late and all(not isinstance(p, PreparedRecord) or p.weak is not None for p in prepared):
         return objective, prepared, []
@@ -261,13 +259,16 @@ def _prepare(
     return objective, prepare_all(objective), [only_a_start(machine, motions, late)]
 
 
-def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[Notice]]:
+def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[Notice]] | None:
     """Return `problem` with `record` in place of its only record, and notices about `record`. The
     old and the new record must have the same channels in the same units. The problem must not fit
     an initial state of the machine, because the start value of such a state depends on the record.
+    Return None if the problem has a weak form and the record cannot have one.
     """
-    check_delays({}, record)
     again = divide_gaps(problem.objective.prepare(problem.setup.machine, record), problem.engine)
+    if problem.objective.whitens() and again.weak is None:
+        return None
+    again = dataclasses.replace(again, floating=getattr(problem.prepared[0], "floating", ()))
     problem, records = dataclasses.replace(problem, prepared=(again,)), {record.name: record}
     return problem, _notices_of_records(problem, records, state_names(problem.setup.machine))
 
@@ -373,11 +374,19 @@ def _choose_parameters(
     return shared, each, [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
 
 
-def _check_own_starts(own: Any, count: int) -> None:
-    """Raise `ValueError` if `own` does not give a path `count` start values or None."""
+def _check_own_starts(own: Any, count: int, known: Sequence[str]) -> None:
+    """Raise `ValueError` if `own` does not give a path `count` start values or None, or if a path
+    with start values is not a parameter. `known`: paths of all parameters.
+    """
     for path, values in own.items() if isinstance(own, Mapping) else ():
         if values is None:
             continue
+        if path not in known:
+            below = [f"{name!r}: [...]" for name in known if name.startswith(f"{path}.")]
+            raise ValueError(
+                f"`own` must give starts for single parameters, got them for {path!r}. Write"
+                f" {{{', '.join(below)}}}."
+            )
         if not isinstance(values, Sequence | np.ndarray | jax.Array):
             raise ValueError(
                 f"`own` must give a start for each record, got {values!r} for {path!r}. Write"

@@ -1,6 +1,6 @@
 """Checks of the model and of the records of a fit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -11,6 +11,8 @@ from frictax.mechanism import Machine
 from frictax.notice import Notice
 from frictax.text import brief
 
+from .problem.priors import AbstractPrior, Smooth
+from .problem.problem import Unknown
 from .problem.readings import tick_noise
 from .problem.setup import Instrument
 
@@ -104,13 +106,15 @@ def without_repeats(records: Mapping[str, Any]) -> tuple[dict[str, Any], list[No
     return kept, notices
 
 
-def check_deviations(records: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if outputs or sweeps in a joint fit lack standard deviations."""
+def check_deviations(records: Mapping[str, Any], of_outputs: bool = True) -> None:
+    """Raise `ValueError` if outputs (only if `of_outputs`) or sweeps in a joint fit lack standard
+    deviations.
+    """
     motions = {label: r for label, r in records.items() if isinstance(r, Record)}
     if not motions:
         return
     kinds = {
-        "time" if name in tick_noise(r) else name.rpartition(".")[2]
+        ("time" if name in tick_noise(r) else name.rpartition(".")[2], r.sd.get(name) is None)
         for r in motions.values()
         for name in r.outputs
     }
@@ -122,7 +126,7 @@ def check_deviations(records: Mapping[str, Any]) -> None:
     for label, r in records.items() if many else ():
         name = (
             next((n for n in r.outputs if r.sd.get(n) is None), None)
-            if isinstance(r, Record)
+            if isinstance(r, Record) and of_outputs
             else None
         )
         if name is not None:
@@ -134,4 +138,26 @@ def check_deviations(records: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"Sweep {label!r} is fitted together with records, so it needs a standard"
                 " deviation. Give sigma=... [N]."
+            )
+
+
+def check_priors(priors: Iterable[AbstractPrior], unknowns: Sequence[Unknown]) -> None:
+    """Raise `ValueError` for a prior of a parameter that is not fitted or does not suit it."""
+    fitted = {u.path: u for u in unknowns}
+    for prior in priors:
+        u = fitted.get(prior.path)
+        if u is None:
+            raise ValueError(
+                f"`priors` names {prior.path!r}, which is not fitted. Free are:"
+                f" {', '.join(u.path for u in unknowns)}."
+            )
+        if u.record is not None:
+            raise ValueError(
+                f"`priors` must name parameters that all records share, got {u.path!r}, which has a"
+                " value for each record. Write it in `free` instead of `own`."
+            )
+        if isinstance(prior, Smooth) and (len(u.shape) != 1 or u.size < 3):
+            raise ValueError(
+                "`Smooth.path` must name the forces of a `Table` of at least 3 rows, got"
+                f" {u.path!r}, which has {u.size}. Take `Normal` for a number."
             )

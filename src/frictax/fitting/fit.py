@@ -38,7 +38,7 @@ from .options import (
 from .problem.initial_state import begun_at, named_paths, own_parameters
 from .problem.inverse_dynamics import InverseDynamics
 from .problem.objectives import PreparedRecord
-from .problem.problem import Problem
+from .problem.problem import NOISE_UPDATES, Problem
 from .problem.simulations import LARGEST_RISE, ClosedLoop, FreeRun, without_rounding
 from .problem.steady import SteadyFriction
 from .result.fit_result import FitResult, make_fit_result
@@ -247,7 +247,8 @@ def fit_records(
             " Leave `start` out, or use `ClosedLoop` for both."
         )
     if start is not None:
-        parts = work.parts({type(start).__name__: 1.0, type(objective).__name__: 2.0})
+        names = f"start {type(start).__name__}", type(objective).__name__
+        parts = work.parts(dict(zip(names, (1.0, 2.0), strict=True)))
         before, work = parts.values()
         model, options = _fit_start(model, records, options, before)
     problem, notes = build_problem(model, records, options)
@@ -299,9 +300,9 @@ def _fit_start(
         found = fit_records(model, records, first, work, rounds=0)
     if with_start:
         begun = [begun_at(found.model_for(label), model, found.problem) for label in records]
-        starts = {
-            path: [np.asarray(get(machine, path)) for machine in begun] for path in with_start
-        }
+        # The path of a law in `own` stands for several parameters.
+        each = {u.path for u in found.problem.unknowns if u.record is not None and not u.hidden}
+        starts = {path: [np.asarray(get(machine, path)) for machine in begun] for path in each}
         given = own if isinstance(own, Mapping) else dict.fromkeys(named_paths(own))
         own = {**given, **starts}
     return begun_at(found.model, model, found.problem), dataclasses.replace(options, own=own)
@@ -324,7 +325,7 @@ def _solve(
     rounds = end.rounds
     raise_if_failed(problem, end.costs, records)
     notes = [*notes, *end.notices]
-    problem, end, more = _repeat_search(problem, end, method, work)
+    problem, end, more = repeat_search(problem, end, method, work)
     notes += [n for n in more if n not in notes]
     if end.interrupted:
         work.break_off()
@@ -353,28 +354,17 @@ def _solve(
     return with_step_notices(found)
 
 
-def _repeat_search(
+def repeat_search(
     problem: Problem, end: Searched, method: Any, work: Work
 ) -> tuple[Problem, Searched, tuple[Notice, ...]]:
     """Repeat the search with the noise estimated at its final point, until the noise is stable. For
     `Windows`, search again with corrected initial states. The result of this last search is not
     used if the corrected states raise the cost by more than 5 %.
     """
-    objective = problem.objective
-    for _ in range(3):  # Three updates are enough for the noise of a weak form.
-        # The noise estimate affects only whitened residuals; other residuals need one search.
-        if end.interrupted or not objective.whitens():
+    for _ in range(NOISE_UPDATES):
+        again = problem if end.interrupted else problem.with_noise_found(np.asarray(end.state.x))
+        if again is problem:
             break
-        x, delayed = np.asarray(end.state.x), problem.delayed
-        prepared = tuple(
-            objective.with_noise_found(problem.setup_at(x, i), one, delayed)
-            if isinstance(one, PreparedRecord)
-            else one
-            for i, one in enumerate(problem.prepared)
-        )
-        if all(a is b for a, b in zip(prepared, problem.prepared, strict=True)):
-            break
-        again = dataclasses.replace(problem, prepared=prepared)
         second = search(again, method, say=work, first=end.state.z)
         if second.interrupted or not np.isfinite(float(second.state.cost)):
             break

@@ -26,19 +26,19 @@ from frictax.text import suggestion
 
 from .build_problem import build_problem, build_sweep_problem, with_other_record
 from .checks import check_data, check_precision
-from .fit import fit_records, raise_if_failed, usual_method, with_step_notices
+from .fit import fit_records, raise_if_failed, repeat_search, usual_method, with_step_notices
 from .many_search import Length, search_together
 from .options import DEFAULTS, FitOptions, ManyOptions, refuse
 from .problem.initial_state import begun_at
 from .problem.inverse_dynamics import InverseDynamics
 from .problem.problem import Problem, bounds, upper_bounds
-from .problem.readings import divide_gaps
 from .problem.setup import state_names
-from .problem.simulations import FreeRun, without_rounding
+from .problem.simulations import FreeRun
 from .problem.steady import SteadyFriction
 from .result.estimates import Replicates
 from .result.fit_result import FitResult, make_fit_result
 from .result.step_error import SHORTER, is_doubtful, with_steps_needed
+from .search.certificate import certify
 from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import Searched, search
 from .steady_model import assemble_friction
@@ -78,8 +78,10 @@ def fit_many(
     - `free`, `tied`, `method`, `loss`, `level`, `progress`: as in `fit`; `objective`, `engine`: for
       records only.
 
-    **Returns:** `Replicates`: the values of all k fits, equal to those that `fit` finds. Use these
-    values for bootstrap errors, or to count how often intervals cover the true value.
+    **Returns:** `Replicates`: the values of all k fits, equal to those of the first search of
+    `fit`. `fit_many` does not run rounds. A notice gives the number of free runs whose residuals
+    are larger than the noise. Use the values for bootstrap errors, or to count how often intervals
+    cover the true value. Of the notices about records, `notices` has the first of each kind.
 
     **Raises:** `ValueError` for measurements of another shape, and for records whose channels
     differ.
@@ -108,74 +110,33 @@ def fit_many(
         if isinstance(data, Sweep):
             moving = {"objective": given.objective, "engine": given.engine, "values": values}
             refuse(moving, "a record", "a sweep")
-            given = dataclasses.replace(given, method=given.method or LevenbergMarquardt())
-            problem, _ = build_sweep_problem(assemble_friction(model, data, given), data, given)
+            method = given.method or LevenbergMarquardt()
+            given = dataclasses.replace(given, method=method)
+            problem, said = build_sweep_problem(assemble_friction(model, data, given), data, given)
             (prepared,) = problem.prepared
-            try:
-                forces: Any = np.asarray(measured, dtype=float)
-            except (TypeError, ValueError):
-                forces = np.zeros(0)
-            if forces.ndim != 2 or not forces.size or forces.shape[1] != data.n:
-                raise ValueError(
-                    f"`measured` must have shape (k, {data.n}), one column for each row of the"
-                    f" sweep, got {np.shape(np.asarray(measured))}."
-                )
-            each = [dataclasses.replace(prepared, measured=f) for f in forces[..., None]]
-            asked = [(dataclasses.replace(problem, prepared=(one,)), []) for one in each]
+            each = [dataclasses.replace(prepared, measured=f) for f in forces_of(data, measured)]
+            asked = [(dataclasses.replace(problem, prepared=(one,)), said) for one in each]
             sources: Sequence[Any] = [data] * len(asked)
             models = [model] * len(asked)
         else:
-            given = dataclasses.replace(given, method=given.method or usual_method())
+            method = given.method or usual_method()
+            given = dataclasses.replace(given, method=method)
             sources = records_of(data, measured)
-            own = values_of_each(model, values, len(sources))
-            models = [model] * len(sources)
-            if own:
-                models = [
-                    replace(model, {p: x[i] for p, x in own.items()}) for i in range(len(sources))
-                ]
-            asked = _problems_of_records(models, sources, given)
-        names = tuple(name for u in asked[0][0].unknowns for name in u.names)
-        assert given.method is not None
-        ends = ends_of(models, sources, asked, given.method, given.level, work)
-    return Replicates(
-        names,
-        np.stack([np.asarray(e.x) for e in ends.states]),
-        np.asarray([bool(e.settled) for e in ends.states]),
-        given.level,
-        np.asarray([float(e.cost) for e in ends.states]),
-        ends.errors,
-    )
-
-
-def _problems_of_records(
-    models: Sequence[Any], records: Sequence[Record], options: FitOptions
-) -> list[tuple[Problem, list[Notice]]]:
-    objective, first = options.objective or FreeRun(), records[0]
-    # Forces are compared at the samples, because the weak form needs a noise estimate for each fit,
-    # which one compiled program for all fits does not compute.
-    if isinstance(objective, InverseDynamics):
-        objective = dataclasses.replace(objective, at_samples=True)
-    options = dataclasses.replace(options, objective=objective)
-    check_data(models[0], {first.name: first})
-
-    def problem_of(model: Any, record: Record) -> Problem:
-        return build_problem(model, {record.name: record}, options)[0]
-
-    problem = problem_of(models[0], first)
-    if objective.fits_starts():
-        raise ValueError(
-            "`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts,"
-            " or call `fit`."
-        )
-    states = set(state_names(problem.setup.machine))
-    if models[0] is models[-1] and not states & {u.path for u in problem.unknowns}:
-        machine = objective.machine(models[0])
-        prepared = [
-            divide_gaps(objective.prepare(machine, record), problem.engine) for record in records
-        ]
-        return [(dataclasses.replace(problem, prepared=(p,)), []) for p in prepared]
-    # Each record needs its own problem, because models or initial states differ.
-    return [(problem_of(*one), []) for one in zip(models, records, strict=True)]
+            count = len(sources)
+            own = values_of_each(model, values, count)
+            models = [replace(model, {p: x[i] for p, x in own.items()}) for i in range(count)]
+            asked = []
+            for one in _problems_of_each(models, sources, given):
+                if isinstance(one, Exception):
+                    raise one
+                asked.append(one)
+            if (given.objective or FreeRun()).fits_starts():
+                raise ValueError(
+                    "`fit_many` cannot find the starts of windows. Write Windows(...) without"
+                    " free_starts, or call `fit`."
+                )
+        ends = ends_of(models, sources, asked, method, given.level, work)
+    return ends.replicates([said for _, said in asked])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -199,6 +160,25 @@ class Ends:
         records = {source.name or type(source).__name__: source}
         how = self.method, self.level, self.notes[i]
         return make_fit_result(self.models[i], self.problems[i], records, self.searches[i], *how)
+
+    def replicates(self, notes: Sequence[list[Notice]]) -> Replicates:
+        """Return the values of all fits, and the first of each kind of the notices in `notes`."""
+        first = {(n.code, n.subject): n for said in reversed(notes) for n in reversed(said)}
+        notices = list(reversed(first.values()))
+        tests = [certify(p, e.residuals) for p, e in zip(self.problems, self.states, strict=True)]
+        above = [i for i, test in enumerate(tests) if test is not None and test.matters]
+        if above:
+            numbers = {"above": len(above), "count": len(tests), "first": above[0]}
+            notices.append(Notice("fits-above-noise", "", numbers))
+        return Replicates(
+            tuple(name for u in self.problems[0].unknowns for name in u.names),
+            np.stack([np.asarray(e.x) for e in self.states]),
+            np.asarray([bool(e.settled) for e in self.states]),
+            self.level,
+            np.asarray([float(e.cost) for e in self.states]),
+            self.errors,
+            tuple(notices),
+        )
 
     def errors(self) -> tuple[np.ndarray, ...]:
         """Return the standard errors and the lower and upper ends of the intervals of all fits."""
@@ -268,10 +248,9 @@ def ends_of(
     else:
         for i, problem in enumerate(problems):
             with nested_work():
-                end = search(problem, method)
-                again = without_rounding(problem, np.asarray(end.state.x))
-                if again is not problem:
-                    problems[i], end = again, search(again, method, first=end.state.z)
+                first_end = search(problem, method)
+                problems[i], end, more = repeat_search(problem, first_end, method, SILENT)
+            notes[i] = [*notes[i], *more]
             searches.append(end)
             work.count(i + 1, len(problems), "fits")
     return Ends(models, sources, problems, notes, searches, method, level).with_steps_needed()
@@ -328,11 +307,13 @@ def _problems_of_each(
     # key -> problem of the first record with this key, and notices about the machine. Later records
     # with the same key use this problem again.
     like: dict[Any, tuple[Problem, list[Notice]]] = {}
+    options = dataclasses.replace(options, objective=options.objective or FreeRun())
     for model, record in zip(models, records, strict=True):
         # Problems with equal keys differ only in their samples. If the record prescribes a motion,
         # each sample is an event, so the key also contains the number of samples.
         units = tuple((name, unit.name) for name, unit in record.units.items())
-        channels = (*record.inputs, None, *record.outputs, None, *record.sd)
+        lacking = [name for name in record.outputs if record.sd.get(name) is None]
+        channels = (*record.inputs, None, *record.outputs, None, *lacking, None, *record.ticks)
         parts = [name.partition(".")[0] for name in record.inputs]
         moves = isinstance(model, Mechanism) and any(
             name in model.names and isinstance(model[name], AbstractMotion) for name in parts
@@ -341,17 +322,21 @@ def _problems_of_each(
         try:
             if key in like:
                 problem, of_machine = like[key]
-                problem, notes = with_other_record(problem, record)
-                yield problem, [*of_machine, *notes]
-                continue
+                made = with_other_record(problem, record)
+                if made is not None:
+                    yield made[0], [*of_machine, *made[1]]
+                    continue
             check_data(model, {record.name: record})
             problem, notes = build_problem(model, {record.name: record}, options)
         except MISTAKES as why:
             yield why
             continue
         states = set(state_names(problem.setup.machine))
-        if not problem.delayed and not states & {u.path for u in problem.unknowns}:
-            like[key] = problem, [n for n in notes if n.code == "left-at-bound"]
+        # If this record cannot have a weak form, a later record may have one.
+        is_asked = problem.objective is options.objective
+        if is_asked and not problem.delayed and not states & {u.path for u in problem.unknowns}:
+            of_machine = [n for n in notes if n.code in ("left-at-bound", "forces-at-samples")]
+            like[key] = problem, of_machine
         yield problem, notes
 
 
@@ -360,7 +345,10 @@ def _fit_in_two_stages(
 ) -> list[FitResult | Exception]:
     """Fit each record with `options.start`, and from its result with `options.objective`."""
     last = dataclasses.replace(options, start=None)
-    first = dataclasses.replace(last, objective=options.start, method=None, log_scale=())
+    start = options.start
+    if isinstance(start, InverseDynamics):  # the weak form is not needed for start values
+        start = dataclasses.replace(start, at_samples=True)
+    first = dataclasses.replace(last, objective=start, method=None, log_scale=())
     before = fit_each(models, records, first, length=length)
     found = [(i, one) for i, one in enumerate(before) if not isinstance(one, Exception)]
     begun = [begun_at(one.model, models[i], one.problem) for i, one in found]
@@ -370,6 +358,20 @@ def _fit_in_two_stages(
     for (i, _), one in zip(found, made, strict=True):
         out[i] = one
     return out
+
+
+def forces_of(sweep: Sweep, measured: Any) -> np.ndarray:
+    """Return the `measured` forces of each fit as an array (k, n, 1)."""
+    try:
+        forces = np.asarray(measured, dtype=float)
+    except (TypeError, ValueError):
+        forces = np.zeros((0, 0))
+    if forces.ndim != 2 or not forces.size or forces.shape[1] != sweep.n:
+        raise ValueError(
+            f"`measured` must have shape (k, {sweep.n}), one column for each row of the sweep, got"
+            f" {np.shape(np.asarray(measured))}."
+        )
+    return forces[..., None]
 
 
 def records_of(data: Any, measured: Any) -> list[Record]:

@@ -18,7 +18,7 @@ from frictax.programs import cached_jit
 from frictax.progress import Work
 
 from .problem.objectives import PreparedRecord
-from .problem.problem import Problem
+from .problem.problem import NOISE_UPDATES, Problem
 from .problem.simulations import LARGEST_RISE, FreeRun, without_rounding
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import LevenbergMarquardt
@@ -43,23 +43,26 @@ def search_together(
     samples, so that records of different lengths share a compiled program.
     """
     is_steady = problems[0].is_steady
-    names = {" fits": 2.0, " edges": 1.0 * (not is_steady)}
-    parts = work.parts(names)
+    parts = work.parts({" fits": 2.0, " edges": 1.0 * (not is_steady)})
     filled = [_fill(p, length) for p in problems] if length else list(problems)
     ends = _together(filled, method, parts[" fits"])
-    again = [without_rounding(p, np.asarray(e.x)) for p, e in zip(filled, ends, strict=True)]
-    moved = [i for i, (a, b) in enumerate(zip(again, filled, strict=True)) if a is not b]
-    if moved:
+
+    def search_again(change: Callable[[Problem, np.ndarray], Problem], most: list[float]) -> None:
+        """Search the changed problems again; keep result i if its cost is below `most[i]`."""
+        again = [change(p, np.asarray(e.x)) for p, e in zip(filled, ends, strict=True)]
+        moved = [i for i, (a, b) in enumerate(zip(again, filled, strict=True)) if a is not b]
         begin = [np.asarray(ends[i].z) for i in moved]
         more = _together([again[i] for i in moved], method, parts[" fits"], begin)
         for i, end in zip(moved, more, strict=True):
-            # Corrected initial states are worse if the model predicts kinks of the motion that the
-            # record does not contain. If the cost rises by more than 5 %, the result of the first
-            # search is used.
-            if float(end.cost) < LARGEST_RISE * float(ends[i].cost):
+            if float(end.cost) < most[i]:
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
-                ends[i] = dataclasses.replace(end, steps=steps)
-                filled[i] = again[i]
+                filled[i], ends[i] = again[i], dataclasses.replace(end, steps=steps)
+
+    for _ in range(NOISE_UPDATES):
+        search_again(Problem.with_noise_found, [np.inf] * len(ends))
+    # Corrected initial states are worse if the model predicts kinks of the motion that the record
+    # does not contain. If the cost rises by more than 5 %, the result of the first search is used.
+    search_again(without_rounding, [LARGEST_RISE * float(e.cost) for e in ends])
     notices: list[list[Notice]] = [[] for _ in problems]
     if not is_steady:
         done = itertools.count(1)
@@ -74,9 +77,10 @@ def search_together(
         with Workers() as pool:
             made = pool.map(on, filled, ends)
         ends, notices = [end for end, _ in made], [said for _, said in made]
-    if length is None:
-        return filled, ends, notices
-    return list(problems), [_cut(*one) for one in zip(problems, filled, ends, strict=True)], notices
+    cut = [_cut(*one) for one in zip(problems, filled, ends, strict=True)]
+    # A problem without added samples may have a new noise estimate or new initial states.
+    every = zip(problems, filled, cut, ends, strict=True)
+    return [q if a is b else p for p, q, a, b in every], cut, notices
 
 
 def _fill(problem: Problem, length: Length) -> Problem:

@@ -1,5 +1,6 @@
 """The residuals of a fit as a pure function of the model, for your own optimisers and studies."""
 
+import dataclasses
 from collections.abc import Mapping
 
 import jax.numpy as jnp
@@ -11,6 +12,8 @@ from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
 
 from .build_problem import prepare_record, sensors
+from .checks import check_deviations
+from .problem.inverse_dynamics import InverseDynamics
 from .problem.objectives import AbstractObjective, Steady
 from .problem.problem import steady_plan
 from .problem.setup import Instrument, Setup
@@ -63,6 +66,12 @@ def weighted_residuals(
             "`weighted_residuals` of a record needs a `Mechanism` or a hybrid system of your own,"
             f" got {model!r}. A law's data are a `Sweep`."
         )
+    check_deviations({data.name: data}, objective.in_units_of_outputs())
+    delays = {name: float(one.delay) for name, one in (instruments or {}).items()}
+    if isinstance(objective, InverseDynamics) and any(
+        delay != 0 for name, delay in delays.items() if name.startswith("outputs.")
+    ):
+        objective = dataclasses.replace(objective, at_samples=True)  # as in `fit`
     engine = OnSamples() if engine is None else engine
     setup, prepared, delayed = prepare_record(
         objective.machine(model), data, objective, instruments, engine

@@ -17,7 +17,7 @@ from frictax.measurements import Record
 from frictax.measurements.reading.columns import text_of
 from frictax.text import suggestion
 
-from .table import check_pyarrow
+from .table import check_pyarrow, read_dates
 
 SUFFIXES = (".csv", ".txt", ".parquet", ".mat")
 ABOUT = ("machine", "date", "temperature")
@@ -259,22 +259,16 @@ def _standardize_columns(frame: Any) -> Any:
 
     out = pd.DataFrame(index=frame.index)
     out["machine"] = frame["machine"].astype(str) if "machine" in frame else ""
+    out["date"] = read_dates(frame["date"] if "date" in frame else np.full(len(frame), None))
     try:
-        dates: Any = frame["date"] if "date" in frame else np.full(len(frame), None)
-        # Parquet stores dates in microseconds.
-        out["date"] = pd.to_datetime(dates).astype("datetime64[us]")
+        given = frame["temperature"] if "temperature" in frame else pd.Series(np.nan, frame.index)
+        out["temperature"] = given.to_numpy(dtype=float, na_value=np.nan)
     except (ValueError, TypeError):
-        raise ValueError(
-            "The dates of the records cannot be read as dates: got"
-            f" {frame['date'].iloc[0]!r}. Write them as 2026-05-31 or 2026-05-31 14:00."
-        ) from None
-    try:
-        given = frame["temperature"] if "temperature" in frame else np.nan
-        out["temperature"] = np.asarray(given, dtype=float) + np.zeros(len(frame))
-    except (ValueError, TypeError):
+        numbers: Any = pd.to_numeric(frame["temperature"], errors="coerce")
+        wrong = frame["temperature"][numbers.isna() & frame["temperature"].notna()]
         raise ValueError(
             "The temperatures of the records must be numbers, got"
-            f" {frame['temperature'].iloc[0]!r}. Write degrees Celsius without a unit."
+            f" {wrong.iloc[0]!r}. Write degrees Celsius without a unit."
         ) from None
     return out.join(frame.drop(columns=[c for c in ABOUT if c in frame.columns]))
 

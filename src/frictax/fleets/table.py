@@ -17,6 +17,7 @@ from frictax.fitting.problem.problem import bounds
 from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.units import rms_units
 from frictax.measurements import Record
+from frictax.text import brief
 
 FORMAT = 2  # version of the table format; increase it when a column or an attribute is added
 META = "frictax"  # key of the names, units, bounds and limits of parameters in `table.attrs`
@@ -31,6 +32,29 @@ def check_pyarrow() -> None:
             "Tables of fleets are read and written by the package pyarrow. Install it: `pip"
             " install 'frictax[fleet]'`."
         )
+
+
+def read_dates(cells: Any) -> Any:
+    """Return the dates in a column as times in UTC, NaT if empty. Text must be in ISO 8601 form,
+    and a number must have the eight digits YYYYMMDD.
+    """
+    import pandas as pd
+
+    def digits(cell: Any) -> Any:
+        if not isinstance(cell, int | float | np.number) or np.isnan(cell):
+            return cell.strip() if isinstance(cell, str) else cell
+        return str(cell).removesuffix(".0") if 10**7 <= cell < 10**8 else "?"
+
+    cells = pd.Series(cells).astype(object)
+    dates = pd.to_datetime(cells.map(digits), format="ISO8601", errors="coerce", utc=True)
+    empty = cells.isna() | cells.astype(str).str.strip().str.lower().isin(("", "nan", "nat"))
+    if (wrong := cells[dates.isna() & ~empty]).size:
+        raise ValueError(
+            "The dates of records must be in ISO form, year before month before day, got"
+            f" {brief(wrong.iloc[0])}. Write them as 2026-05-31, 2026-05-31 14:00 or 20260531."
+        )
+    # Parquet stores dates in microseconds.
+    return dates.dt.tz_localize(None).astype("datetime64[us]")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

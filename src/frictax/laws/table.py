@@ -86,6 +86,11 @@ class Table(CheckedModule, AbstractLaw):
                 f"`Table.extrapolation` must be one of {', '.join(map(repr, EXTRAPOLATIONS))}, got"
                 f" {self.extrapolation!r}. Write 'hold' to keep the force of the last row."
             )
+        if np.shape(self.v) != np.shape(self.f):
+            raise ValueError(
+                "`Table.v` and `Table.f` must be two lists of one length, got shapes"
+                f" {np.shape(self.v)} and {np.shape(self.f)}. Give one force for each speed."
+            )
         if is_traced(self.v) or is_traced(self.f):
             return
         v, f = np.asarray(self.v), np.asarray(self.f)
@@ -195,7 +200,11 @@ class Table(CheckedModule, AbstractLaw):
             return self.f[0] + 0.0 * v
         k = jnp.minimum(piece, rows - 2)
         v0, f0, v1, f1 = (entry(x, j) for j in (k, k + 1) for x in (self.v, self.f))
-        line = f0 + (f1 - f0) / (v1 - v0) * (v - v0)
+        slope = (f1 - f0) / (v1 - v0)
+        line = f0 + slope * (v - v0)
+        # In a search, the line through the first two rows may be below 0 at rest; then the law is 0
+        # where this line is below 0. `check_rules` refuses such a table.
+        line = jnp.where((f0 - slope * v0 < 0) & (line < 0) & (k == 0), 0.0, line)
         beyond = {"linear": 0.0, "hold": self.f[-1], "error": jnp.nan}[self.extrapolation]
         return jnp.where(jnp.asarray(piece) > rows - 2, beyond, line)
 

@@ -89,7 +89,8 @@ class TemperatureDependent(_Around):
         return self.law.on_piece(v, piece)
 
     def at_temperature(self, T: Number | float) -> AbstractLaw:
-        return _Multiplied(self.law, jnp.exp(-self.beta * (T - self.T_ref)))
+        T = jnp.asarray(T, dtype=float)
+        return _Multiplied(self.law.at_temperature(T), jnp.exp(-self.beta * (T - self.T_ref)))
 
 
 class _Multiplied(_Around):

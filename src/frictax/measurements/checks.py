@@ -80,6 +80,7 @@ def record_fields(given: RecordArguments) -> dict[str, Any]:
     check_unit_of_dates("`Record` time", given.t, declared.get("time"))
     t = numbers("`Record` time", given.t) * clock.si
     notes, kind = given.notes, getattr(given.t, "dtype", None)
+    kind = getattr(kind, "numpy_dtype", kind)  # of a nullable type of pandas
     if kind in (np.float32, np.float16):
         step = float(np.median(np.diff(np.asarray(given.t, dtype=float))))
         digit = float(np.spacing(np.max(np.abs(np.asarray(given.t)))))
@@ -251,7 +252,8 @@ def numbers(label: str, values: Any) -> np.ndarray:
             " need not be uniform."
         )
     try:
-        array = np.asarray(values)
+        zoned = getattr(getattr(values, "dtype", None), "tz", None) is not None
+        array = np.asarray(values, dtype="datetime64[ns]" if zoned else None)
         if array.dtype.kind == "M":
             array = array - array.flat[0] if array.size else array.astype(float)
         if array.dtype.kind == "m":

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,16 @@ from .reading.tables import Table
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """A time column: `times` (n,), length of their unit in s (`size`), and name of the column."""
+    """A time column: `times` (n,), length of their unit in s (`size`), and name of the column.
+
+    `since`: the start of counting ("1970", "midnight", or "0" for other numbers), and the exact
+    time since then [s] at which `times` is 0.
+    """
 
     times: np.ndarray
     size: float
     name: str
+    since: tuple[str, Fraction] = ("0", Fraction(0))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,12 +72,36 @@ def resample_channels(
     rows, notes = _rows(table, base, shared, drop, own)
     t = base.times[rows]
     resampled = dict[str, tuple[np.ndarray, Any]]()
-    low, high = -np.inf, np.inf
+    low, high, zeros = -np.inf, np.inf, dict([base.since])
     for c in channels:
         if c.clock is None:
             resampled[c.name] = c.values[rows], _at(c.sd, rows)
+            there = np.isfinite(base.times) & np.isfinite(c.values)
+            fine = rows[0] + np.flatnonzero(there[rows[0] : rows[-1] + 1])
+            times, on = base.times[fine], np.searchsorted(fine, rows)
+            # Linear interpolation over a few left-out samples of an input is good enough.
+            few = 0 if hold else 0.1 * fine.size
+            if c.kind == "inputs" and fine.size > rows.size + few and np.all(np.diff(times) > 0):
+                thin = held_means if hold else nearest_line
+                resampled[c.name] = thin(times, c.values[fine], on), None
+                notes.append(
+                    f"Input {c.name!r} of {table.source} has {fine.size - rows.size} samples in"
+                    " rows that are left out. Its other values change as by `Record.decimate`, so"
+                    " its impulse stays."
+                )
             continue
-        resampled[c.name], times, more = _resample(table, c, base.size * t, hold, drop)
+        start, zero = c.clock.since
+        after = zero - zeros.setdefault(start, zero)
+        after -= 86400 * round(after / 86400) if start == "midnight" else 0
+        clock = dataclasses.replace(c.clock, times=c.clock.times + float(after) / c.clock.size)
+        moved = dataclasses.replace(c, clock=clock)
+        resampled[c.name], times, more = _resample(table, moved, base.size * t, hold, drop)
+        if start != base.since[0]:
+            notes.append(
+                f"The clock {clock.name!r} of {table.source} and the clock of the record do not"
+                " count from one date. 0 s of both is taken as one time, and it is the first of"
+                " dates. Give both clocks as dates or both as seconds if this is wrong."
+            )
         notes += more
         low, high = max(low, times[0]), min(high, times[-1])
     inside = np.flatnonzero((base.size * t >= low) & (base.size * t <= high))

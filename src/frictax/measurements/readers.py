@@ -27,7 +27,7 @@ class Column:
     - `sign`: -1 reverses the sign of the recorded numbers, 1 does not.
     - `to`: the unit of the variable after multiplication by the gain.
     - `sd`, in `unit`: standard deviation of the measurement, a number, or the name of a column with
-      a value in each row. Only an output may have `sd`.
+      a value in each row. A unit in the name of this column counts. Only an output has `sd`.
     - `time`: the column of this channel's own clock: a name, a number or a `Column` with its unit.
       An input is resampled to the times of the record, and its integral over time stays the same;
       an output is interpolated. The record contains only times within the range of all clocks.

@@ -1,6 +1,7 @@
 """`Sweep`: the measured friction force at steady speeds."""
 
 import dataclasses
+import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from frictax.verbs import SweepVerbs
 from . import units
 from .noise import integrated_autocorrelation_time
 from .reading.columns import Decimal
-from .reading.tables import csv_table, pandas_table
+from .reading.tables import Table, csv_table, pandas_table
 from .record import Record
 
 Direction = Literal["both", "positive", "negative"]
@@ -45,8 +46,8 @@ class SweepOptions(ForceOptions, total=False):
 class SweepCsvOptions(ForceOptions, total=False):
     """The options of a sweep that is read from a text file."""
 
-    velocity_unit: str
-    force_unit: str
+    velocity_unit: str | None
+    force_unit: str | None
     name: str | None
     delimiter: str
     decimal: Checked[Decimal]
@@ -67,6 +68,7 @@ _ARRAYS: dict[str, Any] = {
     **{"name": "sweep", "citation": "", "notes": ()},
 }
 _TEXT: dict[str, Any] = {"delimiter": ",", "decimal": ".", "skip": 0, "header": True}
+_FOUND: dict[str, Any] = {"velocity_unit": None, "force_unit": None}
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -127,6 +129,13 @@ class Sweep(SweepVerbs):
                 f"`Sweep` sign must be 1 or -1, got {sign!r}. It multiplies the force; units are"
                 " declared by name."
             )
+        given_rows = {"velocity": velocity, "force": force, "sigma": sigma, "breakaway": breakaway}
+        for what, values in given_rows.items():
+            if np.ma.is_masked(values):
+                raise ValueError(
+                    f"`Sweep` {what} has {int(np.sum(np.ma.getmaskarray(values)))} masked samples,"
+                    " which were not measured. Delete such rows."
+                )
         v = _numbers("velocity", velocity) * v_unit.si
         f = _numbers("force", force) * (f_unit.si * sign)
         s = None if sigma is None else _numbers("sigma", sigma) * f_unit.si
@@ -152,7 +161,7 @@ class Sweep(SweepVerbs):
         _check_rows(self, sign)
 
     @classmethod
-    @lists_options(SweepCsvOptions, _ARRAYS | _TEXT | {"name": None})
+    @lists_options(SweepCsvOptions, _ARRAYS | _TEXT | _FOUND | {"name": None})
     def from_csv(
         cls,
         path: str | Path,
@@ -173,6 +182,10 @@ class Sweep(SweepVerbs):
           column `breakaway` contains 1 or 0; the velocity may be missing in a row with 1.
         - ``where={"drive": 1}`` keeps the rows in which the column ``drive`` is 1; `direction`
           keeps the rows of one direction of motion.
+        - `velocity_unit`, `force_unit`: None for the unit in the cells (``30 rpm``) or in the name
+          of the column (``speed [rpm]``, ``speed_rpm``). A unit there of `sigma` is used too.
+          Without a unit, velocity is in rad/s and force in N.m; if the other unit belongs to a
+          translation, in m/s and N. The field `notes` lists contradictions.
         - `sign`: -1 if the column contains the friction on the body, which opposes the velocity.
         - `skip`: number of lines before the column names; ``header=False`` for a file without
           column names. Lines that begin with ``#`` are comments.
@@ -180,19 +193,13 @@ class Sweep(SweepVerbs):
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
         check_names(Sweep.from_csv, options)
-        if velocity == force:
-            raise ValueError(
-                f"`velocity` and `force` both name column {force!r}. Name the column of each."
-            )
         given: dict[str, Any] = {**options}
         text = [given.pop(name, default) for name, default in _TEXT.items()]
         table = csv_table(path, *text)
         if where:
             table = table.where(where)
-        began = None if breakaway is None else table.flags(breakaway, "breakaway")
-        v = table.column(velocity, "velocity", empty=None if began is None else 0.0)
-        f = table.column(force, "force")
-        s = None if sigma is None else table.column(sigma, "sigma")
+        columns = {"velocity": velocity, "force": force, "sigma": sigma, "breakaway": breakaway}
+        v, f, s, began = _read_rows(table, columns, given, {})
         at_rest = np.flatnonzero((v == 0) & (~began if began is not None else True))
         if at_rest.size:
             raise ValueError(
@@ -202,10 +209,10 @@ class Sweep(SweepVerbs):
             )
         if given.get("name") is None:
             given["name"] = Path(path).stem
-        return cls(v, f, s, began, notes=table.doubts(), **given).select(direction)
+        return cls(v, f, s, began, **given).select(direction)
 
     @classmethod
-    @lists_options(SweepTableOptions, _ARRAYS | {"velocity_unit": None, "force_unit": None})
+    @lists_options(SweepTableOptions, _ARRAYS | _FOUND)
     def from_pandas(
         cls,
         frame: DataFrame,
@@ -220,13 +227,14 @@ class Sweep(SweepVerbs):
     ) -> "Sweep":
         """Build a sweep from the columns of a `DataFrame`, as `from_csv` does.
 
-        Columns that the caller does not specify are found by words in their names. The name of the
-        velocity column contains a unit of speed (``speed [rpm]``, ``speed_rpm``) or one of the
-        words ``velocity``, ``speed``, ``omega``, ``v``, ``w``. The name of the force column
-        contains a unit of force or one of the words ``force``, ``torque``, ``tau``, ``f``, ``M``.
-        The optional columns are called ``sigma`` and ``breakaway``. A unit that is not given is
-        read from ``frame.attrs["units"]`` or from the name of the column. Without a unit, velocity
-        is in rad/s and force in N.m; if the other unit belongs to a translation, in m/s and N.
+        Columns that the caller does not specify are found by their names. Columns that are called
+        ``velocity`` and ``force`` come first. Otherwise, the name of the velocity column contains
+        a unit of speed (``speed [rpm]``, ``speed_rpm``) or one of the words ``velocity``,
+        ``speed``, ``omega``, ``v``, ``w``. The name of the force column contains a unit of force or
+        one of the words ``force``, ``torque``, ``tau``, ``f``, ``M``. A name with both comes before
+        a name with one. ``N`` alone is a number of samples, not a force. The optional columns are
+        called ``sigma`` and ``breakaway``. A unit that is not given is read from
+        ``frame.attrs["units"]``, or as in `from_csv`.
         ``Sweep.from_pandas(sweep.to_pandas())`` equals `sweep`.
 
         **Raises:** `ValueError` if no column or several columns fit, and for the errors of `Sweep`.
@@ -244,38 +252,17 @@ class Sweep(SweepVerbs):
                 " `Sweep(velocity, force)`."
             )
         table = pandas_table(frame, "the DataFrame")
-        rows, where = np.ones(len(frame), bool), dict(where or {})
-        for column, value in where.items():
-            rows &= table.column(column, "where") == value
-        if not rows.any():
-            raise ValueError(
-                f"`Sweep.from_pandas`: where={where!r} must leave rows, got none of"
-                f" {len(frame)}. Look at the values of that column."
-            )
+        if where:
+            table = table.where(where)
         named = {"velocity": velocity, "force": force, "sigma": sigma, "breakaway": breakaway}
+        free = [name for name in table.header if name not in named.values()]
         columns: dict[str, Any] = {
-            role: _recognise_column(table.header, role) if name is None else name
+            role: _recognise_column(free, role) if name is None else name
             for role, name in named.items()
         }
-        rows_of: list[Any] = [
-            None
-            if name is None
-            else (table.flags if role == "breakaway" else table.column)(name, role)[rows]
-            for role, name in columns.items()
-        ]
-        of_v, of_f = columns["velocity"], columns["force"]
-        if of_v == of_f:
-            raise ValueError(
-                f"`velocity` and `force` both name column {of_f!r}. Name the column of each."
-            )
-        declared = frame.attrs.get("units", {})
         given: dict[str, Any] = {**options}
-        v_unit = given.get("velocity_unit") or declared.get(of_v) or _unit_in(of_v, units.VELOCITY)
-        f_unit = given.get("force_unit") or declared.get(of_f) or _unit_in(of_f, units.FORCE)
-        slides = v_unit in _SLIDING or f_unit in _SLIDING
-        given["velocity_unit"] = v_unit or ("m/s" if slides else "rad/s")
-        given["force_unit"] = f_unit or ("N" if slides else "N.m")
-        return cls(*rows_of, **given).select(direction)
+        read = _read_rows(table, columns, given, frame.attrs.get("units", {}))
+        return cls(*read, **given).select(direction)
 
     @classmethod
     def from_records(
@@ -412,30 +399,123 @@ _NAMES = {
     "sigma": {"sigma"},
     "breakaway": {"breakaway"},
 }
+_KINDS = {"velocity": units.VELOCITY, "force": units.FORCE, "sigma": units.FORCE}
+_SLIDING = {u for kind in _KINDS.values() for u in kind if not kind[u].rotational}
+_OPTIONAL = {"sigma", "breakaway"}
 
 
-_SLIDING = {u for kind in (units.VELOCITY, units.FORCE) for u in kind if not kind[u].rotational}
+def _read_rows(
+    table: Table, columns: Mapping[str, Any], given: dict[str, Any], declared: Mapping[str, str]
+) -> list[Any]:
+    """Return velocity, force, sigma and breakaway of a table, and set units and notes in `given`.
+
+    **Arguments:** `columns`: role -> name or number of the column, or None; `declared`: units of
+    columns.
+    """
+    if table.position(columns["velocity"], "velocity") == table.position(columns["force"], "force"):
+        raise ValueError(
+            f"`velocity` and `force` both name column {columns['force']!r}. Name the column of"
+            " each."
+        )
+    began = columns["breakaway"]
+    began = None if began is None else table.flags(began, "breakaway")
+    v = table.column(columns["velocity"], "velocity", empty=None if began is None else 0.0)
+    if began is not None and v.dtype.kind == "f":
+        v = np.where(began & np.isnan(v), 0.0, v)
+    f = table.column(columns["force"], "force")
+    s = None if columns["sigma"] is None else table.column(columns["sigma"], "sigma")
+    notes, used, said = list(table.doubts()), dict[str, str](), dict[str, str]()
+    for role in _KINDS:
+        column = columns[role]
+        unit = None if column is None else _find_unit(table, column, role, given, declared, notes)
+        if unit is not None:
+            used[role], said[role] = unit
+    slides = not _SLIDING.isdisjoint(map(units.normalize_unit, used.values()))
+    given["velocity_unit"] = used.get("velocity", "m/s" if slides else "rad/s")
+    given["force_unit"] = used.get("force", "N" if slides else "N.m")
+    given["notes"] = tuple(notes)
+    # A given unit of the force applies to sigma too if both columns state the same other unit.
+    if "sigma" in said and said["sigma"] != said.get("force"):
+        of_s, of_f = units.FORCE[said["sigma"]], units.force_unit(given["force_unit"])
+        if of_s.rotational != of_f.rotational or ("force" not in used and of_s.si != 1.0):
+            raise ValueError(
+                f"`Sweep` force must have a unit like sigma, which is in {of_s.name}, got"
+                f" {used.get('force')!r}. Give `force_unit`."
+            )
+        s = _numbers("sigma", s) * (of_s.si / of_f.si)
+    return [v, f, s, began]
+
+
+def _find_unit(
+    table: Table, column: Any, role: str, given: Any, declared: Mapping[str, str], notes: list[str]
+) -> tuple[str, str] | None:
+    """Return the unit of a column, and the unit that the table states; add doubts to `notes`."""
+    name, known, own = table.name(column), _KINDS[role], given.get(f"{role}_unit")
+    this = f"Column {name!r} of {table.source}"
+    remedy = "Rename the column" if role == "sigma" else f"Give `{role}_unit`"
+    stated = (declared.get(name), table.unit(column), _unit_in(name, known))
+    seen = list(dict.fromkeys(units.normalize_unit(u) for u in (own, *stated) if u))
+    odd = seen[:1] or _misspelt_units(name, known)
+    if own is None and odd and odd[0] not in known:
+        raise ValueError(
+            f"{this} is read as the {role} and must be in one of {', '.join(known)}, got"
+            f" {odd[0]!r}. {remedy}, or name another column."
+        )
+    if len(seen) > 1:
+        notes.append(
+            f"{this} is read in {seen[0]}, but its cells or its name contain {seen[1]}. Correct the"
+            " unit if that is wrong."
+        )
+    if seen:
+        return own or seen[0], units.normalize_unit(next(filter(None, stated), ""))
+    if inside := re.search(r"[\[(]([^\[\]()]*[^\W\d][^\[\]()]*)[\])]\s*$", name):
+        notes.append(
+            f"{this} has {inside[1]!r} in its name, which is not a known unit and is not used."
+            f" {remedy} if it is a unit."
+        )
+    return None
+
+
+def _words_of(column: str) -> list[str]:
+    """Return the words in a column's name, and pairs of words that may be a unit: "mm_s", "N m"."""
+    words = [word.strip("[](),;") for word in re.split(r"[\s_]+", column)]
+    pairs = [f"{a}{sign}{b}" for a, b in itertools.pairwise(words) for sign in "/."]
+    return [*pairs, *words]
 
 
 def _unit_in(column: str, known: Mapping[str, units.Unit]) -> str | None:
-    """Return the unit in a column's name (in brackets, after "_" or a space) that is in `known`."""
-    words = [units.named_in(column), *map(units.normalize_unit, re.split(r"[\s_]+", column))]
-    return next((word for word in words if word in known), None)
+    """Return the unit in a column's name (in brackets, after "_" or a space) that is in `known`; or
+    the unit of another quantity that the name has in brackets at the end.
+    """
+    inside = units.named_in(column)
+    words = [inside, *map(units.normalize_unit, _words_of(column))]
+    return next((word for word in words if word in known), inside)
+
+
+def _misspelt_units(column: str, known: Mapping[str, units.Unit]) -> list[str]:
+    """Return the words in a column's name that equal a unit in `known` if case is ignored."""
+    plain = {unit.lower().replace(".", "") for unit in known} - {"n"}
+    return [word for word in _words_of(column) if word.lower().replace(".", "") in plain]
 
 
 def _recognise_column(columns: Sequence[str], role: str) -> str | None:
     """Return the column for `role` ("force", ...); None if sigma or breakaway has no column."""
-    kinds = {"velocity": units.VELOCITY, "force": units.FORCE}.get(role, {})
-    by_unit = [c for c in columns if _unit_in(c, kinds) is not None]
-    words = {c: set(re.split(r"[^a-z]+", re.sub(r"[\[(].*", "", c).lower())) for c in columns}
-    found = by_unit or [c for c in columns if words[c] & _NAMES[role]]
-    if len(found) > 1:
-        found = [c for c in found if words[c] & _NAMES[role]] or found
-    exact = [c for c in found if c.strip().lower() == role]
-    found = exact or found
+    words, every = {}, units.VELOCITY | units.FORCE
+    known = {} if role in _OPTIONAL else _KINDS[role]
+    for c in columns:
+        plain = " ".join(w for w in re.split(r"[\s_]+", c) if units.normalize_unit(w) not in every)
+        words[c] = set(re.split(r"[^a-z]+", re.sub(r"[\[(].*", "", plain).lower()))
+    others = _OPTIONAL if known else _NAMES["velocity"]
+    # "N" is the usual name of a number of samples.
+    left = [c for c in columns if c.strip() != "N" and not words[c] & others]
+    by_name = [c for c in left if words[c] & _NAMES[role]]
+    by_unit = [c for c in left if _unit_in(c, known) in known]
+    exact = [c for c in by_name if c.strip().lower() == role]
+    both = [c for c in by_name if c in by_unit]
+    found = exact or both or list(dict.fromkeys([*by_unit, *by_name]))
     if len(found) == 1:
         return found[0]
-    if not found and role in ("sigma", "breakaway"):
+    if not found and role in _OPTIONAL:
         return None
     many = f"several ({', '.join(map(repr, found))})" if found else "none"
     raise ValueError(

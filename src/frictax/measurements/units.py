@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from frictax.mechanism.variable_table import VARIABLES as _TABLE
@@ -149,7 +150,7 @@ _ALIASES = {
         "kN.m": "kNm",
         "N.cm": "Ncm",
         "N.mm": "Nmm",
-        "rpm": "r/min rev/min 1/min min-1 U/min",
+        "rpm": "RPM r/min rev/min 1/min min-1 U/min",
         "rev/s": "rps turns/s",
         "deg/s": "°/s dps degree/s",
         "lbf": "lb",
@@ -158,6 +159,10 @@ _ALIASES = {
         "deg": "° degree degrees Grad Deg",
         "rev": "turn turns",
         "s": "sec second seconds",
+        "ms": "msec millisecond milliseconds",
+        "us": "usec microsecond microseconds",
+        "mm": "millimeter millimeters millimetre millimetres",
+        "um": "micron microns micrometer micrometers micrometre micrometres",
         "rad/s": "rad/sec",
         "km/h": "kmh km/hr kph",
         "mph": "mi/h",
@@ -189,6 +194,15 @@ def force_unit(name: str) -> Unit:
     0.001
     """
     return _look_up("force_unit", name, FORCE)
+
+
+def known_unit(name: str | None) -> Unit | None:
+    """Return the mechanical unit called `name`; None for other units and for None.
+
+    >>> known_unit("mm").si, known_unit("V")
+    (0.001, None)
+    """
+    return _MECHANICAL.get(normalize_unit(name or ""))
 
 
 def quantity(unit: Unit) -> str:
@@ -235,17 +249,62 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
 
 
 def named_in(header: str) -> str | None:
-    """Return the unit in brackets at the end of a column's name; None without a known unit.
+    """Return the last known unit in brackets in a column's name; None without a known unit.
 
-    >>> named_in("Position [mm]"), named_in("angle (°)"), named_in("q")
-    ('mm', 'deg', None)
+    >>> named_in("Position [mm]"), named_in("angle (°)"), named_in("x [mm] (raw)"), named_in("q[1]")
+    ('mm', 'deg', 'mm', None)
     """
-    text = header.strip()
-    for opening, closing in ("[]", "()"):
-        if text.endswith(closing) and opening in text:
-            inside = normalize_unit(text[text.rindex(opening) + 1 : -1])
-            return inside if inside in _MECHANICAL or inside in ELECTRIC else None
+    for before, bracket, inside in reversed(_BRACKETS.findall(header)):
+        unit = normalize_unit(inside)
+        # A number behind a name is an index, as in "position[1]". "mu [1]" is a fraction.
+        is_index = unit == "1" and (bracket == "(" or before.strip())
+        if (unit in _MECHANICAL or unit in ELECTRIC) and not is_index:
+            return unit
     return None
+
+
+def unread_unit(header: str, si_names: Sequence[str]) -> tuple[str, str | None] | None:
+    """Return a text in a column's name that may be a unit but is not read as one; None without such
+    a text. Also return the unit with this name (None if no unit has exactly this name).
+
+    **Arguments:** `si_names`: SI units of the column. "min" in "t_min" is a unit only of a time.
+
+    >>> unread_unit("x / mm", ("m",)), unread_unit("F (KN)", ("N",)), unread_unit("F_min", ("N",))
+    (('mm', 'mm'), ('KN', None), None)
+    """
+    if named_in(header) is not None:
+        return None
+    for before, bracket, inside in reversed(_BRACKETS.findall(header)):
+        if before and len(re.sub(r"[\W\d_]", "", inside)) > (bracket == "("):
+            return inside.strip(), None
+    after = re.findall(r"(?s)^[^/]*[^/ ()\[\]][^/]*/[ ()\[\]]*(.*?)[ ()\[\]]*\Z", header)
+    words = re.findall(r"[^\s_,:]*[/.][^\s_,:]*", header)
+    tokens = re.findall(r"[^\s_,:/()\[\]-]+", header)
+    # The first of several words is the quantity, as in "cm_x".
+    tokens = tokens[len(tokens) > 1 and len(tokens[0]) <= 2 :]
+    for text in (*reversed(words), *after, *reversed(tokens)):
+        unit, word = normalize_unit(text), "" if text in after else text.lower()
+        if word in _WORDS:
+            continue
+        if unit in ELECTRIC:
+            return text, unit
+        exact, alike = unit in _MECHANICAL, _ALIKE.get(unit.lower(), [])
+        fits = any(_MECHANICAL[u].si_name in si_names for u in ([unit] if exact else alike))
+        clear = (exact or len(text) > 2) and word not in _VAGUE
+        if alike and (fits or clear):
+            return text, unit if exact and (fits or len(alike) == 1) else None
+    return None
+
+
+_BRACKETS = re.compile(r"(.?)([\[(])([^\[\]()]*)[\])]")
+# Lower-case name -> units other than SI. Names that are also words, and names of few letters.
+_ALIKE: dict[str, list[str]] = {}
+for _name, _unit in [*((u, u) for u in _MECHANICAL), *_ALIASES.items()]:
+    if _unit in _MECHANICAL and _MECHANICAL[_unit].si != 1.0:
+        _ALIKE.setdefault(_name.lower(), []).append(_unit)
+_WORDS = ("in", "turn", "foot", "feet", "kp", "grad", "knot", "knots")
+_WORDS += ("v", "volt", "volts", "a", "amps", "count", "tick")
+_VAGUE = ("min", "h", "ft", "g", "rev", "nm", "ns")
 
 
 def same_kind(velocity: Unit, force: Unit) -> None:
@@ -303,5 +362,5 @@ def _look_up(argument: str, name: str, known: dict[str, Unit]) -> Unit:
 def normalize_unit(name: str) -> str:
     """Return the name of a unit as frictax writes it: "°" is "deg", "Nm" is "N.m"."""
     plain = str(name).strip().translate({ord("·"): ".", ord("*"): ".", ord(" "): "", ord("µ"): "u"})
-    plain = plain.replace("^2", "2").replace("²", "2")
+    plain = plain.replace("μ", "u").replace("^2", "2").replace("²", "2")
     return _ALIASES.get(plain, plain)

@@ -9,9 +9,10 @@ from jaxtyping import Array
 from frictax.contacts.contact import piece_limits
 from frictax.contacts.mode import BACKWARD, FORWARD, FREE, STUCK
 from frictax.parameters import Number
-from frictax.signals import Constant, Function
-from frictax.signals.function import longest_step
+from frictax.signals import AbstractSignal, Constant, Function, Sine
+from frictax.signals.function import largest_rate
 
+from .forces import PeriodicPositionDependentForce
 from .layout import Contact, Layout, signal_of
 from .mechanism import Mechanism
 from .snapshot import Snapshot
@@ -151,11 +152,20 @@ def _rounding_at(t: Array, rate: Array) -> Array:
     return jnp.finfo(t.dtype).eps * (500.0 + 50.0 * jnp.abs(rate * t))
 
 
-def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
-    """Return a list of the longest allowed time steps [s], one for each drive signal that needs a
-    limit. In a longer step, the load of a stuck contact may exceed the breakaway force and fall
-    again undetected. `span`: duration of the run [s].
+def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> tuple[list[Any], list[Any]]:
+    """Return two lists of longest allowed time steps [s]: in every mode, and while a contact is
+    stuck. In a longer step, a pulse of a user's function may have no effect. The load of a stuck
+    contact may exceed the breakaway force and fall again undetected. `span`: duration of the run.
     """
+    signals = [signal_of(mechanism, place) for place in lay.signals]
+    always = [
+        span / 200 if signal.dtmax is None else signal.dtmax
+        for signal in signals
+        if isinstance(signal, Function)
+    ]
+    # A normal force given by a user's function of time, position and velocity can change as fast.
+    pressed = [c for c in (*lay.contacts, *lay.bristles) if c.is_pressed and c.signal is None]
+    always += [span / 200] * len(pressed[:1])
     # The load of a stuck contact can have an extremum at a time at which no drive signal has an
     # extremum. This is possible if the load depends on two signals, a user's function, a prescribed
     # motion, or a spring or damper to another body.
@@ -172,17 +182,31 @@ def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
                 body in (a.body, b.body) and None not in (a.body, b.body)
                 for _, a, b in lay.compliants
             )
-            signals = [signal_of(mechanism, lay.signals[j]) for j in loads]
-            varying = [signal for signal in signals if not isinstance(signal, Constant)]
-            by_function = any(isinstance(signal, Function) for signal in varying)
-            by_several = joined or len(varying) > 1 or by_function
+            varying = [j for j in loads if not isinstance(signals[j], Constant)]
+            by_several = joined or len(varying) > 1
         if by_several:
             summed |= set(loads)
-    bounds = (
-        longest_step(signal_of(mechanism, place), span, j in summed)
-        for j, place in enumerate(lay.signals)
-    )
-    return [bound for bound in bounds if bound is not None]
+    frequencies = [signals[j].f for j in summed if isinstance(signals[j], Sine)]
+    stuck = [1 / (32 * jnp.maximum(f, jnp.finfo(f.dtype).tiny)) for f in frequencies]
+    return always, stuck + _steps_over_waves(mechanism, lay, signals, span)
+
+
+def _steps_over_waves(
+    mechanism: Mechanism, lay: Layout, signals: list[AbstractSignal], span: Number
+) -> list[Array]:
+    """Return the longest time step [s] that resolves a periodic force over the position of a body
+    that a prescribed motion carries, in a list; an empty list without such a force.
+    """
+    sources = [mechanism.parts[i] for i, *_ in lay.forces]
+    waves = [s.period for s in sources if isinstance(s, PeriodicPositionDependentForce)]
+    if not waves or not lay.motions:
+        return []
+    fastest = jnp.max(jnp.stack([largest_rate(signals[j]) for *_, j in lay.motions]))
+    for gear in lay.gears:
+        ratios = jnp.abs(jnp.stack(list(mechanism.parts[gear.part].factors())))
+        fastest *= jnp.max(ratios) / jnp.min(ratios)
+    period = jnp.min(jnp.stack(waves))
+    return [period / (32 * jnp.maximum(fastest, period / span))]
 
 
 def _loads(lay: Layout, c: int) -> list[int]:

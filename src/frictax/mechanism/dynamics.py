@@ -15,7 +15,7 @@ from frictax.laws import AbstractLaw
 
 from .layout import Contact, Flange, Layout, body_rows, contact_row, signal_of
 from .snapshot import Snapshot
-from .sparse import SparseRow, dot
+from .sparse import SparseRow, dot, scale
 
 
 @dataclasses.dataclass(frozen=True)
@@ -372,6 +372,20 @@ def _given_motions(
                 sum(factor * values[k] for values, factor in parts) for k in range(3)
             )
     return added
+
+
+def jump_with_motions(before: MachineSnapshot, after: MachineSnapshot) -> SparseRow:
+    """Return the jumps of the coordinate velocities when a prescribed motion jumps between two
+    snapshots. A planetary gear passes the impulse of such a motion on to its free bodies.
+    """
+    impulse: SparseRow = {}
+    motions = zip(before._given_motions, after._given_motions, strict=True)
+    for m, form, (old, new) in zip(before.inertias, before.body_rows, motions, strict=True):
+        if old is None or new is None:
+            continue
+        for i, x in form.items():
+            impulse[i] = impulse.get(i, before.zero) - scale(x, m * (new[1] - old[1]))
+    return before.accelerations_by(impulse) if impulse else {}
 
 
 def _evaluate_rows(

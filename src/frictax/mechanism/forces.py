@@ -309,7 +309,14 @@ class AbstractMotion(CheckedModule):
     body: str = eqx.field(static=True)
 
     def check_rules(self) -> None:
-        check_signal(self, self.signal_name())
+        name = self.signal_name()
+        check_signal(self, name)
+        if (signal := getattr(self, name)).jumps():
+            raise ValueError(
+                f"`{type(self).__name__}.{name}` must not jump, because a body cannot jump, got a"
+                f" {type(signal).__name__} that jumps. Use a `Ramp` with a"
+                " duration, or `Sampled` without hold=True."
+            )
 
     @abc.abstractmethod
     def signal_name(self) -> str:
@@ -324,7 +331,7 @@ class Position(AbstractMotion):
     jumps. A corner is allowed only where a segment of the signal ends. A belt that moves with the
     speed v for the time T is a body with ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
 
-    **Raises:** `ValueError` if `s` is not a signal.
+    **Raises:** `ValueError` if `s` is not a signal, or if its value jumps.
 
     **Source:** Modelica.Mechanics.Translational.Sources.Position and Rotational.Sources.Position
     with exact = true.

@@ -194,12 +194,16 @@ class MechanicalSystem(AbstractHybridSystem):
         return passive_step(at, self._rates, t0, t1, y0)
 
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Any:
-        lay, bounds = self.layout, longest_steps(self.mechanism, self.layout, span)
-        if not bounds or not (lay.contacts or lay.bristles):
+        lay, (always, stuck) = self.layout, longest_steps(self.mechanism, self.layout, span)
+        contacts = *lay.contacts, *lay.bristles
+        if not always and not (stuck and contacts):
             return None
-        presses = any(c.is_pressed for c in (*lay.contacts, *lay.bristles))
-        stuck = jnp.any(mode[: len(lay.contacts)] == STUCK) | presses
-        return jnp.where(stuck, jnp.min(jnp.stack(bounds)), jnp.inf)
+        least = jnp.min(jnp.stack([jnp.asarray(jnp.inf), *always]))
+        if stuck and contacts:
+            presses = any(c.is_pressed for c in contacts)
+            is_stuck = jnp.any(mode[: len(lay.contacts)] == STUCK) | presses
+            least = jnp.where(is_stuck, jnp.minimum(least, jnp.min(jnp.stack(stuck))), least)
+        return least
 
     def jump(
         self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
@@ -234,13 +238,15 @@ class MechanicalSystem(AbstractHybridSystem):
             at = lambda mode, y=y: self.snapshot(t, y, mode_vector(mode))  # noqa: E731
             y = change_pressing(self.snapshot(t, y, mode), at, fired, presses, new, self.energy)
         begun = mode_vector(new)
-        # If the velocity of a prescribed motion jumps, the kinetic energy of its body jumps too.
-        # The jump of the energy counts as work of the drives.
-        if self.energy and self.layout.motions:
-            y = y.at[-4].add(
-                stored_energy(self.snapshot(t, y, begun))[0]
-                - stored_energy(self.snapshot(t, y, mode))[0]
-            )
+        if self.layout.motions:
+            old, first = self.snapshot(t, y, mode), len(self.layout.coordinates)
+            for i, change in dynamics.jump_with_motions(old, self.snapshot(t, y, begun)).items():
+                y = y.at[first + i].add(change)
+            # If the velocity of a prescribed motion jumps, the kinetic energy of its body jumps
+            # too. The jump of the energy counts as work of the drives.
+            if self.energy:
+                after = self.snapshot(t, y, begun)
+                y = y.at[-4].add(stored_energy(after)[0] - stored_energy(old)[0])
         y = self._stop_freewheels(t, y, begun, self.energy)
         rests, ok = modes_after_event(
             before, still.snapshot(t_, constant(y), begun), events, fired, new

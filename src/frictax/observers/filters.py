@@ -125,9 +125,7 @@ class Interval(eqx.Module):
 
     @property
     def _length(self) -> Array:
-        length = self.t[1] - self.t[0]
-        # After the last sample the length is 0. The value 1 avoids a division by 0.
-        return jnp.where(length > 0, length, 1.0)
+        return self.t[1] - self.t[0]
 
     def _add_drift(self, x: Array, draw: Array) -> tuple[Array, Array]:
         n, k = len(self.states), len(self.uncertain.noisy)
@@ -151,14 +149,15 @@ Covariance = Float[Array, "k k"]
 class FilterProblem(eqx.Module):
     """A machine, the arrays of a record, and the uncertainties of the machine and the record.
 
-    `x`, `sd` (k,): mean and standard deviation of the estimated vector before the first sample;
-    `variance` (n, c): variance of the noise of each sensor.
+    `t`, `inputs` (m,): the n samples, and one more, at which the last interval ends. `x`, `sd`
+    (k,): mean and standard deviation of the estimated vector before the first sample; `variance`
+    (n, c): variance of the noise of each sensor.
     """
 
     machine: Any
     uncertain: Uncertainties
-    t: Float[Array, " n"]
-    inputs: dict[str, Float[Array, " n"]]
+    t: Float[Array, " m"]
+    inputs: dict[str, Float[Array, " m"]]
     measured: Float[Array, "n c"]
     variance: Float[Array, "n c"]
     x: Float[Array, " k"]
@@ -168,8 +167,8 @@ class FilterProblem(eqx.Module):
     hold: bool = eqx.field(static=True)
     contacts: int = eqx.field(static=True)
 
-    def interval(self, i: Any, j: Any) -> Interval:
-        ends = jnp.stack([i, j])
+    def interval(self, i: Any) -> Interval:
+        ends = jnp.stack([i, i + 1])
         inputs = {name: u[ends] for name, u in self.inputs.items()}
         return Interval(
             self.machine,
@@ -316,12 +315,12 @@ def run_filters(
     problem: FilterProblem, engine: Engine, saltation: bool, members: int, key: Array
 ) -> FilterOutput:
     """Run `members` weighted Kalman filters over a record."""
-    n = problem.t.shape[0]
+    n = problem.measured.shape[0]
 
     def step(carry: Any, at: Any) -> Any:
         (X, P, log_w, result), (i, key) = carry, at
         # The update by sample i and the next prediction use the interval that begins at sample i.
-        interval = problem.interval(i, jnp.minimum(i + 1, n - 1))
+        interval = problem.interval(i)
         sensors = Measurement(problem.measured[i], problem.variance[i], problem.outputs)
         correct = lambda x, P: update(interval, x, P, sensors, saltation)  # noqa: E731
         corrected = jax.vmap(correct)(X, P)
@@ -363,7 +362,7 @@ def run_filters(
         worst = jax.tree.map(lambda a: a[jnp.argmax(failed)], result)
         return (X, P, log_w, worst), output
 
-    first = problem.interval(jnp.array(0), jnp.array(1))
+    first = problem.interval(jnp.array(0))
     x, P, _ = apply_rest(first, problem.x, jnp.diag(problem.sd**2), saltation)
     each = lambda a: jnp.broadcast_to(a, (members, *a.shape))  # noqa: E731
     start = each(x), each(P), jnp.full(members, -jnp.log(members)), Result.successful

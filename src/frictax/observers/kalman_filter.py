@@ -1,7 +1,7 @@
 """Estimate states and drifting parameters of a machine from a record."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypedDict, Unpack
 
 import jax
@@ -22,6 +22,7 @@ from frictax.fitting.problem.setup import (
 )
 from frictax.measurements import Record
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
+from frictax.mechanism.layout import coordinates_of, layout
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers, Parameter, check, parameters
 from frictax.text import align_columns, brief, figures, suggestion
@@ -214,9 +215,14 @@ def kalman_filter(
         # A simulation may have at most 20 mode changes between two samples.
         engine = OnSamples(substeps=substeps, max_events=20, adjoint=forward)
     known = {p.path: p for p in parameters(model)}
+    follow = set[str]()  # starts of bodies whose motion a gear or a prescribed motion determines
+    if isinstance(model, Mechanism):
+        bodies = [(model.names[i], model.parts[i]) for i in layout(model).bodies]
+        follow = {f"{name}.{of}" for name, part in bodies for of in coordinates_of(part)}
+        follow -= set(states)
     for option, given in (("start_sd", start_sd), ("drift", drift), ("noise", noise)):
         others = states if option == "start_sd" else record.inputs if option == "noise" else ()
-        _check_sizes(option, given, known, (*others,), states, zero=option == "start_sd")
+        _check_sizes(option, given, known, (*others,), states, follow)
     estimated = (*dict.fromkeys([*drift, *(name for name in start_sd if name not in states)]),)
     problem = _filter_problem(model, record, states, estimated, (start_sd, drift, noise), known)
     found = run_filters(problem, engine, saltation, members, jax.random.key(chosen["seed"]))
@@ -251,7 +257,10 @@ def _filter_problem(
     known: Mapping[str, Parameter],
 ) -> FilterProblem:
     start_sd, drift, noise = sizes
-    t, inputs = jnp.asarray(record.t), {n: jnp.asarray(u) for n, u in record.inputs.items()}
+    # A further sample continues the last segment, so that a prescribed motion keeps its velocity.
+    further = lambda u, slope: jnp.append(jnp.asarray(u), u[-1] + slope * (u[-1] - u[-2]))  # noqa: E731
+    inputs = {n: further(u, 0.0 if record.hold else 1.0) for n, u in record.inputs.items()}
+    t = further(record.t, 1.0)
     system = driven(model, t[:2], {n: u[:2] for n, u in inputs.items()}, record.hold)
     y, _ = system.start(t[0])
     values = [float(known[name].value) for name in estimated]
@@ -351,8 +360,9 @@ def _check_sizes(
     known: Mapping[str, Parameter],
     others: tuple[str, ...],
     states: tuple[str, ...],
-    zero: bool,
+    follow: Collection[str],
 ) -> None:
+    zero = option == "start_sd"
     if not isinstance(given, Mapping):
         raise ValueError(
             f"`kalman_filter`: `{option}` must be a dict of name -> size, got {brief(given)}."
@@ -363,6 +373,11 @@ def _check_sizes(
                 raise ValueError(
                     f"`kalman_filter`: `{option}` names {name!r}, a state, which moves by itself."
                     " Name the force that is not known, or a parameter."
+                )
+            if name in follow:
+                raise ValueError(
+                    f"`kalman_filter`: `{option}` names {name!r}, but another body or a motion"
+                    f" determines {name!r}. Name a state: {', '.join(states)}."
                 )
             if name not in known:
                 every = [*others, *known]

@@ -18,6 +18,8 @@ from .declaration import (
     Scalar as Scalar,
     Vector as Vector,
     as_array as as_array,
+    as_seconds as as_seconds,
+    is_no_number as is_no_number,
     is_traced as is_traced,
     parameter as parameter,
     rotational_unit as rotational_unit,

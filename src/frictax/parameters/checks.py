@@ -11,7 +11,7 @@ import numpy as np
 from frictax.pytree import Pickled, readable
 from frictax.text import brief, suggestion
 
-from .declaration import Declaration, is_traced, rotational_unit
+from .declaration import Declaration, is_no_number, is_traced, rotational_unit
 from .modelica_names import modelica_advice
 from .paths import children
 
@@ -81,15 +81,14 @@ def check_value(
         return
     kind = "a number" if declaration.ndim == 0 else "a list of numbers"
     try:
-        no_number = value is None or isinstance(value, str | bool)
+        no_number = value is None or isinstance(value, str | bool) or is_no_number(value)
         array = np.asarray(value) if no_number else np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
         array = np.asarray(None)
-    if array.dtype != float:
-        raise ValueError(
-            f"`{name}` must be {kind}, got {brief(value)}."
-            f" {'Give it a value' if value is None else 'Convert it first'}."
-        )
+    if array.dtype != float or np.ma.is_masked(value):
+        remedy = "Give it a value" if value is None else "Convert it first"
+        remedy = "Delete the masked entries" if np.ma.is_masked(value) else remedy
+        raise ValueError(f"`{name}` must be {kind}, got {brief(value)}. {remedy}.")
     if array.ndim == 0 < declaration.ndim:
         raise ValueError(f"`{name}` must be {kind}, got {array:g}. Write [{array:g}].")
     if array.ndim != declaration.ndim:

@@ -72,7 +72,9 @@ def parameter(
         Real() if domain is None else domain, unit, fit, ndim, kwargs.get("default", 0) is None
     )
     return eqx.field(
-        converter=kwargs.pop("converter", as_array), metadata={_KEY: declaration}, **kwargs
+        converter=kwargs.pop("converter", as_seconds if unit == "s" else as_array),
+        metadata={_KEY: declaration},
+        **kwargs,
     )
 
 
@@ -85,7 +87,7 @@ def as_array(value: Any) -> Any:
     """Convert a number or a nested list to a float array. Return other values unchanged: traced
     values, float arrays of JAX, None, and values that cannot be converted.
     """
-    if value is None or is_traced(value) or isinstance(value, str | bool):
+    if value is None or is_traced(value) or isinstance(value, str | bool) or is_no_number(value):
         return value
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating):
         return value
@@ -97,6 +99,25 @@ def as_array(value: Any) -> Any:
     except (TypeError, ValueError, OverflowError):
         # The value is returned unchanged, and `check` then reports the field and the value.
         return value
+
+
+def as_seconds(value: Any) -> Any:
+    """Convert durations to a float array [s], and other values as `as_array` does."""
+    if _kind(value) != "m" or np.ma.is_masked(value):
+        return as_array(value)
+    return as_array(np.asarray(value) / np.timedelta64(1, "s"))
+
+
+def is_no_number(value: Any) -> bool:
+    """Return whether `value` has dates, durations, complex numbers or masked entries. Numpy changes
+    these to other numbers without an error.
+    """
+    each = value if isinstance(value, list | tuple) else [value]
+    return any(_kind(x) in ("m", "M", "c") or np.ma.is_masked(x) for x in each)
+
+
+def _kind(value: Any) -> str:
+    return getattr(getattr(value, "dtype", None), "kind", "")
 
 
 def is_traced(value: Any) -> bool:

@@ -17,11 +17,11 @@ from frictax.fitting.options import DEFAULTS, FitOptions
 from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law
 from frictax.parameters import parameters
-from frictax.text import suggestion
+from frictax.text import brief, suggestion
 
 from .building import LAWS, LAWS_WITH_START, Place, build, call_checked
 from .problem import Problem, paths_of
-from .schema import DerivedEntry, LawEntry
+from .schema import DerivedEntry, FitEntry, LawEntry
 
 Asked = Mapping[str, str | DerivedEntry]
 
@@ -114,11 +114,19 @@ def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
 
 def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
     """Return a dict from name to (place, structure), including the structure of [machine]. Raise
-    `ProblemError` if a structure in [structures] equals the structure of [machine].
+    `ProblemError` if a structure in [structures] equals the structure of [machine], or if [fit] has
+    an option that `compare` does not have.
     """
     settings, given = shared_settings(problem)
     if problem.structures:
-        entry = problem.content.compare
+        entry, fit = problem.content.compare, problem.content.fit
+        for key in ("loss", "level", "starts", "spread", "seed", "rounds"):
+            value, default = getattr(fit, key), FitEntry.model_fields[key].default
+            if value not in (default, {"kind": default}):
+                raise problem.place.below("fit", key).error(
+                    "is not used with [structures], because `compare` does not have this option,"
+                    f" got {brief(value, 80)}. Leave it out."
+                )
         given_too = {entry.given: given, **problem.structures}
         call_checked(
             lambda: check_structures(given_too, settings["objective"], entry.repeats, entry.bands),
@@ -131,7 +139,7 @@ def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
             getattr(structure, key) == getattr(given, key)
             for key in ("free", "own", "bounds", "tied", "log_scale")
         )
-        same = same and not structure.priors and not given.priors
+        same = same and bool(eqx.tree_equal(list(structure.priors), list(given.priors)))
         if same and eqx.tree_equal(structure.model, given.model):
             raise here.error(
                 "does not change the machine or the free parameters. Write what differs, or leave"

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import frictax as fx
 from frictax.analysis import Guarded
 from frictax.analysis.examination import examine_fit
@@ -58,7 +60,8 @@ def preview_page(problem: Problem, made: Iterable[Preview], command: str | None 
 
     content = problem.content
     title = f"{content.title}: before any fit"
-    return preview_text(made, title=title, notes=content.notes, command=command)
+    texts: Any = {"title": title, "notes": content.notes, "command": command}
+    return preview_text(made, **texts, machine=problem.machine)
 
 
 SHAPES = ["FourierSeries", "Multisine", "CubicSpline", "Staircase", "Ramps", "Chirp"]
@@ -84,10 +87,18 @@ def design_experiment(problem: Problem, *, progress: bool | Progress = False) ->
             "has no [design], which gives the limits of the machine. Write, say, [design] with"
             " limits = { force = 3.0, travel = 0.2, band = [0.1, 5.0] }."
         )
+    for key in ("tied", "own"):
+        if getattr(problem.content.fit, key):
+            raise problem.place.below("fit", key).error(
+                "is not used with [design], which `design` does not have as an option. Leave it out"
+                " of the file that has the [design]."
+            )
     record = next(iter(problem.data.values()), None)
     outputs = dict(entry.outputs)
     if not outputs and record is not None:
-        outputs = {name: float(sd) for name, sd in record.sd.items() if isinstance(sd, int | float)}
+        # The noise level of a sensor whose standard deviation varies is the rms of its values.
+        told = {name: np.asarray(sd) for name, sd in record.sd.items() if sd is not None}
+        outputs = {name: float(np.sqrt(np.nanmean(sd**2))) for name, sd in told.items()}
     if not outputs:
         raise place.below("outputs").error(
             "must say how large the noise of each sensor is, in SI, since no record says so. Write"
@@ -96,9 +107,10 @@ def design_experiment(problem: Problem, *, progress: bool | Progress = False) ->
     limits = call_checked(lambda: fx.Limits(**entry.limits.model_dump()), place.below("limits"))
     margins = entry.margins
     options: dict[str, Any] = {name: getattr(entry, name) for name in _AS_IN_DESIGN}
+    for name in ("duration", "rate"):
+        given = getattr(entry, name)
+        options[name] = _of_record(record, name, place) if given is None else given
     options |= {
-        "duration": entry.duration or _of_record(record, "duration", place),
-        "rate": entry.rate or _of_record(record, "rate", place),
         "limits": limits,
         "free": problem.content.fit.free if entry.free is None else entry.free,
         "shape": build(entry.shape, SHAPES, place.below("shape")),

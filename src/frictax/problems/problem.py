@@ -16,7 +16,7 @@ import pydantic
 
 import frictax as fx
 from frictax.fitting.options import DEFAULTS, FitOptions
-from frictax.parameters import parameters
+from frictax.parameters import parameters, select
 from frictax.text import brief, suggestion
 
 from .building import (
@@ -349,12 +349,9 @@ class Reader:
 
     def structure(self, name: str, entry: StructureEntry) -> fx.Structure:
         place = self.place.below("structures", name)
-        own = "python" in entry.machine or "python" in self.content.machine
-        parts = (
-            dict(entry.machine)
-            if own and entry.machine
-            else {**self.content.machine, **entry.machine}
-        )
+        parts = {**self.content.machine, **entry.machine}
+        if "python" in parts and entry.machine:
+            parts = dict(entry.machine)
         gone = [k for k, v in parts.items() if v == {"kind": "none"}]
         for k in gone:
             if k not in self.content.machine:
@@ -366,19 +363,32 @@ class Reader:
             {k: v for k, v in parts.items() if k not in gone}, place.below("machine")
         )
         fit = self.content.fit
-        free = fit.free if entry.free is None else entry.free
-        each = fit.own if entry.own is None else entry.own
-        priors = build_each(entry.priors, PRIORS, place.below("priors"))
-        # Use sensors and bounds of [fit], except bounds of parameters that this structure fixes.
+        free, each, tied = (
+            getattr(fit if getattr(entry, key) is None else entry, key)
+            for key in ("free", "own", "tied")
+        )
+        # Use sensors, bounds and priors of [fit], except those of parameters that this structure
+        # fixes or does not have.
         instruments = instruments_of(fit.instruments, self.place.below("fit", "instruments"))
 
         def is_fitted(path: str) -> bool:
             return free is None or any(is_below(path, p) for p in [*free, *each])
 
         limits = {path: pair for path, pair in fit.bounds.items() if is_fitted(path)}
+        if entry.priors is not None:
+            priors = build_each(entry.priors, PRIORS, place.below("priors"))
+        else:
+            known = parameters(built) if free else select(built, free)
+            paths = {p.path for p in known if not any(is_below(p.path, end) for end in tied)}
+            priors = [
+                prior
+                for prior in build_each(fit.priors, PRIORS, self.place.below("fit", "priors"))
+                if is_fitted(prior.path)
+                and (prior.path in paths or prior.path.startswith(("inputs.", "outputs.")))
+            ]
         return fx.Structure(
             built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits,
-            tied=fit.tied if entry.tied is None else entry.tied,
+            tied=tied,
             log_scale=[p for p in fit.log_scale if is_fitted(p)],
         )  # fmt: skip
 

@@ -128,8 +128,8 @@ class SweepEntry(FileEntry):
     where: dict[Text, Any] = {}
     direction: Literal["both", "positive", "negative"] = "both"
     sign: Literal[1, -1] = 1
-    velocity_unit: Text = "rad/s"
-    force_unit: Text = "N.m"
+    velocity_unit: Text | None = None
+    force_unit: Text | None = None
 
 
 class LawEntry(Strict):
@@ -185,7 +185,7 @@ class StructureEntry(Strict):
     free: list[Text] | None = None
     own: list[Text] | dict[Text, list[FiniteFloat]] | None = None
     tied: dict[Text, Text] | None = None
-    priors: list[Made] = []
+    priors: list[Made] | None = None
 
 
 class CompareEntry(Strict):

@@ -12,6 +12,7 @@ import numpy as np
 
 import frictax
 from frictax.analysis import Comparison, Guarded
+from frictax.export.fitted_machine import example_machine, values_by_record
 from frictax.fitting import Estimate, FitResult
 from frictax.fitting.problem.steady import as_steady
 from frictax.laws import AbstractLaw, Table
@@ -20,7 +21,7 @@ from frictax.parameters import parameters
 
 # Version of the JSON format. The version increases by 1 when a key is added, is removed, or changes
 # its meaning. tests/report/test_formats.py checks this rule.
-FORMAT = 2
+FORMAT = 3
 
 
 def found_json(found: FitResult, comparisons: Sequence[Comparison] = ()) -> str:
@@ -142,7 +143,8 @@ def fit_json(found: FitResult) -> str:
 
 def found_machine_json(found: FitResult) -> str:
     """Return a fit to records as JSON: estimates, covariance, rms residuals, warnings, final costs
-    of all starts of the search, and every parameter of the machine, with units.
+    of all starts of the search, and every parameter of the machine, with units. A parameter that
+    differs by record has the value null and the key "own": record -> value.
 
     An unknown (nan) or infinite number is null. Estimates have the order of the fit, and parameters
     the order of the machine. Therefore equal fits give equal text.
@@ -162,15 +164,18 @@ def found_machine_json(found: FitResult) -> str:
     names = [e.name for e in found.estimates]
     fitted = {e.path.partition("[")[0].partition("@")[0] for e in found.estimates}
     tied = {tie.path: tie.says for tie in found.problem.ties}
+    own = values_by_record(found) if len(found.records) > 1 else {}
+    each = {path: {r: np.asarray(x) for r, x in of.items()} for path, of in own.items()}
     values = [
         {
             "name": p.path,
-            "value": np.asarray(p.value),
+            "value": None if p.path in own else np.asarray(p.value),
             "unit": found.unit_of(p),
             "fitted": p.path in fitted,
         }
         | ({"tied": tied[p.path]} if p.path in tied else {})
-        for p in parameters(found.model)
+        | ({"own": each[p.path]} if p.path in own else {})
+        for p in parameters(example_machine(found)[0])
     ]
     records: dict[str, dict[str, Any]] = {}
     for label, record in found.records.items():

@@ -20,6 +20,7 @@ from frictax.analysis.examination import examine_fit
 from frictax.analysis.replay.free_run import Motion
 from frictax.analysis.selection.structure import structures_rows
 from frictax.arguments import check_names, lists_options
+from frictax.export.fitted_machine import example_machine
 from frictax.fitting import Estimate, FitResult
 from frictax.fitting.options import refuse
 from frictax.interrupts import Workers
@@ -73,6 +74,13 @@ class About:
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
     seed: int | None = None
     command: str | None = None
+
+    @property
+    def repeatability(self) -> str:
+        """A sentence on what a repetition gives, with the seed and the versions."""
+        seed = "" if self.seed is None else f"seed {self.seed}; "
+        same = "The same problem gives the same results on the same computer"
+        return f"{same}: {seed}{versions_in_words()}."
 
 
 class MachineReportOptions(PageOptions, total=False):
@@ -199,10 +207,6 @@ def machine_report_text(
     """
     moving = sliders(found, uncertainty.estimates)
     plots = dict(moving.figures)
-    again = (
-        "The same problem gives the same results on the same computer:"
-        f" {'' if about.seed is None else f'seed {about.seed}; '}{versions_in_words()}."
-    )
     residuals = [
         f"{label}: {text} rms of {name}"
         for label in found.rms
@@ -218,9 +222,12 @@ def machine_report_text(
         parameters_section(found, *estimates, derived_rows(found, derived, uncertainty)),
         _warnings(found, seen, list(about.learnt)),
     ]
-    if isinstance(found.model, Mechanism):
-        picture = pictures(draw_mechanism(found.model))["wide"]
-        sections.append(Section("machine", "Machine", [("schematic", picture)]))
+    machine, first = example_machine(found)
+    of = "" if first is None else f"Values that differ by record are those of {first}."
+    whose = [("lead", of)] if of else []
+    if isinstance(machine, Mechanism):
+        picture = pictures(draw_mechanism(machine))["wide"]
+        sections.append(Section("machine", "Machine", [("schematic", picture), *whose]))
     sections.append(Section("fit", "Measured and fitted, with sliders", moving.blocks()))
     if (curve := friction_plot(found, uncertainty, seen.study)) is not None:
         plots["friction"] = curve
@@ -228,10 +235,10 @@ def machine_report_text(
             f"Band: pointwise {100 * found.level:g} % interval. Points: friction computed from the"
             " smoothed motion."
         )
-        shown = ("plot", ("friction", caption))
+        shown = ("plot", ("friction", " ".join(filter(None, (caption, of)))))
         sections.append(Section("friction", "Friction over speed", [shown]))
     runs = [(label, found.records[label], motion) for label, motion in seen.motions.items()]
-    sections.append(_motions(runs, "fitted machine", plots))
+    sections.append(_motions(runs, "fitted machine", plots, machine))
     if seen.outlook is not None:
         head, rows = seen.outlook.rows()
         table = Rows(head, rows, ["keep", "n", "n", "n", "n", "keep"], "parameters")
@@ -257,15 +264,15 @@ def machine_report_text(
         code = Markup('<code>found.write_modelica("folder")</code>')
         note = Markup("A complete model with the input of the record: {}.").format(code)
         try:
-            text = found.to_modelica_modifiers()
-            shown = [("code", text), ("lead", note)]
+            text = found.to_modelica_modifiers(label=first)
+            shown = [("code", text), *whose, ("lead", note)]
         except ValueError as why:
             text = f"// {why}"
             shown = [("code", text)]
         sections += [Section("modelica", "Modelica", shown)] if text else []
     files = downloads(found, fit_json(found), seen.motions)
     sections.append(Section("downloads", "Downloads", [("files", files)]))
-    sections.append(reproduction_section(about.command, again, sources=about.sources))
+    sections.append(reproduction_section(about.command, about.repeatability, sources=about.sources))
     lead = (
         f"{len(found.estimates)} parameters from {sum(r.n for r in found.records.values())} samples"
         f" of {', '.join(found.records)}, by {type(found.problem.objective).__name__}."
@@ -308,12 +315,12 @@ def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
 
 
 def _motions(
-    runs: Sequence[tuple[str, Record, Motion]], what: str, plots: dict[str, Any]
+    runs: Sequence[tuple[str, Record, Motion]], what: str, plots: dict[str, Any], machine: Any
 ) -> Section:
     """Return the section on records and free runs of the machine `what`; add plots to `plots`."""
     blocks: list[tuple[str, Any]] = []
     for i, (label, record, motion) in enumerate(runs):
-        shown = motion_plots(record, label, motion, what, len(runs))
+        shown = motion_plots(record, label, motion, what, len(runs), machine)
         for j, (caption, figure) in enumerate(shown):
             plots[f"motion-{i}-{j}"] = figure
             blocks.append(("plot", (f"motion-{i}-{j}", caption)))
@@ -406,17 +413,22 @@ def _judgements(
 
 
 def preview_text(
-    previews: Iterable[Any], *, title: str, notes: Iterable[str] = (), command: str | None = None
+    previews: Iterable[Any],
+    *,
+    title: str,
+    notes: Iterable[str] = (),
+    command: str | None = None,
+    machine: Any = None,
 ) -> str:
     """Return one self-contained HTML page: each record, and the simulation of the machine with the
     parameter values before a fit.
 
     **Arguments:** `previews`: results of `preview` (`frictax.analysis.replay.free_run`); `title`,
-    `notes`: texts of the page; `command`: command that reproduces the page.
+    `notes`: texts of the page; `command`: command that reproduces the page; `machine`: the machine.
     """
     plots: dict[str, Any] = {}
     runs = [(one.label, one.record, one.motion) for one in previews]
-    sections = [_motions(runs, "machine with its start values", plots)]
+    sections = [_motions(runs, "machine with its start values", plots, machine)]
     if command:
         sections.append(reproduction_section(command, ""))
     lead = "The machine as the problem describes it, before any fit, under the record's inputs."

@@ -12,6 +12,7 @@ from frictax.analysis.friction_curve import law_values
 from frictax.analysis.replay.free_run import Motion
 from frictax.contacts import AbstractContact, Mode
 from frictax.contacts.contact import AbstractPressed
+from frictax.export.fitted_machine import example_machine, values_by_record
 from frictax.fitting import FitResult
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
@@ -28,13 +29,19 @@ _COLOURS[Mode.FREE] = "#dddddd"  # White is not visible on the page.
 
 
 def motion_plots(
-    record: Record, label: str, motion: Motion, what: str = "fitted machine", beside: int = 1
+    record: Record,
+    label: str,
+    motion: Motion,
+    what: str = "fitted machine",
+    beside: int = 1,
+    machine: Any = None,
 ) -> list[tuple[str, dict[str, Any]]]:
     """Plot a record and the free run of the machine. Return pairs of caption and plot: for the
     whole record, and for all samples around the longest standstill. `what`: name of the machine.
 
     The residual is below each measured output. If the record states a standard deviation, a band of
-    2 standard deviations is drawn on each side of 0. `beside`: number of records on the page.
+    2 standard deviations is drawn on each side of 0. `beside`: number of records on the page;
+    `machine`: the machine, which shows whether the friction of a contact is a force or a torque.
     """
     # Draw the lowest and the highest sample in each of at most 500 bins. All records of a page
     # together have at most 800 bins, so that the page is below 3 MB.
@@ -43,7 +50,10 @@ def motion_plots(
         f"{label}: the whole record, and the free run of the {what}. Drag to zoom in; double-click"
         " to zoom out."
     )
-    out = [(caption, _motion_plot(record, motion, np.arange(record.n), bins, thin=True))]
+    rotational = any(record.units[n].rotational for n in record.outputs)
+    turns = {} if machine is None else _turning_parts(machine, rotational)
+    si = {n: "N.m" if turns.get(n, rotational) else "N" for n in motion.friction}
+    out = [(caption, _motion_plot(record, motion, np.arange(record.n), bins, si))]
     # Find the longest sticking time of a contact, or without sticking, the first mode change.
     a, b, says = 0, 0, ""
     for name, modes in motion.modes.items():
@@ -60,14 +70,20 @@ def motion_plots(
     if says:
         more = int(np.clip(2 * (b - a), 60, 600))
         rows = np.arange(max(a - more, 0), min(b + more, motion.t.size - 1) + 1)
-        plot = _motion_plot(record, motion, rows, bins, thin=False)
+        plot = _motion_plot(record, motion, rows, bins, si, thin=False)
         out.append((f"{label}: {says}, sample by sample.", plot))
     return out
 
 
 def _motion_plot(
-    record: Record, motion: Motion, rows: np.ndarray, bins: int, thin: bool
+    record: Record,
+    motion: Motion,
+    rows: np.ndarray,
+    bins: int,
+    units: Mapping[str, str],
+    thin: bool = True,
 ) -> dict[str, Any]:
+    """Plot the samples `rows`. `units`: contact -> SI unit of its friction."""
     t = record.t[rows]
 
     def curve(values: np.ndarray, size: float, colour: str, name: str, width: float) -> Curve:
@@ -91,12 +107,11 @@ def _motion_plot(
             band = None if sd is None else 2 * float(np.median(np.asarray(sd))) / size
             below = [curve(residual, size, CYCLE[0], "", 0.9)]
             panels.append(Panel(f"residual [{unit}]", below, height=0.5, band=band))
-    turning = any(record.units[n].rotational for n in record.outputs)
     forces: dict[str, dict[str, np.ndarray]] = {}
     for name, values in record.inputs.items():
         forces.setdefault(record.units[name].si_name, {})[name] = values
     for name, values in motion.friction.items():
-        forces.setdefault("N.m" if turning else "N", {})[name] = values
+        forces.setdefault(units[name], {})[name] = values
     colours = iter(CYCLE[1:] * 4)
     for si, group in forces.items():
         unit, size = prefix_unit(si, *(values[rows] for values in group.values()))
@@ -155,14 +170,14 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
     computed from the measured motion. Return None for a machine without friction.
 
     The plot shows the first available quantity of a machine: friction forces, friction torques, or
-    friction coefficients of brakes and clutches.
+    friction coefficients of brakes and clutches. If values of a contact differ by record, the plot
+    shows the first record.
     """
     si, contacts, top = _contacts(found, study)
     if not contacts:
         return None
     v = np.linspace(1e-3 * top, top, 160)
-    own = any(u.record is not None for u in found.problem.unknowns)
-    label = next(iter(found.records)) if own else None
+    _, label = example_machine(found)
     curves = {}
     for name in contacts:
         band = uncertainty.friction(name, np.concatenate([v, -v]), label=label)
@@ -181,7 +196,7 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
         traces.append(
             plotly.line(x, f, colour, f"{plotly.escape_name(name)}, {WAYS[way]}", width=2.5)
         )
-    measured = _measured_friction(study, contacts) if si else None
+    measured = _measured_friction(study, contacts, found) if si else None
     if measured is not None:
         v, f = (a[:: max(a.size // 1500, 1)] for a in measured)
         points = plotly.trace(v, f / size, "markers", "from the measured motion")
@@ -199,27 +214,39 @@ def _contacts(found: FitResult, study: Any) -> tuple[str, dict[str, Any], float]
     The unit is N or N.m if the law of a contact is a force or torque. The unit is "" for the
     friction coefficient of a contact with a normal force.
     """
-    machine: Any = found.model
+    machine, _ = example_machine(found)
     parts = dict(machine.named_parts()) if hasattr(machine, "named_parts") else vars(machine)
     kinds: dict[str, dict[str, Any]] = {"N": {}, "N.m": {}, "": {}}
+    rotational = _turns(study, "")
+    if not isinstance(machine, Mechanism):
+        outputs = (r.units[name] for r in found.records.values() for name in r.outputs)
+        rotational = any(unit.rotational for unit in outputs)
+    turns = _turning_parts(machine, rotational)
     for name, part in parts.items():
-        if not isinstance(part, AbstractContact):
-            continue
-        turns = getattr(type(part), "rotational", None)
-        if not isinstance(machine, Mechanism):  # Parts of a user's class do not name bodies.
-            outputs = (r.units[name] for r in found.records.values() for name in r.outputs)
-            turns = any(unit.rotational for unit in outputs)
-        elif turns is None:
-            body = parts.get(str(getattr(part, "body", "")).partition(".")[0])
-            turns = _turns(study, "") if body is None else getattr(type(body), "rotational", None)
-        pressed = isinstance(part, AbstractPressed)
-        kinds["" if pressed else "N.m" if turns else "N"][name] = part
+        if isinstance(part, AbstractContact):
+            pressed = isinstance(part, AbstractPressed)
+            kinds["" if pressed else "N.m" if turns.get(name, rotational) else "N"][name] = part
     si, contacts = next(((si, has) for si, has in kinds.items() if has), ("", {}))
     series = [] if study is None else [s.v for s in study.series if s.v is not None]
     if not series:
         records = [r for r in found.records.values() if isinstance(r, Record)]
         series = [v for r in records for name, v in channels(r).items() if name[-1] in "vw"]
     return si, contacts, float(max((np.max(np.abs(v)) for v in series), default=1.0))
+
+
+def _turning_parts(machine: Any, otherwise: bool) -> dict[str, bool]:
+    """Return part -> whether it acts on turning bodies, `otherwise` if the part does not show it.
+    Return {} for a user's class, whose parts do not name bodies.
+    """
+    if not isinstance(machine, Mechanism):
+        return {}
+    parts, out = dict(machine.named_parts()), dict[str, bool]()
+    for name, part in parts.items():
+        body = parts.get(str(getattr(part, "body", "")).partition(".")[0])
+        of = otherwise if body is None else bool(getattr(type(body), "rotational", None))
+        turns = getattr(type(part), "rotational", None)
+        out[name] = of if turns is None else bool(turns)
+    return out
 
 
 def _turns(study: Any, unit: str) -> bool:
@@ -229,10 +256,11 @@ def _turns(study: Any, unit: str) -> bool:
 
 
 def _measured_friction(
-    study: Any, contacts: Mapping[str, Any]
+    study: Any, contacts: Mapping[str, Any], found: FitResult
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return speed and friction computed from the measured motion: the force of the law minus the
-    residual force. Return None for several contacts or bodies, or without residual forces.
+    residual force. Return None for several contacts or bodies, or without residual forces. If
+    values of the contact differ by record, return points of the first record.
     """
     if (
         study is None
@@ -241,7 +269,9 @@ def _measured_friction(
         or not all(s.is_force for s in study.series)
     ):
         return None
-    series = [s for s in study.series if s.v is not None]
+    own = {path.partition(".")[0] for path in values_by_record(found)} & set(contacts)
+    known = list(found.records)[: 1 if own else None]
+    series = [s for s in study.series if s.v is not None and s.record in known]
     if not series:
         return None
     v, (part,) = np.concatenate([s.v for s in series]), contacts.values()

@@ -1,4 +1,4 @@
-"""`Function`: a user's function of time as a signal, and time steps that resolve a signal."""
+"""`Function`: a user's function of time as a signal, and the largest rate of a signal."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +10,11 @@ from jax import Array
 from frictax.annotations import ScalarLike
 from frictax.parameters import Number, Positive, Scalar, check, parameter
 
+from .periodic import Trapezoid
+from .sampled import Sampled
 from .signal import AbstractSignal, OnePiece, Piece, check_function, with_closed_over
 from .sine import Sine
+from .step import Ramp
 
 
 class Function(OnePiece):
@@ -21,9 +24,9 @@ class Function(OnePiece):
 
     - `f`: a function, or an equinox module. The arrays of a module are parameters. Runs can also be
       differentiated with respect to variables that a function takes from its closure.
-    - `dtmax` > 0 [s]: the longest time step while a contact driven by `f` is stuck. A stuck contact
-      does not move, so the solver cannot detect how fast `f` changes. Set `dtmax` to the shortest
-      time in which `f` may rise and fall again. Default: duration of the run / 200.
+    - `dtmax` > 0 [s]: the longest time step of `Adaptive`. In a longer step, a short pulse of `f`
+      may have no effect. Set `dtmax` to the shortest time in which `f` may rise and fall again.
+      Default: duration of the run / 200.
 
     The engine does not detect a jump inside `f`. If a parameter moves a corner of `f`, derivatives
     are inexact. For jumps and corners use `Step`, `Pulse`, `Trapezoid` or `Sampled`.
@@ -49,14 +52,14 @@ class Function(OnePiece):
         return jnp.asarray(self.f(t), dtype=t.dtype)
 
 
-def longest_step(signal: AbstractSignal, span: Number, summed: bool) -> Any:
-    """Return the longest time step [s] that resolves the drive `signal` of a stuck contact. Return
-    None if time steps that end with the signal's segments are short enough. `span`: duration of the
-    run [s]. `summed`: True if other loads are added, so that the sum has other extrema than the
-    drive.
-    """
-    if isinstance(signal, Function):
-        return span / 200 if signal.dtmax is None else signal.dtmax
-    if summed and isinstance(signal, Sine):
-        return 1 / (32 * jnp.maximum(signal.f, jnp.finfo(signal.f.dtype).tiny))
-    return None
+def largest_rate(signal: AbstractSignal) -> Any:
+    """Return the largest |dx/dt| of a signal x that does not jump; 0 for a `Function`."""
+    if isinstance(signal, Sampled) and signal.times.shape[0] > 1:
+        return jnp.max(jnp.abs(jnp.diff(signal.values) / jnp.diff(signal.times)))
+    if isinstance(signal, Sine):
+        return 2 * jnp.pi * signal.f * jnp.abs(signal.amplitude)
+    if isinstance(signal, Ramp):
+        return jnp.abs(signal.height) / signal.duration
+    if isinstance(signal, Trapezoid):
+        return jnp.abs(signal.amplitude) / jnp.minimum(signal.rising, signal.falling)
+    return jnp.zeros(())

@@ -3,6 +3,7 @@
 from itertools import accumulate
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from frictax.parameters import (
@@ -81,6 +82,9 @@ class Trapezoid(CheckedModule, AbstractSignal):
         )
         return _end(self, k, n, jnp.where(phase == 3, self.period, length))
 
+    def jumps(self) -> bool:
+        return any(not is_traced(x) and not np.all(x > 0) for x in (self.rising, self.falling))
+
 
 class Pulse(CheckedModule, AbstractSignal):
     """A rectangular wave. From `startTime` on, the value is offset + amplitude in the first `width`
@@ -126,6 +130,9 @@ class Pulse(CheckedModule, AbstractSignal):
     def end(self, k: Piece) -> Number:
         n, low = (k - 1) // 2, (k - 1) % 2
         return _end(self, k, n, jnp.where(low == 1, self.period, self.width / 100 * self.period))
+
+    def jumps(self) -> bool:
+        return True
 
 
 def _period(t: Number, start: Number, period: Number) -> tuple[Piece, Number]:

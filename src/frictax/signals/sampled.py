@@ -88,6 +88,9 @@ class Sampled(CheckedModule, AbstractSignal):
     def known_switches(self) -> int:
         return self.times.shape[0]
 
+    def jumps(self) -> bool:
+        return self.hold and self.times.shape[0] > 1
+
     def piece(self, t: Number) -> Piece:
         return jnp.searchsorted(self.times, t, side="right").astype(jnp.int32)
 

@@ -68,6 +68,10 @@ class AbstractSignal(Pickled, eqx.Module):
         """
         return self
 
+    def jumps(self) -> bool:
+        """Return whether the value of the signal jumps where a segment ends."""
+        return False
+
     def __call__(self, t: Values | float) -> Values:
         """Return the value of the signal at time `t` [s]."""
         t = jnp.asarray(t, dtype=float)

@@ -1,8 +1,9 @@
 """Simple signals of Modelica.Blocks.Sources: `Constant`, `Step` and `Ramp`."""
 
 import jax.numpy as jnp
+import numpy as np
 
-from frictax.parameters import AtLeast, CheckedModule, Number, Real, Scalar, parameter
+from frictax.parameters import AtLeast, CheckedModule, Number, Real, Scalar, is_traced, parameter
 
 from .signal import AbstractSignal, OnePiece, Piece
 
@@ -42,6 +43,9 @@ class Step(CheckedModule, AbstractSignal):
     def end(self, k: Piece) -> Number:
         return jnp.where(k == 0, self.startTime, jnp.inf)
 
+    def jumps(self) -> bool:
+        return True
+
 
 class Ramp(CheckedModule, AbstractSignal):
     """A linear ramp from `offset` at `startTime` [s] to offset + height, `duration` >= 0 [s] later.
@@ -68,3 +72,6 @@ class Ramp(CheckedModule, AbstractSignal):
         return jnp.where(
             k == 0, self.startTime, jnp.where(k == 1, self.startTime + self.duration, jnp.inf)
         )
+
+    def jumps(self) -> bool:
+        return not is_traced(self.duration) and not np.all(self.duration > 0)

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -32,10 +32,16 @@ from frictax.text import align_columns, suggestion
 from frictax.verbs import DerivedVerbs
 
 from ..errors.posterior import Posterior
+from ..friction_curve import differs_by_record
 from .bounded import draws_within_bounds, ends_about, is_near_bound, is_on_bound
 
 # A derived quantity: its name, the function that computes its value from a machine, its SI unit.
 Quantity = tuple[str, Callable[[Any], Any], str]
+# A derived quantity as a function of a machine, its SI unit, and the index of the record.
+Usual = tuple[Callable[[Any], Any], str, int | None]
+# A function that computes quantities (k,) from all fitted parameters, the names of the quantities,
+# their SI units, and True if a single number was requested.
+Requested = tuple[Callable[[Array], Array], list[str], list[str], bool]
 EXACT = 1e-13  # [1] largest ratio of standard error to value at which a quantity counts as exact
 
 
@@ -114,11 +120,14 @@ def derive_from_fit(
       quantities of the machine: breakaway force or torque, Stribeck velocity, time constant.
     - `name`, `unit` (SI) of the quantity, or a list of them for several quantities.
     - `by`: another noise model, as for `FitResult.uncertainty`, or an `Uncertainty`.
-    - `label` of a record, if parameters differ by record.
+    - `label` of a record, if parameters differ by record. Without `label`, the default list has one
+      row for each record of each quantity that differs by record, such as ``mass: time
+      constant@run2``.
 
     **Returns:** a `Derived`.
 
-    **Raises:** `ValueError` for a value that is not finite, `KeyError` for an unknown path.
+    **Raises:** `ValueError` for a value that is not finite, and for a quantity that differs by
+    record if no record is named; `KeyError` for an unknown path.
 
     The record identifies the ratio of a mass and its viscous friction:
 
@@ -139,12 +148,15 @@ def derive_from_fit(
     guide: breakaway     ...     N     ...         ... to ...
     mass: time constant  ...     s     ...         ... to ...
     """
-    record = None if label is None else found.number(label)
-    of, names, units, scalar = requested_quantities(found, function, name, unit, record)
+    return _derive(found, requested_quantities(found, function, name, unit, label), by)
+
+
+def _derive(found: FitResult, asked: Requested, by: Any) -> Derived:
+    of, names, units, scalar = asked
     spread = found.spread
     if by is not None:
         spread = by.spread if isinstance(by, Estimated) else by.spread(found)  # pyright: ignore
-    made = differentiate_quantity(found, of, record, spread)
+    made = differentiate_quantity(found, of, spread)
     out = made.with_names(found, names, units, scalar)
     # If a quantity depends on a parameter near a bound, draws determine its error and interval.
     depends, bound = made.slopes != 0, is_on_bound(found)
@@ -155,7 +167,7 @@ def derive_from_fit(
     uses = (~unknown | hardly) & (depends & is_near_bound(found, made.spread)).any(axis=1)
     if not uses.any():
         return out
-    program = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
+    program = interruptible_jit(jax.vmap(of))
     estimates, covariance = list(out.estimates), out.covariance.copy()
     for i in np.flatnonzero(uses):
         draws = draws_within_bounds(found, made.spread, made.slopes[i], by, bool(unknown[i]))
@@ -182,31 +194,53 @@ def requested_quantities(
     function: Any,
     name: str | Sequence[str] | None,
     unit: str | Sequence[str],
-    record: int | None,
-) -> tuple[Callable[[Any], Array], list[str], list[str], bool]:
-    """Return four results: a function that computes the quantities from a setup (a machine with its
-    sensors), their names, their SI units, and True if a single number was requested.
-    """
-    known = {title: (of, si) for title, of, si in _common(found)}
+    label: str | None,
+) -> Requested:
+    """Return the requested quantities, for the record `label` (None: for the shared values)."""
+    record = None if label is None else found.number(label)
+    x, text = jnp.asarray(found.x), isinstance(function, str)
+    known = _usual(found, record) if function is None or text else {}
     if function is None:  # Infinite quantities such as 1/fexp at fexp = 0 are left out.
-        machine = found.problem.setup_at(jnp.asarray(found.x), record).machine
-        known = {n: (of, si) for n, (of, si) in known.items() if np.isfinite(float(of(machine)))}
-    if function is None or (isinstance(function, str) and function in known):
+        known = {n: q for n, q in known.items() if np.isfinite(float(_stack_all(found, [q])(x)[0]))}
+    if function is None or (text and function in known):
         asked = known if function is None else {function: known[function]}
         if not asked:
             raise ValueError(
                 "`derived`: this machine has no common quantity that is well defined. Give a"
                 " function, such as lambda p: p['rotor.J'] / p['bearing.tau_pos.F_prop']."
             )
-
-        def all_of_them(setup: Any) -> Array:
-            return jnp.stack([jnp.asarray(of(setup.machine)) for of, _ in asked.values()])
-
         names = list(asked) if name is None else _each(name, len(asked), "name")
-        return all_of_them, names, [si for _, si in asked.values()], function is not None
+        units = [si for _, si, _ in asked.values()]
+        return _stack_all(found, list(asked.values())), names, units, function is not None
     title = getattr(function, "__name__", "derived").replace("<lambda>", "derived")
+    title = function if text else title
+    by_record = ValueError(
+        f"`derived`: {title!r} depends on parameters of each record's own. Name the record,"
+        f" derived(..., label={next(iter(found.records))!r})."
+    )
+    if f"{function}@{next(iter(found.records))}" in known:
+        raise by_record
+    compute = _function_of(function, known)
+
+    def value(setup: Any) -> Array:
+        return jnp.asarray(compute(ByPath(setup)), dtype=float)
+
+    def at(setup: Any) -> Array:
+        return jnp.ravel(value(setup))
+
+    problem = found.problem
+    shape = differentiable(value, problem.setup_at(x, record), "`derived`").shape
+    if label is None and differs_by_record(problem, found.x, at).any():
+        raise by_record
+    count = int(np.prod(shape))
+    plain = [title] if shape == () else [f"{title}[{i}]" for i in range(count)]
+    names, units = plain if name is None else _each(name, count, "name"), _each(unit, count, "unit")
+    return lambda x: at(problem.setup_at(x, record)), names, units, shape == ()
+
+
+def _function_of(function: Any, known: Iterable[str]) -> Callable[[Any], Any]:
+    """Return `function`, or the function for arithmetic as text. Raise `ValueError` for others."""
     if isinstance(function, str):
-        title = function
         if is_title(function):
             raise ValueError(
                 f"`derived` has no common quantity {function!r} here.{suggestion(function, known)}"
@@ -218,16 +252,7 @@ def requested_quantities(
             "`derived` takes a function of all parameters by path, or text such as 'rotor.J /"
             f" bearing.tau_pos.F_prop', got {function!r}."
         )
-
-    def value(setup: Any) -> Array:
-        return jnp.asarray(function(ByPath(setup)), dtype=float)
-
-    shape = differentiable(value, found.problem.setup_at(jnp.asarray(found.x), record), "`derived`")
-    shape = shape.shape
-    count = int(np.prod(shape))
-    plain = [title] if shape == () else [f"{title}[{i}]" for i in range(count)]
-    names = plain if name is None else _each(name, count, "name")
-    return lambda setup: jnp.ravel(value(setup)), names, _each(unit, count, "unit"), shape == ()
+    return function
 
 
 def is_title(text: str) -> bool:
@@ -238,14 +263,41 @@ def is_title(text: str) -> bool:
 def common_estimates(found: FitResult, by: Any = None) -> tuple[Estimate, ...]:
     """Return estimates of the quantities that `common` lists, if they have a finite value."""
     out: list[Estimate] = []
-    for title, *_ in _common(found):
+    for name, one in _usual(found, None).items():
         with contextlib.suppress(ValueError):
-            out += derive_from_fit(found, title, by=by).estimates
+            asked = _stack_all(found, [one]), [name], [one[1]], True
+            out += _derive(found, asked, by).estimates
     return tuple(out)
 
 
-def _common(found: FitResult) -> Iterator[Quantity]:
-    return common(found.model, found.sweep if found.of_sweep else None)
+def _usual(found: FitResult, record: int | None) -> dict[str, Usual]:
+    """Return the quantities that `common` lists, by name. Without `record`, a quantity that differs
+    by record occurs once for each record, with the record's label in its name."""
+    all_of_them = list(common(found.model, found.sweep if found.of_sweep else None))
+    differ = np.zeros(len(all_of_them), bool)
+    if record is None and all_of_them:
+
+        def at(setup: Any) -> Array:
+            return jnp.stack([jnp.asarray(of(setup.machine)) for _, of, _ in all_of_them])
+
+        differ = differs_by_record(found.problem, found.x, at)
+    out = dict[str, Usual]()
+    for (title, of, si), differs in zip(all_of_them, differ, strict=True):
+        if differs:
+            out |= {f"{title}@{label}": (of, si, i) for i, label in enumerate(found.records)}
+        else:
+            out[title] = of, si, record
+    return out
+
+
+def _stack_all(found: FitResult, asked: Sequence[Usual]) -> Callable[[Array], Array]:
+    """Return a function that computes the quantities `asked` from all fitted parameters."""
+
+    def at(x: Array) -> Array:
+        machines = {i: found.problem.setup_at(x, i).machine for i in {i for _, _, i in asked}}
+        return jnp.stack([jnp.asarray(of(machines[i])) for of, _, i in asked])
+
+    return at
 
 
 def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
@@ -310,14 +362,13 @@ class DerivedValues:
 
 def differentiate_quantity(
     found: FitResult,
-    function: Callable[[Any], Array],
-    record: int | None,
+    function: Callable[[Array], Array],
     spread: CovarianceEstimate,
 ) -> DerivedValues:
-    """Return values and derivatives of `function` for a record (None: for the shared values)."""
+    """Return values and derivatives of `function`, a function of all fitted parameters."""
 
     def at(x: Array) -> tuple[Array, Array]:
-        value = function(found.problem.setup_at(x, record))
+        value = function(x)
         return value, value
 
     x = jnp.asarray(found.x)
@@ -351,15 +402,12 @@ def tied_estimates(
     declared = {p.path: p for p in parameters(problem.setup)}
     domains = {u.path: u.declaration.domain for u in problem.unknowns}
     sources = {tie.path: tie.source for tie in problem.ties}
-    own = any(u.record is not None and not u.hidden for u in problem.unknowns)
     for tie in problem.ties:
         p = declared[tie.path]
         at = lambda setup, path=tie.path: jnp.ravel(jnp.asarray(get(setup, path)))  # noqa: E731
         records: Mapping[str, int | None] = {"": None}
-        if own:
-            each = [differentiate_quantity(found, at, i, spread) for i in range(len(found.records))]
-            if any(np.any(one.gradient != each[0].gradient) for one in each):
-                records = {f"@{n}": i for i, n in enumerate(found.records)}
+        if differs_by_record(problem, found.x, at).any():
+            records = {f"@{n}": i for i, n in enumerate(found.records)}
         unit, domain, source = found.unit_of(p), p.declaration.domain, tie.source
         # If the source itself is tied, continue with its source. The source of a function is "".
         while source in sources:
@@ -367,7 +415,8 @@ def tied_estimates(
         if domains.get(source) == LogScale():  # log scale: from value/factor to value*factor
             domain = LogScale()
         for label, record in records.items():
-            made = differentiate_quantity(found, at, record, spread)
+            of = lambda x, i=record, at=at: at(problem.setup_at(x, i))  # noqa: E731
+            made = differentiate_quantity(found, of, spread)
             plain, count = np.shape(p.value) == (), len(made.value)
             names = [f"{tie.path}{'' if plain else f'[{i}]'}{label}" for i in range(count)]
             for e in made.with_names(found, names, [unit] * count, plain).estimates:
@@ -398,11 +447,10 @@ def derive_from_draws(
     """
     found = drawn.found
     record = None if label is None else found.number(label)
-    of, names, units, scalar = requested_quantities(found, function, name, unit, record)
+    of, names, units, scalar = requested_quantities(found, function, name, unit, label)
     # One call computes the quantities at the fit and at all draws, so only one program is compiled.
     x = jnp.vstack([found.x, drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1])])
-    at = interruptible_jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
-    made = np.asarray(at(x), float)
+    made = np.asarray(interruptible_jit(jax.vmap(of))(x), float)
     fitted, values = made[0], made[1:]
     tail = 0.5 * (1.0 - drawn.level)
     low, middle, high = np.quantile(values, (tail, 0.5, 1.0 - tail), axis=0)

@@ -91,6 +91,11 @@ class Series:
             wide = float((np.max(np.argmax(energy >= 0.98, axis=1)) + 1) / rows.size)
         size = max(rows.size // 300, 1)
         each = max(int(np.clip(1.0 / (6.0 * wide), 1, size)), -(-rows.size // 20_000))
+        # The rows at the end of each section that do not fill an average are not used. Therefore
+        # averages are shorter if gaps are frequent.
+        least = -(-rows.size // 20_000)
+        while each > least and sum(len(m) % each for m in stretches) > 0.02 * rows.size:
+            each -= 1
         self.record, self.step, self.length = record, step * each, step * rows.size
         self.parts, end = [], 0
         for mine in stretches:
@@ -128,6 +133,10 @@ class Series:
         v = np.concatenate([[1.0], -moved])
         weight = np.outer(v, v)
         weight[1:, 1:] += taken
+        if not self.count:  # All sections are too short for an autoregression.
+            square = max(float(np.sum(self.edge * weight)) / max(self.rows, 1), 1e-200)
+            self.model = AutoregressiveModel.white(square)
+            return self.edge / square
         g = np.tensordot(self.gram, weight)
         self.model = select_autoregression(g, self.count, floor)
         phi, q = self.model.phi, self.model.phi.size

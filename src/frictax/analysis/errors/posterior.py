@@ -18,6 +18,7 @@ from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import join_names
+from frictax.fitting.result.spread import inverse_gram
 from frictax.handover import Verb
 from frictax.interrupts import Keys, Workers, defer_interrupt, may_keep, results_of
 from frictax.notice import Notice
@@ -215,12 +216,15 @@ class _Chain:
     def evaluate_state(self, u: np.ndarray, frame: Frame) -> State | None:
         """Return the state at coordinates u of the frame, or None if the density is not finite."""
         w = frame.middle + frame.root @ u
-        z = np.asarray(self.problem.coordinates(frame.values(jnp.asarray(w))))
-        end = run_search(self.problem, self.method, z, 1)
-        if not np.isfinite(float(end.cost)):
-            return None
-        r, jacobian = jnp.asarray(end.residuals), jnp.asarray(end.jacobian)
         at = jnp.asarray(w)
+        z = np.asarray(self.problem.coordinates(frame.values(at)))
+        if self.problem.is_steady:  # `run_search` makes all steps of a search of a sweep at once.
+            r, jacobian = self.problem.evaluate(jnp.asarray(z), 1.0)
+        else:
+            end = run_search(self.problem, self.method, z, 1)
+            r, jacobian = jnp.asarray(end.residuals), jnp.asarray(end.jacobian)
+        if not np.all(np.isfinite(r)):
+            return None
         value, slope = _density_alone(self.problem, frame, at, r, jacobian, self.samples)
         if not (np.isfinite(value) and np.all(np.isfinite(slope))):
             return None
@@ -349,7 +353,7 @@ class Posterior(Summarised, Estimated, PosteriorVerbs):
     widened: str = ""
     stats: Mapping[str, Shaped[np.ndarray, "c n"]] = dataclasses.field(default_factory=dict)
 
-    def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
+    def friction(self, contact: str | None, velocity: ArrayLike, label: str | None = None) -> Band:
         """Return the friction of `contact` [N or N.m]: at each velocity, the median and the
         interval of the draws. The arguments are those of `Uncertainty.friction`."""
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
@@ -474,8 +478,10 @@ def posterior(
         )
     # The first frame is scaled by the covariance of the fit. A parameter at its bound is moved
     # inside by half of the standard error that it has without the bound.
-    problem, at_fit = found.problem, np.array(found.x)
+    problem, at_fit, r = found.problem, np.array(found.x), found.full_residuals
+    square = max(float(r @ r), np.finfo(float).tiny)
     inflated = np.sqrt(max((found.dof + len(at_fit)) / n, 1.0))
+    inflated *= np.sqrt(square / found.dof) if problem.noise_known else 1.0
     wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))
     lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
     room = np.where(np.isfinite(upper - lower), 0.5 * (upper - lower), np.inf)
@@ -499,7 +505,10 @@ def posterior(
         # sandwich adjustment for MCMC using estimating functions", Journal of Computational and
         # Graphical Statistics 23 (2014). Draws beyond a bound are reflected.
         here, x = np.ix_(at, at), np.array(x)
-        white = found.full_covariance[here] * found.dof / (n - len(found.x))
+        of_data, of_priors = np.split(found.full_jacobian, [found.n])
+        of_data = of_data * np.sqrt((n - len(found.x)) / square)
+        rows = np.concatenate([of_data, of_priors / found.noise_scale])
+        white = inverse_gram(rows, np.linalg.norm(rows, axis=0), found.active)[here]
         size = np.sqrt(np.diag(white))
         root, back = _root(white / np.outer(size, size))
         printed = back @ (found.spread.covariance[here] / np.outer(size, size)) @ back

@@ -135,7 +135,8 @@ def profile_of(
     bound of the parameter, or to infinity without a bound.
 
     **Raises:** `KeyError` for a name that was not fitted; `ValueError` if the data do not identify
-    the parameter at all, or for a level outside 0.5 to 1.
+    the parameter at all, for an infinite interval by the noise model, and for a level outside 0.5
+    to 1.
 
     **Source:** D. M. Bates, D. G. Watts, *Nonlinear Regression Analysis and Its Applications*
     (1988), section 6.1; at a bound: S. G. Self, K.-Y. Liang, Journal of the American Statistical
@@ -191,7 +192,7 @@ def profile_of(
             for m in range(points) if n % 2 == 0 else reversed(range(points)):
                 ratio[n, m] = at([x, axes[1][m]])
                 work.count(len(at.evaluated), points**2, "points")
-    threshold = 2.0 * float(f.ppf(level, 2, dof))
+    threshold = 2.0 * float(f.ppf(level, 2, min(dof, 1e9)))
     return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, threshold, level)
 
 
@@ -297,7 +298,10 @@ class _LikelihoodRatio:
         return minimize_with_fixed(self.found.problem, z, which, x, self.noise, dof)
 
     def ratios(self, costs: np.ndarray) -> np.ndarray:
-        variance = 2.0 * self.least / self.found.dof if self.noise == 1.0 else self.noise**2
+        found, problem = self.found, self.found.problem
+        given = problem.noise_known or problem.loss.rounds > 1 or problem.objective.whitens()
+        unknown = not given and not problem.priors
+        variance = 2.0 * self.least / found.dof if unknown else found.noise_scale**2
         return 2.0 * (costs - self.least) / variance / self.stretch
 
 
@@ -339,12 +343,18 @@ def _variance_ratio(
     """
     account = by.by if isinstance(by, Uncertainty) else Guarded() if by is None else by
     if isinstance(account, White):
-        return 1.0, float(found.dof)
+        return 1.0, float(np.inf if found.problem.noise_known else found.dof)
     if isinstance(by, Uncertainty) and found.active[places].all():
         free, spread = found, by.spread
     else:  # In `found`, a parameter at its bound does not have a standard error.
         free = found.with_all_active()
         spread = free.uncertainty(account).spread
+    names = [n for u in found.problem.unknowns for n in u.names]
+    if np.any(np.isinf(spread.half_width(found.level, np.eye(len(found.x))[places]))):
+        raise ValueError(
+            f"`profile`: the interval of {names[places[0]]} by {type(account).__name__} is infinite"
+            f" ({spread.says}), so a profile cannot bound it. Fit as `warnings` of the fit advise."
+        )
     at = np.ix_(places, places)
     size = np.sqrt(np.diag(free.full_covariance)[places])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -357,7 +367,6 @@ def _variance_ratio(
             return ratio, float(np.min(spread.dof(np.eye(len(found.x))[places])))
     if by is None:
         return 1.0, float(found.dof)
-    names = [n for u in found.problem.unknowns for n in u.names]
     raise ValueError(
         f"`profile`: {type(account).__name__} says nothing of {names[places[0]]}. Leave out `by`."
     )

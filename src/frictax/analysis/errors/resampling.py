@@ -164,7 +164,8 @@ class Jackknife(NoiseModel):
     parameters differ by record, the smallest degrees of freedom of a record are used instead.
 
     **Arguments:** `repeats`: the number of equal parts of each record. Each part is one cycle of
-    the motion. If `repeats` is missing, each refit leaves out a whole record.
+    the motion. If `repeats` is missing, each refit leaves out a whole record. A fit to a sweep
+    raises `ValueError` for `repeats`.
 
     **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), ch. 3.
 
@@ -179,6 +180,11 @@ class Jackknife(NoiseModel):
 
     def check(self, problem: Problem) -> None:
         _refuse(problem, "Jackknife")
+        if self.repeats and any(isinstance(p, PreparedSweep) for p in problem.prepared):
+            raise ValueError(
+                f"`Jackknife({self.repeats})` needs repeats in each record, and a sweep does not"
+                " have repeats. Take `HAC()` or `Clustered(10)`."
+            )
         if self.repeats is None and len(problem.prepared) < 2:
             raise ValueError(
                 "`Jackknife()` leaves out whole records, and there is one. Give the number of"
@@ -194,12 +200,8 @@ class Jackknife(NoiseModel):
         self.check(found.problem)
         samples, own = Samples(found.problem), varies_by_record(found.problem)
         counts, owners = [], []
-        for i, (size, prepared) in enumerate(
-            zip(samples.sizes, found.problem.prepared, strict=True)
-        ):
-            # A sweep does not have repeats. Refits leave out a sweep only as a whole record.
-            swept = isinstance(prepared, PreparedSweep)
-            parts = 1 if self.repeats is None else 0 if swept else self.repeats
+        for i, size in enumerate(samples.sizes):
+            parts = 1 if self.repeats is None else self.repeats
             for k in range(parts):
                 times = [np.ones(n) for n in samples.sizes]
                 times[i][slice(k * size // parts, (k + 1) * size // parts)] = 0.0

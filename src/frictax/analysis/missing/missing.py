@@ -593,9 +593,9 @@ class _Search(Trials):
 
     @property
     def unit(self) -> str:
-        """The unit of the misfit: the unit of the channel, or "" with several channels."""
-        names = {n for p in self.problem.prepared for n in p.names}
-        if len(names) > 1:
+        """The unit of the misfit: that of the channel, or "" with several channels or weights."""
+        names, weight = {n for p in self.problem.prepared for n in p.names}, self.problem.weights()
+        if len(names) > 1 or not np.allclose(weight[weight > 0], np.max(weight), rtol=1e-9):
             return ""
         record: Any = next(iter(self.found.records.values()))
         return channel_unit(self.problem.setup.machine, record, next(iter(names)))
@@ -605,4 +605,4 @@ class _Search(Trials):
         if not self.unit:
             return float(rms)
         weight = self.problem.weights()
-        return float(rms / np.mean(weight[weight > 0]))
+        return float(rms / np.max(weight))

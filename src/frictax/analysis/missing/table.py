@@ -54,7 +54,8 @@ class Missing(Summarised, MissingVerbs):
       first; ``table["drag"]``: the first term with "drag" in its name or in a name of `alike`.
     - `found`: the missing terms in the order of the search, each fitted with the previous terms.
       `misfit`: root mean square residual of the fit; `left`: with all terms of `found` in the
-      model. Both numbers are in `unit`; for several channels, in standard deviations of channels.
+      model. Both numbers are in `unit`; for several channels or noise that differs between records
+      or samples, `unit` is "" and both numbers are in standard deviations of the noise.
     - `untold`: candidates that were not tested, because the fitted parameters explain their effect
       on the record, or their value is not possible (friction that accelerates); `of`: the fit.
     - `above`: the misfit divided by the noise, for the output with the largest ratio; nan if the

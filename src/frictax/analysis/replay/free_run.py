@@ -16,6 +16,7 @@ from frictax.contacts import MassWithStopAndFriction
 from frictax.engine import OnSamples, Result, walk
 from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun
 from frictax.fitting.build_problem import prepare_record
+from frictax.fitting.problem.initial_state import own_parameters
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.fitting.problem.readings import acting, divide_gaps, dividing, measured_starts
@@ -97,10 +98,35 @@ def simulate_beside(
 
 
 def find_record(found: FitResult, record: Any) -> tuple[int | None, Any]:
-    """Return (number, record) for a label of the fit, and (None, record) for a new `Record`."""
+    """Return (number, record) for a label of the fit, and (None, record) for a new `Record`. If
+    machine parameters differ by record, a record that was fitted counts as its label, and a new
+    `Record` raises `ValueError`.
+    """
     if isinstance(record, str):
         return found.number(record), found.records[record]
+    own = own_of_machine(found) if isinstance(record, Record) else []
+    for i, data in enumerate(found.records.values() if own else ()):
+        if isinstance(data, Record) and _have_same_data(data, record):
+            return i, record
+    if own:
+        raise ValueError(
+            f"The fit cannot predict a new record, because each record has a {own[0]} of its own."
+            f" Name a fitted record, such as {next(iter(found.records))!r}, or share {own[0]}."
+        )
     return None, record
+
+
+def own_of_machine(found: FitResult) -> list[str]:
+    """Return the paths of the parameters that differ by record, without sensors and starts."""
+    own = [u.path for u in found.problem.unknowns if u.record is not None]
+    return list(own_parameters(found.problem.setup.machine, own))
+
+
+def _have_same_data(a: Record, b: Record) -> bool:
+    return np.array_equal(a.t, b.t) and all(
+        mine.keys() == other.keys() and all(np.array_equal(mine[n], other[n]) for n in mine)
+        for mine, other in ((a.inputs, b.inputs), (a.outputs, b.outputs))
+    )
 
 
 @cached_jit

@@ -22,7 +22,7 @@ from frictax.text import align_columns, prefix_unit, round_by_error
 
 from ..errors.linearization import Samples
 from ..errors.resampling import refit_with_counts
-from .free_run import find_record
+from .free_run import find_record, own_of_machine
 
 
 def score(
@@ -34,6 +34,8 @@ def score(
     `record`: a label of this fit (with the parameters of this record), or a new `Record`.
 
     **Returns:** output -> root mean square of (measured - predicted) [SI].
+
+    **Raises:** `ValueError` for a new `Record` if machine parameters differ by record.
     """
     if not isinstance(objective, AbstractObjective):
         raise ValueError(
@@ -157,7 +159,8 @@ class Transfer:
     - `differences`: for each parameter that both fits share, the value there minus the value here,
       with standard error, interval and degrees of freedom of Student's t.
     - `predicted`, `fitted`: label -> `Validation` of each record from there, with the parameters
-      fitted here and with those fitted there; `level` of the intervals.
+      fitted here and with those fitted there; `level` of the intervals. If machine parameters
+      fitted here differ by record, the records from there are not in `predicted`.
     """
 
     differences: tuple[Estimate, ...]
@@ -173,10 +176,12 @@ class Transfer:
     def __str__(self) -> str:
         head = ("parameter", "difference", "unit", "std. error", f"{100 * self.level:g} % interval")
         lines = align_columns(head, [e.cells for e in self.differences])
-        for label, one in self.predicted.items():
+        for label, one in self.fitted.items():
             for name, value in one.rms.items():
-                by, own = _texts(one.units[name], value, self.fitted[label].rms[name])
-                lines.append(f"{label}: rms of {name} {by} predicted, {own} by its own fit")
+                other = self.predicted[label].rms[name] if label in self.predicted else np.nan
+                own, by = _texts(one.units[name], value, other)
+                by = f"{by} predicted" if other == other else "not predicted (parameters differ)"
+                lines.append(f"{label}: rms of {name} {by}, {own} by its own fit")
         told = ", ".join(self.differ)
         return "\n".join(
             [*lines, f"Different: {told or 'no parameter, within the errors of these fits'}."]
@@ -201,6 +206,8 @@ def validate(
     **Arguments:** `record`: a `Record` that was not fitted, or a label of the fit (then with the
     parameter values of this record); `states`: the initial positions and speeds to fit, by default
     all that are parameters and recorded; `objective`: `FreeRun()`, or `ClosedLoop(...)`.
+
+    **Raises:** `ValueError` for a new `Record` if machine parameters differ by record.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -308,7 +315,7 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
 
     The two fits are independent. Therefore the variance of a difference is the sum of both
     variances. Welch's formula gives the degrees of freedom. A parameter that differs by record is
-    omitted.
+    omitted. If a fit gives an infinite interval of a parameter, that of the difference is infinite.
 
     **Source:** B. L. Welch, "The generalization of Student's problem when several different
     population variances are involved", Biometrika 34 (1947).
@@ -316,6 +323,12 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
     if not isinstance(there, FitResult):
         raise ValueError(f"`transfer` takes the fit to the other condition, got {there!r}.")
     other = {e.name: e for e in there.estimates}
+    open_ended = {
+        name
+        for fit in (found, there)
+        for name, half in zip(fit.names, fit.uncertainty().half_widths, strict=True)
+        if half == np.inf
+    }
     differences = []
     for a in [a for a in found.estimates if a.name in other and "@" not in a.name]:
         b = other[a.name]
@@ -324,6 +337,7 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
         with np.errstate(divide="ignore", invalid="ignore"):
             dof = float(variance.sum() ** 2 / np.sum(variance**2 / np.array([a.dof, b.dof])))
         half = float(quantile(found.level, dof, False)) * error
+        half = np.inf if a.name in open_ended else half
         value = b.value - a.value
         differences.append(
             dataclasses.replace(
@@ -341,9 +355,9 @@ def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
             f" `free`; here are {', '.join(found.names)}."
         )
     labels = [n for n, data in there.records.items() if isinstance(data, Record)]
-    predicted, fitted = (
-        {n: validate(by, _as_new_record(there, n)) for n in labels} for by in (found, there)
-    )
+    fitted = {n: validate(there, _as_new_record(there, n)) for n in labels}
+    able = found is there or not own_of_machine(found)
+    predicted = {n: validate(found, _as_new_record(there, n)) for n in labels if able}
     return Transfer(tuple(differences), predicted, fitted, found.level)
 
 

@@ -27,19 +27,24 @@ Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
 
 class Folds:
     """Division of records into pieces and folds. A fold is a set of pieces that a refit leaves out;
-    a piece is a window of the objective, or half a second of a record.
+    a piece is a window of the objective, or half a second of a record. In a short record the pieces
+    are shorter, so that it has at least `parts` of them.
 
     - `record`, `place`, `speed` (u,): for each piece the number of its record, its mid-time as a
       fraction of the record's duration, and its median speed in `unit`.
     - `piece_of_samples`: for each record an array: sample -> number of the piece that contains it.
     """
 
-    def __init__(self, problem: Problem, records: Mapping[str, Record], cutoff: float) -> None:
+    def __init__(
+        self, problem: Problem, records: Mapping[str, Record], cutoff: float, parts: int
+    ) -> None:
         each, self.unit = speeds(list(records.values()), cutoff)
         record, place, speed, self.piece_of_samples = [], [], [], []
         for i, (r, prepared) in enumerate(zip(records.values(), problem.prepared, strict=True)):
             rows = getattr(prepared, "rows", None)
-            size = rows.shape[1] - 1 if rows is not None else max(round(0.5 * r.rate), 2)
+            usual = max(round(0.5 * r.rate), 2)
+            shortest = max(min(usual, (r.n - 1) // parts), 1)
+            size = rows.shape[1] - 1 if rows is not None else shortest
             count = max((r.n - 1) // size, 1)
             # The first sample of a window has weight 0, and it belongs to the previous window.
             at = np.clip((np.arange(r.n) - 1) // size, 0, count - 1)
@@ -214,7 +219,10 @@ class Refits:
         self.pieces_force = None if force is None else folds.piece_of_residuals(force)
 
     def left_out(self, fold: Fold) -> HeldOut:
-        """Return the prediction errors of each fold, for the data that the fold leaves out."""
+        """Return the prediction errors of each fold, for the data that the fold leaves out.
+
+        **Raises:** `ValueError` if a fold leaves out all residuals.
+        """
         number, names = fold
         with Workers() as pool:
             ends, ended = zip(
@@ -249,7 +257,7 @@ class Refits:
         found, x, done = self.found, np.array(self.found.problem.x0), True
         if self.before is not None and self.pieces_before is not None:
             first = self.before.problem
-            part = scale_weights(first, ~gone[self.pieces_before])
+            part = _kept_part(first, ~gone[self.pieces_before])
             # Repeat also the fit `before`, because its estimates depend on the data left out.
             end = _refit(self.before, part, np.zeros(first.x0.size))
             if not np.isfinite(float(end.cost)):
@@ -263,7 +271,7 @@ class Refits:
             for u in found.problem.unknowns:
                 if u.record is None:
                     x[u.first : u.first + u.size] = known[u.path]
-        part = scale_weights(found.problem, ~gone[self.pieces])
+        part = _kept_part(found.problem, ~gone[self.pieces])
         end = _refit(found, part, coordinates(found.problem, x))
         known = np.isfinite(float(end.cost))
         return np.asarray(end.x) if known else np.full(x.size, np.nan), done and bool(end.done)
@@ -276,6 +284,17 @@ class Refits:
         end = run_search(problem, self.found.method, coordinates(problem, x), 1, dof=self.found.dof)
         known = np.isfinite(float(end.cost))
         return np.asarray(end.residuals)[:rows] if known else np.full(rows, np.inf)
+
+
+def _kept_part(problem: Problem, kept: np.ndarray) -> Problem:
+    """Return the problem with only the residuals that `kept` marks as True."""
+    part = scale_weights(problem, kept)
+    if not np.any(part.weights() > 0):
+        raise ValueError(
+            "`compare` predicts parts of the records that a fit did not see, and without one part"
+            " no residual remains. Give a longer record, or an `objective` with shorter windows."
+        )
+    return part
 
 
 def coordinates(problem: Problem, x: Any, inward: float = 1e-3) -> np.ndarray:

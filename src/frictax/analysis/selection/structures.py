@@ -72,7 +72,8 @@ def compare_structures(
     out three kinds of data, one after another:
 
     - ``"repeats"``: one of the equal parts of a record, which should repeat one motion;
-    - ``"speeds"``: one band of speeds, because a table may be valid only at the recorded speeds;
+    - ``"speeds"``: one band of speeds, because a table may be valid only at the recorded speeds (if
+      the records have more than one speed);
     - ``"records"``: one of several records, if every parameter is common to the records.
 
     `selection_rule.choose_structure` describes the choice. If a structure contains a smaller one,
@@ -83,7 +84,8 @@ def compare_structures(
     - `data`: a record, a list of records, or a dict: label -> record; `structures`: a dict: name ->
       `Structure` with start values away from bounds.
     - `criteria`: the options of `compare`. `objective` is ``Windows(0.5)`` by default. Other
-      objectives leave out pieces of half a second. `InverseDynamics` uses forces at samples.
+      objectives leave out pieces of half a second, or shorter pieces if a record is shorter than
+      `repeats` such pieces. `InverseDynamics` uses forces at samples.
       `start` as in `fit`; `engine`: `OnSamples(...)`; `cutoff` [Hz] of forces and speeds;
       `repeats`: number of equal parts of each record; `bands`: number of bands of speed.
     - `progress` as in `fit`.
@@ -94,7 +96,8 @@ def compare_structures(
     (`effective_sample_size`). AIC and BIC do not affect the choice.
 
     **Raises:** errors of `fit`; `ValueError` without records or structures, for sweeps among the
-    records, and for `Windows(free_starts=True)`, whose initial states are unknown in left-out data.
+    records, for a record with one window only, and for `Windows(free_starts=True)`, whose initial
+    states are unknown in left-out data.
 
     A slide has more friction in one direction than in the other:
 
@@ -182,9 +185,11 @@ def compare_structures(
                 problem = dataclasses.replace(
                     machine, prepared=prepared, priors=(), objective=by_force
                 )
-        cuts = Folds(found.problem, records, cutoff)
+        cuts = Folds(found.problem, records, cutoff, criteria.repeats)
         refits = Refits(found, before, problem, cuts)
         folds = {"repeats": cuts.repeats(criteria.repeats), "speeds": cuts.bands(criteria.bands)}
+        if len(folds["speeds"][1]) == 1:  # all pieces have one speed
+            del folds["speeds"]
         if by_record:
             folds["records"] = cuts.records(list(records))
         held_out = {by: refits.left_out(fold) for by, fold in folds.items()}

@@ -10,9 +10,11 @@ import frictax
 from frictax.contacts import BearingFriction, SupportFriction
 from frictax.contacts.contact import AbstractContact, AbstractPressed, f0, law_value
 from frictax.fitting import FitResult
+from frictax.fitting.options import refuse
 from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.parameters import UnknownName
 
+from ..fitted_machine import machine_of_parts
 from .languages import C, JavaScript, StructuredText
 from .lowering import Program
 from .machine import NumberTree
@@ -29,6 +31,7 @@ def to_feedforward(
     language: str = "c",
     still: float = 1e-3,
     rate: float | None = None,
+    label: str | None = None,
 ) -> str:
     """Return code that computes the friction of a contact in single precision. The motor controller
     adds this friction to its force in each cycle.
@@ -48,10 +51,13 @@ def to_feedforward(
       in double precision.
     - `still`: the speed [m/s or rad/s] below which the axis counts as at rest.
     - `rate`: the largest rate of change of the force [N/s or N.m/s]; by default the breakaway force
-      divided by 10 ms.
+      (of the direction with the larger one) divided by 10 ms.
+    - `label`: name of the record whose values are used, required if values of the contact differ by
+      record.
 
-    **Raises:** `ValueError` for another language, a contact with a normal force, or numbers that
-    are not positive; `KeyError` for a contact that the fit does not have.
+    **Raises:** `ValueError` for another language, a contact with a normal force, numbers that are
+    not positive, or a `label` that is required; `KeyError` for a contact or record that the fit
+    does not have.
 
     >>> import frictax as fx
     >>> guide = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), peak=1.2)
@@ -60,9 +66,14 @@ def to_feedforward(
     """
     if language not in LANGUAGES:
         raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, got {language!r}.")
-    contact, intervals = _contact_of(source, name)
-    breakaway = float(contact.breakaway() * f0(contact, 1, 1.0))
-    rate = breakaway / 0.01 if rate is None else rate
+    contact, intervals = _contact_of(source, name, label)
+    at_rest = max(float(contact.breakaway() * f0(contact, way, 1.0)) for way in (1, -1))
+    if rate is None and at_rest == 0:
+        raise ValueError(
+            "`rate` must be a number > 0 for a contact without friction at rest, got None. Write"
+            " the largest rate of change of the force, such as rate=100.0."
+        )
+    rate = at_rest / 0.01 if rate is None else rate
     for what, value in (("still", still), ("rate", rate)):
         if not (np.isfinite(value) and value > 0):
             raise ValueError(f"`{what}` must be a number > 0, got {value!r}.")
@@ -169,14 +180,19 @@ def _javascript(program: Program, values: np.ndarray, comment: list[str]) -> str
     )
 
 
-def _contact_of(source: Any, name: str | None) -> tuple[Any, dict[str, tuple[float, float]]]:
+def _contact_of(
+    source: Any, name: str | None, label: str | None
+) -> tuple[Any, dict[str, tuple[float, float]]]:
     """Return the contact, and a dict from the name of each fitted parameter to its interval."""
-    contact, of = source, ""
-    if isinstance(source, FitResult) and source.of_sweep:
+    contact, of, is_fit = source, "", isinstance(source, FitResult)
+    of_sweep = is_fit and source.of_sweep
+    if of_sweep or not is_fit:
+        refuse({"label": label}, "the records of a machine", "a contact or a sweep")
+    if of_sweep:
         steady, turns = as_steady(source.model), source.sweep.rotational
         kind, of = (BearingFriction, "tau_") if turns else (SupportFriction, "f_")
         contact = kind("axis", steady.f_pos, steady.peak, steady.f_neg)
-    elif isinstance(source, FitResult):
+    elif is_fit:
         machine: Any = source.model
         named = machine.named_parts() if hasattr(machine, "named_parts") else ()
         contacts = {n: part for n, part in named if isinstance(part, AbstractContact)}
@@ -186,14 +202,15 @@ def _contact_of(source: Any, name: str | None) -> tuple[Any, dict[str, tuple[flo
                 f"`name` must be a contact of the machine: {', '.join(contacts) or 'none'}."
                 f" Got {name!r}."
             )
-        contact, of = contacts[name], f"{name}."
+        machine, of = machine_of_parts(source, label, [str(name)]), f"{name}."
+        contact, label = dict(machine.named_parts())[name], label or next(iter(source.records))
     intervals = dict[str, tuple[float, float]]()
-    for e in source.estimates if isinstance(source, FitResult) else ():
-        path = e.path.removeprefix(of)
-        if isinstance(source, FitResult) and source.of_sweep:
-            path = e.path if isinstance(source.model, SteadyFriction) else f"f_pos.{e.path}"
-            path = re.sub("^f_", of, path)
-        intervals[path] = e.lower, e.upper
+    for e in source.estimates if is_fit else ():
+        known = e.name.removeprefix(of).removesuffix(f"@{label}")
+        if of_sweep:
+            known = e.name if isinstance(source.model, SteadyFriction) else f"f_pos.{e.name}"
+            known = re.sub("^f_", of, known)
+        intervals[known] = e.lower, e.upper
     if not isinstance(contact, AbstractContact):
         raise ValueError(
             f"`to_feedforward` must be given a contact or a fit, got a {type(contact).__name__}."

@@ -3,6 +3,7 @@
 import abc
 import collections
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from string import ascii_letters as LETTERS
@@ -49,7 +50,7 @@ class Language(abc.ABC):
     types: dict[str, str]
     forms: dict[str, str]  # form of an operation, or of an operation and its first operand's kind
     statements: ClassVar[dict[str, str]]
-    words: ClassVar[dict[str, str]]  # text for each Python constant, such as "True"
+    words: dict[str, str]  # text for each Python constant, such as "True"
     place: ClassVar[str]  # format of a result: {0} function, {1} array ("o" or "k"), {2} index
     comma, indent = ", ", "  "
     longest = 110  # [characters] a longer expression is assigned to a named constant
@@ -325,6 +326,7 @@ class JavaScript(Language):
 # LN(0) stops many controllers. SEL evaluates both values, so each argument of LN is at least
 # 1.0E-37.
 LARGEST = "1.0E+300"  # replaces infinity and NaN, which structured text does not have
+IN_REAL = 1.2e-38, 3e38  # smallest and largest size of a literal of type REAL
 
 
 class StructuredText(Language):
@@ -361,14 +363,21 @@ class StructuredText(Language):
 
     def __init__(self, real: str = "LREAL") -> None:
         self.types = {REAL: real, WHOLE: "DINT", TRUTH: "BOOL"}
-        self.forms = {name: form.replace("LREAL", real) for name, form in self.forms.items()}
+        largest = LARGEST if real == "LREAL" else "3.0E+38"
+        self.words = {word: text.replace(LARGEST, largest) for word, text in self.words.items()}
+        self.forms = {
+            name: form.replace("LREAL", real).replace(LARGEST, largest)
+            for name, form in self.forms.items()
+        }
 
     def number(self, value: float) -> str:
+        if self.types[REAL] == "REAL" and value:
+            value = math.copysign(min(max(abs(value), IN_REAL[0]), IN_REAL[1]), value)
         digits, _, power = repr(value).upper().partition("E")
         return f"{digits}{'' if '.' in digits else '.0'}{f'E{power}' if power else ''}"
 
     def declare(self, x: Any) -> str:
-        size = f"ARRAY[0..{x.size - 1}] OF " if isinstance(x, Array) else ""
+        size = f"ARRAY[0..{max(x.size - 1, 0)}] OF " if isinstance(x, Array) else ""
         return f"{x.name} : {size}{self.types[x.kind]}"
 
     def call(self, call: Statement, arguments: list[str]) -> None:

@@ -31,7 +31,13 @@ from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.layout import turns_about
 from frictax.mechanism.mechanism import Mechanism
 from frictax.mechanism.variable_table import VARIABLES
-from frictax.parameters import UnknownName, parameters, rotational_unit
+from frictax.parameters import (
+    UnknownName,
+    as_seconds,
+    is_no_number,
+    parameters,
+    rotational_unit,
+)
 from frictax.signals import AbstractSignal, Sampled
 from frictax.simulation import simulate_once
 from frictax.text import suggestion
@@ -271,7 +277,7 @@ def _check_outputs(machine: Any, first: float, names: Sequence[str]) -> None:
 
 class _Source(NamedTuple):
     """The machine to export and its sample times `ts` [s]. For a fit, `instruments` contains the
-    instrument of each channel, and `intervals` the interval of each fitted parameter (by path).
+    instrument of each channel, and `intervals` the interval of each fitted parameter (by name).
     """
 
     machine: Any
@@ -305,7 +311,11 @@ def _machine_of(source: Any, ts: Any) -> _Source:
         if _fields(instrument) != _fields(Instrument())
         or any(path.startswith(f"{channel}.") for path in fitted_paths)
     }
-    ends = {e.path: (e.lower, e.upper) for e in source.estimates if np.isfinite(e.lower + e.upper)}
+    ends = {
+        e.name.removesuffix(f"@{fitted.label}"): (e.lower, e.upper)
+        for e in source.estimates
+        if np.isfinite(e.lower + e.upper)
+    }
     return _Source(
         fitted.machine,
         fitted.ts if ts is None else _times(fitted.machine, ts),
@@ -337,7 +347,10 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
             )
         ts = max(sampled, key=np.size)
     try:
-        ts = np.asarray(ts, float)
+        given = as_seconds(ts) if is_no_number(ts) else ts
+        if is_no_number(given):
+            raise TypeError
+        ts = np.asarray(given, float)
     except (TypeError, ValueError):
         raise ValueError(f"`ts` must be times [s], got {ts!r}.") from None
     if ts.ndim != 1 or ts.size < 2 or not np.all(np.diff(ts) > 0):

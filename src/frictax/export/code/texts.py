@@ -1,5 +1,6 @@
 """Write a machine as C, JavaScript or structured text, with the loop over the samples."""
 
+import itertools
 import json
 import math
 import re
@@ -14,11 +15,22 @@ from frictax.annotations import Checked
 from frictax.engine.options import OnSamples
 from frictax.engine.result import FAILURES
 
+from ..modelica_text import identifier
 from .languages import C, JavaScript, StructuredText
 from .machine import MachineCode
 from .statements import REAL
 
 PUBLIC = "fx_start", "fx_step", "fx_outputs"
+# Words of structured text that cannot be the name of a variable
+KEYWORDS = """
+abs acos action add and any array asin at atan begin bool by byte case char class configuration
+constant continue cos date dint div do dt dword else elsif end eq exit exp expt false for from
+function ge goto gt if initial_step input int interface internal jmp le limit lint ln log lreal lt
+lword max method min mod move mul mux namespace ne not null of on or output override pointer private
+program property protected public real reference repeat resource ret retain return rol ror sel shl
+shr sin sint sizeof sqrt step string struct sub super tan task then this time tod to transition true
+trunc type udint uint ulint until usint using var while with word wstring xor
+"""
 
 C_RUN = """
 /* Simulate n samples at the times ts [s]. inputs: n rows of FX_INPUTS values. outputs: n rows of
@@ -347,7 +359,8 @@ def to_structured_text(
     Each call of the function block `FX_Machine` simulates one interval between samples. The block's
     arguments are the length of the interval and the inputs; a linear input has a second argument,
     its value at the end of the interval. A program may change the numbers `p` of the machine. In
-    the text, 1.0E+300 replaces infinity and NaN. `to_c` describes arguments and errors.
+    the text, 1.0E+300 replaces infinity and NaN. A comment names each variable whose name the
+    language does not allow, such as `größe.s`. `to_c` describes arguments and errors.
 
     **Example:** at `to_c`.
     """
@@ -367,7 +380,8 @@ def structured_text(code: MachineCode) -> str:
 
     y, y_at = ([f"{x}[{i}]" for i in range(code.states)] for x in ("y", "y_at"))
     mode, mode_at = ([f"{x}[{i}]" for i in range(code.modes)] for x in ("mode", "mode_at"))
-    words = [name.replace(".", "_") for name in code.inputs]
+    variables = _variables(code)
+    words, columns = variables[: len(code.inputs)], variables[len(code.inputs) :]
     arguments = words + [
         f"{word}_end"
         for word, (how, *_) in zip(words, code.inputs.values(), strict=True)
@@ -378,7 +392,6 @@ def structured_text(code: MachineCode) -> str:
     kept = 2 * math.ceil(max(delays.values(), default=0.0) / np.min(np.diff(code.ts))) + 4
     before, values = _inputs_of_text(code, words, {c for c in delays if delays[c] > 0}, since)
     sets = _set_inputs(code, ("t", "t + dt"), values)
-    columns = [name.replace(".", "_") for name in code.outputs]
     after = _outputs_of_text(code, columns, delays, since)
     memory = _memory_of_text("\n".join(before + after), f"ARRAY[0..{kept - 1}] OF LREAL")
     parts = {
@@ -386,7 +399,7 @@ def structured_text(code: MachineCode) -> str:
         "OUTPUTS": "\n".join(f"  {word} : LREAL;" for word in columns),
         "MEMORY": "\n".join(memory),
         "SET_INPUTS": "\n".join([*before, *(f"p[{i}] := {x};" for i, x in sets)]),
-        "VALUES": ", ".join(language.literal(n.value, REAL) for n in code.numbers),
+        "VALUES": ", ".join(language.literal(n.value, REAL) for n in code.numbers) or "0.0",
         "FIRST": language.literal(code.first, REAL),
         "LAST_STATE": str(max(code.states - 1, 0)),
         "LAST_MODE": str(max(code.modes - 1, 0)),
@@ -406,15 +419,38 @@ def structured_text(code: MachineCode) -> str:
         for channel, delay in delays.items()
         if delay < 0
     ]
+    left += [
+        f"The variable {word} is {name.replace('*)', '* )')}."
+        for name, word in zip((*code.inputs, *code.outputs), variables, strict=True)
+        if word != name.replace(".", "_")
+    ]
     if memory:
         left.append(f"Delays can be at most {kept // 2 - 1} times dt.")
     comment = "".join(f"(* {line} *)\n" for line in [*_comment(code), *left])
     return comment + functions + _fill(TEXT_DELAY * bool(memory) + STRUCTURED_TEXT, parts)
 
 
-def _late(code: MachineCode, channel: str, value: str, to: str, t: str = "t") -> str:
-    """Return a call of `fx_delay`: it stores `value` at time `t` and sets `to` to a past value."""
-    word = channel.partition(".")[2].replace(".", "_")
+def _variables(code: MachineCode) -> list[str]:
+    """Return a variable of structured text for each input, and then for each output. The language
+    has ASCII names, ignores their case, and does not allow `_` at the end or twice in succession.
+    """
+    taken = {*KEYWORDS.split(), *(f.name for f in code.program.functions), "fx_machine", "fx_delay"}
+    taken |= set(re.findall(r"^  (\w+) : ", STRUCTURED_TEXT, re.MULTILINE))
+    out = list[str]()
+    for name in (*code.inputs, *code.outputs):
+        plain = re.sub("_+", "_", identifier(name.replace(".", "_"))).rstrip("_")
+        plain = plain if plain[:1].isalpha() else f"x{plain}"
+        words = itertools.chain([plain], (f"{plain}_{i}" for i in itertools.count(2)))
+        word = next(x for x in words if x.lower() not in taken)
+        taken |= {word.lower() + end for end in ("", "_end", "_times", "_values", "_late")}
+        out.append(word)
+    return out
+
+
+def _late(code: MachineCode, channel: str, word: str, value: str, to: str, t: str = "t") -> str:
+    """Return a call of `fx_delay`: it stores `value` at time `t` and sets `to` to a past value.
+    `word`: the variable of the channel.
+    """
     is_first = "NOT started" if t == "t" else "FALSE"
     return (
         f"fx_delay(times := {word}_times, values := {word}_values, is_first := {is_first},"
@@ -452,9 +488,9 @@ def _inputs_of_text(
         now, end, channel = word, f"{word}_end", f"inputs.{name}"
         if channel in late:
             now, end = f"{now}_late", f"{end}_late"
-            calls.append(_late(code, channel, word, now))
+            calls.append(_late(code, channel, word, word, now))
             if how == "linear":
-                calls.append(_late(code, channel, f"{word}_end", end, "t + dt"))
+                calls.append(_late(code, channel, word, f"{word}_end", end, "t + dt"))
         both = _acting(code, name, now, since), _acting(code, name, end, f"({since} + dt)")
         values.append(both)
     return calls, values
@@ -467,7 +503,7 @@ def _outputs_of_text(
     lines = list[str]()
     for name, word in zip(code.outputs, columns, strict=True):
         if (channel := f"outputs.{name}") in delays:
-            lines += [_late(code, channel, word, word)] * (delays[channel] > 0)
+            lines += [_late(code, channel, word, word, word)] * (delays[channel] > 0)
             lines.append(f"{word} := {word} + p[{code.instruments[channel] + 2}] * {since};")
     return lines
 

@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from frictax.arguments import is_finite_number
 from frictax.contacts import MassWithStopAndFriction
 from frictax.engine.options import Engine
+from frictax.laws import AbstractLaw
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.mechanism import MechanicalSystem, Mechanism
@@ -51,7 +53,8 @@ class InverseDynamics(AbstractObjective):
     sensors without a delay. The weak form excludes bristles, hard stops, gaps and prescribed
     motions. If the weak form cannot be used, forces are compared at samples, as with `at_samples`,
     and a notice reports this. If the measured motion is hardly larger than its noise, the result
-    does not have intervals.
+    does not have intervals. Friction that depends on the temperature of a `HeatCapacitor` is an
+    error, because temperatures keep their start values.
 
     With `at_samples`, m*a is compared with the sum of forces at each sample. A Butterworth low-pass
     of order 4 filters the positions forward and backward (no phase shift). Finite differences of
@@ -100,7 +103,7 @@ class InverseDynamics(AbstractObjective):
         if self.cutoff is not None:
             check_positive(self, "cutoff", "Hz")
         check_bool(self, "at_samples")
-        if not 0 <= self.v_min < 1:
+        if not (is_finite_number(self.v_min) and 0 <= self.v_min < 1):
             raise ValueError(
                 "`InverseDynamics.v_min` must be a share >= 0 and < 1 of the highest speed, got"
                 f" {self.v_min!r}."
@@ -113,6 +116,12 @@ class InverseDynamics(AbstractObjective):
                 " `FreeRun` for a machine of your own."
             )
         check_no_ticks(record, "InverseDynamics")
+        if not self.at_samples and (node := heated_node(machine)):
+            raise ValueError(
+                "`InverseDynamics` must have friction at a constant temperature, got a law that"
+                f" depends on the temperature of {node!r}. Take `FreeRun()`. Its option"
+                " start=InverseDynamics() gives start values."
+            )
         lay = MechanicalSystem(machine).layout
         bodies = {machine.names[i]: coordinates_of(machine.parts[i]) for i in lay.bodies}
         missing = [
@@ -311,6 +320,20 @@ def why_not_covered(machine: Mechanism, record: Record) -> str:
     return ""
 
 
+def heated_node(machine: Mechanism) -> str:
+    """Return the name of a thermal node whose temperature changes a friction law, or an empty text.
+    `InverseDynamics` keeps the temperature at its start value.
+    """
+    lay = MechanicalSystem(machine).layout
+    for node in lay.nodes:
+        contacts = (lay.contacts[c] for c in node.contacts)
+        for c in (*contacts, *(lay.bristles[b] for b in node.bristles)):
+            laws = [x for x in vars(machine.parts[c.part]).values() if isinstance(x, AbstractLaw)]
+            if any(law.at_temperature(machine.parts[node.part].T) is not law for law in laws):
+                return machine.names[node.part]
+    return ""
+
+
 def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:
     """Return a dict from variable to its values at each sample, without the effects of sensors:
     positions, velocities and accelerations of the bodies.
@@ -322,6 +345,8 @@ def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> d
             (f"{body}.{x}", i // 2)
             for i, x in enumerate(("s", "phi", "v", "w"))
             if setup.outputs.has(f"{body}.{x}")
+            # In fits from older files, `outputs` is empty.
+            and (f"{body}.{x}" in prepared.outputs or not prepared.outputs)
         ]
         of, rate = seen[0] if seen else (name, 0)  # an unmeasured body has no sensor
         order = {"s": 0, "phi": 0, "v": 1, "w": 1, "a": 2}[variable] - rate

@@ -44,6 +44,7 @@ class PreparedRecord:
       that their weighted residuals are times [s].
     - `floating`: names of the outputs of ticks for which each prediction fits a constant offset,
       because the time of the first tick has an error too.
+    - `outputs`: names of the measured channels.
     - `weak`: the splines of the weak form, or None. With a weak form, `measured` and `weight` have
       one row for each spline.
     """
@@ -63,6 +64,7 @@ class PreparedRecord:
     weak: WeakForm | None = None
     tick_noise: dict[str, Numbers] = dataclasses.field(default_factory=dict)
     floating: tuple[str, ...] = static(default=())
+    outputs: tuple[str, ...] = static(default=())
 
     def predict(
         self,

@@ -54,7 +54,8 @@ class Smooth(AbstractPrior):
     deviation `sd` [N]. An example of `path` is ``"friction.f_pos.f"``.
 
     Without this prior, the force of a fitted table with many nodes jumps at speeds that are
-    frequent in the record. The speeds of the table must be evenly spaced.
+    frequent in the record. If the speeds of the table are not evenly spaced, the second differences
+    are the second derivatives times the square of the mean spacing.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 6.0, 601)
@@ -86,8 +87,14 @@ class Smooth(AbstractPrior):
         _check_sd(self, self.sd)
 
     def residuals(self, values: Mapping[str, Numbers | float]) -> Float[Array, " r"]:
+        """Return the second differences / sd. Without the speeds of the table in `values` (path
+        -> value), the speeds are taken as evenly spaced.
+        """
         f = jnp.ravel(jnp.asarray(values[self.path]))
-        return (f[2:] - 2.0 * f[1:-1] + f[:-2]) / self.sd
+        v = values.get(f"{self.path.rpartition('.')[0]}.v".removeprefix("."))
+        steps = jnp.ones(f.size - 1) if v is None else jnp.diff(jnp.asarray(v))
+        steps = steps / jnp.mean(steps)
+        return 2.0 * jnp.diff(jnp.diff(f) / steps) / (steps[1:] + steps[:-1]) / self.sd
 
 
 def _check_sd(prior: AbstractPrior, sd: float) -> None:

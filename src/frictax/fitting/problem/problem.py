@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -16,9 +16,10 @@ from frictax.laws import AbstractLaw
 from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
 from frictax.mechanism.layout import turns_about
-from frictax.parameters import Declaration, Numbers, Real, replace
+from frictax.parameters import Declaration, Numbers, Real, parameters, replace
 from frictax.programs import cached_jit
 from frictax.pytree import pytree_dataclass, static
+from frictax.signals import Constant
 
 from .losses import AbstractLoss
 from .objectives import AbstractObjective, AbstractSimulation, PreparedRecord, Steady
@@ -26,6 +27,8 @@ from .priors import AbstractPrior
 from .setup import Course, Setup, contact_modes
 from .steady import SteadyFriction, steady_friction
 from .ties import Tie, apply_ties
+
+NOISE_UPDATES = 3  # updates of the noise estimate of a weak form, which are enough
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +123,10 @@ class PreparedSweep:
         v, breakaway, way = (
             jnp.asarray(a) for a in (self.velocity, self.breakaway, self.direction)
         )
-        return steady_friction(setup.machine, self.contact).predict(v, breakaway, way)[:, None]
+        f = steady_friction(setup.machine, self.contact).predict(v, breakaway, way)[:, None]
+        part = setup.machine if self.contact is None else setup.machine[self.contact]
+        pressed = getattr(part, "f_normalized", None)
+        return f if pressed is None else f * part.scale(part.normal(pressed(0.0)))
 
     def samples(self) -> Int[np.ndarray, "n 1"]:
         """Return the index of each row of the sweep, as an array (n, 1)."""
@@ -221,6 +227,23 @@ class Problem:
         mine = [u for u in self.unknowns if u.record in (None, record) and not u.hidden]
         moved = replace(self.setup, {u.path: jnp.reshape(x[u.place], u.shape) for u in mine})
         return apply_ties(moved, self.ties)
+
+    def with_noise_found(self, x: Float[np.ndarray, " p"]) -> "Problem":
+        """Return the problem with the noise of each weak form estimated at the values `x`. Return
+        the problem itself if no estimate changes.
+        """
+        # The noise estimate affects only whitened residuals.
+        if not self.objective.whitens():
+            return self
+        prepared = tuple(
+            self.objective.with_noise_found(self.setup_at(x, i), one, self.delayed)
+            if isinstance(one, PreparedRecord)
+            else one
+            for i, one in enumerate(self.prepared)
+        )
+        if all(a is b for a, b in zip(prepared, self.prepared, strict=True)):
+            return self
+        return dataclasses.replace(self, prepared=prepared)
 
     def predict(self, x: Float[Array, " p"], i: int) -> Array:
         """Return the prediction for record i, with the parameter values `x`."""
@@ -357,12 +380,12 @@ class Problem:
         return r, [course for _, course in parts if course is not None]
 
     def _prior(self, x: Array) -> Array:
-        values = {u.path: jnp.reshape(x[u.place], u.shape) for u in self.unknowns}
-        return (
-            jnp.concatenate([p.residuals(values) for p in self.priors])
-            if self.priors
-            else jnp.zeros(0)
-        )
+        if not self.priors:
+            return jnp.zeros(0)
+        # The speeds of a table, which are not fitted, are also needed.
+        values = {p.path: p.value for p in parameters(self.setup)}
+        values |= {u.path: jnp.reshape(x[u.place], u.shape) for u in self.unknowns}
+        return jnp.concatenate([p.residuals(values) for p in self.priors])
 
 
 @cached_jit
@@ -389,8 +412,12 @@ def _predict_first(problem: Problem, x: Array) -> Array:
     return problem.predict(x, 0)
 
 
-def steady_plan(machine: Any, label: str, sweep: Sweep) -> PreparedSweep:
-    """Return a sweep as arrays, for the contact called `label` or the only contact."""
+def steady_plan(
+    machine: Any, label: str, sweep: Sweep, driven: Collection[str] = ()
+) -> PreparedSweep:
+    """Return a sweep as arrays, for the contact called `label` or the only contact. `driven`: names
+    of the parts with a signal from a record.
+    """
     contact = None
     if not isinstance(machine, SteadyFriction | AbstractLaw):
         contacts = (
@@ -405,6 +432,13 @@ def steady_plan(machine: Any, label: str, sweep: Sweep) -> PreparedSweep:
                 " 'run': record}."
             )
         contact = label if label in contacts else contacts[0]
+        pressed = getattr(machine[contact], "f_normalized", None)
+        if pressed is not None and (contact in driven or not isinstance(pressed, Constant)):
+            raise ValueError(
+                f"The contact {contact!r} of a sweep must have a constant normal force, got"
+                f" {'an input of a record' if contact in driven else type(pressed).__name__}. Leave"
+                " the sweep out, or give a number as `f_normalized`."
+            )
         turns = turns_about(machine, contact)
         if turns is not None and turns != sweep.rotational:
             does, *units = (("slides", "m/s", "N"), ("turns", "rad/s", "N.m"))[turns]

@@ -171,6 +171,7 @@ def prepared_record(
         (),
         {name: array(f) for name, f in (cutoffs or {}).items()},
         tick_noise={name: array(sd) for name, sd in tick_noise(record).items()},
+        outputs=tuple(record.outputs),
     )
 
 

@@ -23,6 +23,7 @@ from frictax.mechanism import (
     hybrid,
 )
 from frictax.mechanism.bristle_steps import bristle_forces_along, bristle_positions, is_motion_given
+from frictax.mechanism.forces import AbstractMotion
 from frictax.mechanism.layout import is_rotational, turns_about
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import (
@@ -206,6 +207,8 @@ def driven(
     if not isinstance(machine, Mechanism):
         return Driven(machine, **signals) if signals else machine
     for name, signal in signals.items():
+        if isinstance(machine[name.partition(".")[0]], AbstractMotion) and signal.jumps():
+            signal = Sampled(t, inputs[name])  # The samples of a position are not held.
         field = signal_field(machine, name)
         machine = eqx.tree_at(
             lambda m, n=name, f=field: getattr(m[n.split(".")[0]], f), machine, signal

@@ -114,6 +114,7 @@ class Replicates:
     level: float
     cost: Float[np.ndarray, " k"]
     find_errors: Callable[[], tuple[np.ndarray, ...]] = dataclasses.field(repr=False)
+    said: tuple[Notice, ...] = ()
 
     def __repr__(self) -> str:
         done, names = int(np.sum(self.converged)), ", ".join(self.names)
@@ -138,7 +139,8 @@ class Replicates:
     @property
     def notices(self) -> tuple[Notice, ...]:
         open_, count = int(np.sum(~self.converged)), len(self.converged)
-        return (Notice("fits-unsettled", "", {"open": open_, "count": count}),) if open_ else ()
+        unsettled = [Notice("fits-unsettled", "", {"open": open_, "count": count})] * (open_ > 0)
+        return (*self.said, *unsettled)
 
     @property
     def warnings(self) -> tuple[str, ...]:

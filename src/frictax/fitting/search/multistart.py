@@ -112,18 +112,20 @@ def _with_noise(run: Run, state: Descent, noise: float) -> tuple[Descent, float]
         return state, noise
     # `most`: largest number of updates of the noise scale; `counted`: mask of weights > 0.
     most, counted = 100, problem.weights() > 0
+    least = float(np.sqrt(run.floor / run.dof))  # the noise scale of exact data
     for k in range(most):
         if run.interrupted or not np.isfinite(state.cost):
             break
         last, r = noise, np.asarray(residuals_and_jacobian(problem, state.x)[0])
         r, dof = r[: counted.size][counted], int(run.dof)
         if problem.loss.rounds == 1:
-            noise = float(np.sqrt(r @ r / dof))
+            noise = max(least, float(np.sqrt(r @ r / dof)))
         else:  # Huber's proposal 2 starts from a scale that the median determines.
-            noise = float(np.median(np.abs(r)) / 0.6745)
+            noise = max(least, float(np.median(np.abs(r)) / 0.6745))
             for _ in range(50 if k > 0 else 0):
                 score = np.asarray(problem.loss.score(jnp.asarray(r / noise)))
                 new = noise * float(np.sqrt(score @ score / (dof * problem.loss.consistency())))
+                new = max(least, new)
                 if abs(new - noise) < 1e-8 * noise:
                     break
                 noise = new

@@ -9,7 +9,7 @@ import numpy as np
 from frictax.annotations import DataFrame
 from frictax.text import suggestion
 
-from ..table import Fleet
+from ..table import Fleet, read_dates
 
 PRINTED_ROWS = 8  # largest number of records or machines that a printed text lists
 _ERROR = ".standard_error"  # suffix of the columns with standard errors
@@ -71,7 +71,6 @@ def estimate_names(table: DataFrame, names: Iterable[str] | str | None) -> tuple
 
 def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -> FleetEstimates:
     """Return the estimates of the parameters `names` (None for all) from the table of a fleet."""
-    import pandas as pd
     from scipy.special import stdtrit
 
     asked, about = estimate_names(table, names), _about(table)
@@ -105,9 +104,8 @@ def read_estimates(table: DataFrame, names: Iterable[str] | str | None = None) -
         machines = tuple(name for _, name in index)
     seconds = np.full(len(table), np.nan)
     if "date" in table.columns:
-        dates = pd.to_datetime(table["date"], utc=True).dt.tz_localize(None)
-        seconds = dates.to_numpy(dtype="datetime64[ns]").astype("int64") / 1e9
-        seconds = np.where(dates.isna().to_numpy(), np.nan, seconds)
+        dates = read_dates(table["date"]).to_numpy()
+        seconds = np.where(np.isnat(dates), np.nan, dates.astype("int64") / 1e6)
     bounds: Mapping[str, Any] = about.get("lower_bounds") or {}
     lower = {name: np.nan if bounds.get(name) is None else float(bounds[name]) for name in asked}
     return FleetEstimates(

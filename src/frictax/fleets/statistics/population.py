@@ -21,7 +21,7 @@ from .estimates import (
     table_of_fleet,
     table_rows,
 )
-from .reml import expected_information, symmetric_basis
+from .reml import expected_information, symmetric_basis, variance_interval
 from .robust import (
     PopulationFit,
     RawEstimates,
@@ -30,8 +30,6 @@ from .robust import (
     outlier_threshold,
     variance_factor,
 )
-
-_ONE_SIDED = 1.645  # [standard errors] a smaller variance may be 0 (one-sided 95 % quantile)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +43,7 @@ class Population(Summarised):
       mean. `between` (p, p): covariance between machines; `within` (p, p): covariance between
       records of one machine, None if no machine has two records.
     - `between_error`, `within_error` (p, p): standard errors of the entries of these matrices.
+    - `spread_ends` (p, 2): ends of the interval of the standard deviation between machines.
 
     These tables and arrays describe the records:
 
@@ -71,6 +70,7 @@ class Population(Summarised):
     between_error: np.ndarray
     within: np.ndarray | None
     within_error: np.ndarray | None
+    spread_ends: np.ndarray
     records: DataFrame
     covariance: np.ndarray
     machines: DataFrame
@@ -109,7 +109,7 @@ class Population(Summarised):
         rows = []
         for k, name in enumerate(self.names):
             value, error, ends = self._median(k)
-            spread, low, high = self.spread_of(self.between, self.between_error, k)
+            spread, (low, high) = float(np.sqrt(self.between[k, k])), self.spread_ends[k]
             repeat = np.nan if self.within is None else float(np.sqrt(self.within[k, k]))
             rows.append(
                 {
@@ -170,24 +170,6 @@ class Population(Summarised):
         bound = self.lower[self.names[k]]
         return value, error if bound is None else error * (value - bound), (low, high)
 
-    def spread_of(
-        self, spread: np.ndarray, errors: np.ndarray, k: int
-    ) -> tuple[float, float, float]:
-        """Return the standard deviation of parameter k, and both ends of its chi-squared interval.
-
-        `spread`: a covariance matrix, such as `between`; `errors`: standard errors of its entries.
-        """
-        from scipy.special import chdtri, ndtri
-
-        variance, error = float(spread[k, k]), float(errors[k, k])
-        # If the variance is not significantly above 0, its interval begins at 0.
-        if not variance > _ONE_SIDED * error:
-            return np.sqrt(variance), 0.0, np.sqrt(variance + ndtri(0.5 + self.level / 2) * error)
-        dof = 2 * (variance / error) ** 2
-        ends = (chdtri(dof, (1 + side * self.level) / 2) for side in (-1, 1))
-        low, high = (float(np.sqrt(variance * dof / x)) for x in ends)
-        return np.sqrt(variance), low, high
-
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return the head and the rows of the printed table."""
         level = f"{100 * self.level:g} %"
@@ -198,8 +180,8 @@ class Population(Summarised):
             value, error, ends = self._median(k)
             row = format_estimate(value, error, self.units[name], ends)
             spread, low, high = (
-                self.spread_in_words(name, x)
-                for x in self.spread_of(self.between, self.between_error, k)
+                self.spread_in_words(name, float(x))
+                for x in (np.sqrt(self.between[k, k]), *self.spread_ends[k])
             )
             cells = (name, row.value, row.unit, row.error, row.interval, spread, f"{low} to {high}")
             if self.within is not None:
@@ -372,6 +354,7 @@ def population(
         np.einsum("a,aij->ij", errors[a : a + len(E)] * scales[: len(E)], E)
         for a in range(0, len(errors), len(E))
     ]
+    ends = _spread_ends(found, raw.known, spread_errors[0], level)
     records, machine_table = _tables(fleet, lower, order, found, false_alarms, level)
     result = Population(
         names=fleet.names,
@@ -383,6 +366,7 @@ def population(
         between_error=spread_errors[0],
         within=found.within,
         within_error=spread_errors[1] if several else None,
+        spread_ends=ends,
         records=records,
         covariance=found.T[np.argsort(order)],
         machines=machine_table,
@@ -392,6 +376,31 @@ def population(
         level=level,
     )
     return dataclasses.replace(result, notices=(*notices, *_notices(result, fleet, found)))
+
+
+def _spread_ends(
+    found: PopulationFit, known: np.ndarray, errors: np.ndarray, level: float
+) -> np.ndarray:
+    """Return the ends (p, 2) of the intervals of the standard deviations between machines."""
+    from scipy.special import ndtri
+
+    at, estimates, p = found.likelihood, found.estimates, known.shape[1]
+    machines, records = estimates.counted_machines > 0, estimates.counted > 0
+    factors = ()
+    if not (machines.all() and records.all()):
+        threshold = outlier_threshold(machines.size)
+        factors = consistency_factor(p, threshold), variance_factor(p, threshold)
+    counted = np.logical_or.reduceat(known & records[:, None], estimates.start)
+    counted &= machines[:, None]
+    ends = []
+    for k, some in enumerate(counted.T):
+        variance = found.between[k, k]
+        low, high = variance_interval(at.ybar[some, k], at.V[some, k, k], level, *factors)
+        # If machines differ by less than their errors, Cochran's Q gives an interval that is empty
+        # or too short.
+        most = variance + ndtri(0.5 + level / 2) * errors[k, k] if low == 0 else variance
+        ends.append((min(low, variance), max(high, most)))
+    return np.sqrt(ends)
 
 
 def _tables(
@@ -497,18 +506,16 @@ def _notices(result: Population, fleet: FleetEstimates, found: PopulationFit) ->
         out.append(Notice("population-left-out", "", about))
     if not found.converged:
         out.append(Notice("population-unfinished"))
-    if machines <= len(result.names) + 1:
+    if machines < 5 * len(result.names):
         about = {"machines": machines, "count": len(result.names)}
         out.append(Notice("population-few-machines", "", about))
     if result.within is None:
         out.append(Notice("population-no-repeats"))
     for k, name in enumerate(result.names):
-        if result.between[k, k] > _ONE_SIDED * result.between_error[k, k]:
-            continue
-        most = result.spread_in_words(
-            name, result.spread_of(result.between, result.between_error, k)[2]
-        )
-        out.append(Notice("population-no-spread", name, {"most": most}))
+        low, high = result.spread_ends[k]
+        if low == 0.0:
+            most = result.spread_in_words(name, float(high))
+            out.append(Notice("population-no-spread", name, {"most": most}))
     if fleet.n > machines and np.any(result.records["within_chance"] < result.false_alarms):
         some = result.records[result.records["within_chance"] < result.false_alarms]
         about = {"count": len(some), "record": str(some.iloc[0]["record"])}

@@ -257,3 +257,36 @@ def maximize_likelihood(
     # Status 1 of scipy means that the limit of iterations is reached. Any other status means
     # convergence to the tolerance or to rounding errors.
     return best[0], best[1] if several else None, at, found.status != 1
+
+
+def variance_interval(
+    y: np.ndarray, V: np.ndarray, level: float, consistency: float = 1.0, loss: float = 1.0
+) -> tuple[float, float]:
+    """Return the confidence interval of the variance between machines, with exact coverage. At its
+    ends, Cochran's Q is a quantile of the chi-squared distribution (Viechtbauer, Statistics in
+    Medicine 26, 2007). If `V` is negligible, this is the usual interval of a sample variance.
+
+    **Arguments:** `y` (m,): estimates of the machines; `V` (m,): their error variances; `level`:
+    confidence level; `consistency`: factor on the squared deviations; `loss`: factor by which the
+    exclusion of outliers increases the variance of Q.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import chdtri
+
+    dof = (y.size - 1) / loss
+    if dof <= 0:
+        return 0.0, np.inf
+    largest = consistency / loss * float(np.sum((y - y.mean()) ** 2))
+
+    def cochran(variance: float) -> float:
+        w = 1.0 / (variance + V)
+        return consistency / loss * float(w @ (y - w @ y / w.sum()) ** 2)
+
+    ends = []
+    for side in (-1, 1):
+        q = float(chdtri(dof, (1 + side * level) / 2))
+        # Q is below `largest` divided by the variance, so its root is below `largest / q`.
+        found = cochran(0.0) > q
+        root: Any = brentq(lambda x, q=q: cochran(x * largest / q) - q, 0.0, 1.0) if found else 0.0
+        ends.append(root * largest / q)
+    return ends[0], ends[1]

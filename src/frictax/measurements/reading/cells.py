@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class Cells:
       unexpected text, such as "ERR timeout". Empty cells and marks such as "n/a" are not wrong.
     - `unit`: the unit after each number, or None.
     - `note`: how the column was read, as the end of a sentence "Column x of y ...", or "".
+    - `since`: for dates, the start of counting ("1970" or "midnight") and the first time [s].
     """
 
     kind: str
@@ -49,6 +51,7 @@ class Cells:
     wrong: np.ndarray
     unit: str | None = None
     note: str = ""
+    since: tuple[str, Fraction] | None = None
 
     @property
     def few_wrong(self) -> bool:
@@ -95,8 +98,8 @@ def read_cells(texts: Sequence[str], decimal: str) -> Cells:
     >>> [read_cells(x, ".").kind for x in (["TRUE", "FALSE"], ["0x1237"], ["joint1"])]
     ['words', 'codes', 'words']
     """
-    cells = [text.strip() for text in texts]
-    missing = np.array([is_missing(cell) for cell in cells], dtype=bool)
+    cells = list(map(str.strip, texts))
+    missing = np.array(list(map(is_missing, cells)), dtype=bool)
     values = np.array([read_number(cell, decimal) for cell in cells], dtype=float)
     wrong = np.isnan(values) & ~missing
     if not wrong.any():
@@ -115,10 +118,11 @@ def read_cells(texts: Sequence[str], decimal: str) -> Cells:
         return Cells("numbers", values, np.isnan(values) & ~missing, unit)
     if is_date(odd[0]) and at.size == cells_there:
         times = np.full(len(cells), np.timedelta64("NaT", "ns"))
-        times[at] = _dates(odd)
+        times[at], since = _dates(odd)
         lost = np.isnat(times) & ~missing
         if lost.sum() <= _MOST_BROKEN * at.size:
-            return Cells("dates", times, lost)
+            short = all(map(re.compile(r"(?:[01]?\d|2[0-3]):\d\d").fullmatch, odd))
+            return Cells("dates", times, lost, None, _MINUTES if short else "", since)
     if all(map(is_code, odd)):
         values[at] = [
             float(int(c.strip("hH").removeprefix("16#").replace("_", ""), 16)) for c in odd
@@ -128,6 +132,7 @@ def read_cells(texts: Sequence[str], decimal: str) -> Cells:
 
 
 _THOUSANDS = "has a sign between thousands, which is read so"
+_MINUTES = "has times of two numbers, which are read as minutes:seconds, not as hours:minutes"
 
 
 def is_code(cell: str) -> bool:
@@ -172,8 +177,17 @@ def number_with_unit(cell: str, decimal: str) -> tuple[float, str] | None:
     return number, unit
 
 
-def _dates(cells: list[str]) -> np.ndarray:
-    """Return the time since the first cell for cells with dates or durations; NaT for others."""
+def first_date(date: np.datetime64) -> tuple[str, Fraction]:
+    """Return "1970" and the exact time since then [s]."""
+    whole = date.astype("datetime64[s]")
+    parts = int((date - whole) / np.timedelta64(1, "ns"))
+    return "1970", int(whole.astype(np.int64)) + Fraction(parts, 10**9)
+
+
+def _dates(cells: list[str]) -> tuple[np.ndarray, tuple[str, Fraction]]:
+    """Return the time since the first cell for cells with dates or durations (NaT for others), the
+    start of counting ("1970" or "midnight") and the first time [s].
+    """
     import pandas as pd
 
     texts = pd.Series(cells, dtype=object)
@@ -188,7 +202,8 @@ def _dates(cells: list[str]) -> np.ndarray:
         # If the time of day falls by more than 12 hours, midnight has passed.
         back = np.diff(times) < -np.timedelta64(12, "h")
         times[1:] += np.cumsum(back) * np.timedelta64(24, "h")
-        return times - times[0]
+        first = next((time for time in times if not np.isnat(time)), np.timedelta64(0, "ns"))
+        return times - first, ("midnight", Fraction(int(first.astype(np.int64)), 10**9))
     stamps = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
     if stamps.isna().mean() > _MOST_BROKEN:
         # Choose the format that reads most dates; of equal formats, that with smallest time steps.
@@ -200,5 +215,6 @@ def _dates(cells: list[str]) -> np.ndarray:
             lost, span = int(tried.isna().sum()), tried.diff().abs().dt.total_seconds().sum()
             if (lost, float(span)) < best:
                 best, stamps = (lost, float(span)), tried
-    since = (stamps - stamps.dropna().iloc[0]) if stamps.notna().any() else stamps - stamps
-    return since.to_numpy().astype("timedelta64[ns]")
+    first = stamps.dropna().iloc[0] if stamps.notna().any() else pd.Timestamp(0)
+    times = (stamps - (first if stamps.notna().any() else stamps)).to_numpy()
+    return times.astype("timedelta64[ns]"), first_date(first.to_datetime64())

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from frictax.files.unpacked import check_mat, check_parquet
 
 from ..checks import row
-from .cells import Cells, is_date, is_missing, read_cells
+from .cells import Cells, first_date, is_date, is_missing, read_cells
 from .columns import existing_file, missing_column, read_columns, twice
 
 
@@ -23,6 +24,9 @@ class Table:
     - `decimal`: decimal sign of texts; `drop`: True if cells that are not numbers count as missing.
     - `notes`: doubts about the source; `chosen`: indices of the rows to read, None for all rows;
       `broken`: number of lines that were left out, because they have a wrong number of cells.
+      `whole`: number of rows from which these were chosen.
+    - `samples`: number of each row if broken lines count as samples; None if there are none.
+    - `firsts`: column of dates -> start of counting ("1970" or "midnight") and first time [s].
     """
 
     source: str
@@ -34,7 +38,10 @@ class Table:
     drop: bool = False
     notes: tuple[str, ...] = ()
     chosen: np.ndarray | None = None
+    whole: int | None = None
     broken: int = 0
+    samples: np.ndarray | None = None
+    firsts: dict[int, tuple[str, Fraction]] = dataclasses.field(default_factory=dict)
     _known: dict[int, Cells] = dataclasses.field(default_factory=dict)
 
     def place(self, i: int) -> str:
@@ -103,7 +110,15 @@ class Table:
             self._check(j, values, name, gaps, empty)
             if empty is not None:
                 values = np.where(np.isnan(values), empty, values)
-        return values if self.chosen is None or values.ndim != 1 else values[self.chosen]
+        if self.chosen is None or values.ndim != 1:
+            return values
+        if self.whole not in (None, values.size):
+            raise ValueError(
+                f"Column {name!r} of {self.source} for {role} must have as many rows as the column"
+                f" by which rows are chosen ({self.whole}), got {values.size}. Leave out `where`"
+                " and `part`, and use `Record.trim`."
+            )
+        return values[self.chosen]
 
     def cells(self, j: int) -> Cells | None:
         """Return the interpretation of column j if its cells are texts; otherwise None."""
@@ -124,6 +139,13 @@ class Table:
             return None if known is None else known.unit
         return None
 
+    def since(self, name: str | int) -> tuple[str, Fraction] | None:
+        """Return the start of counting and the first time [s] of a column of dates that was read;
+        None for numbers.
+        """
+        j = self.position(name, "the time")
+        return self._known[j].since if j in self._known else self.firsts.get(j)
+
     def doubts(self) -> tuple[str, ...]:
         """Return the notes on the source and on all of its columns that were read."""
         more = (
@@ -139,11 +161,16 @@ class Table:
         for name, wanted in conditions.items():
             cells = self.read(self.position(name, "where"))
             cells = cells if self.chosen is None else cells[self.chosen]
+            if np.size(keep) not in (1, cells.size):
+                raise ValueError(
+                    f"Columns of `where` must have equal numbers of rows, got {cells.size} in"
+                    f" {name!r} and {np.size(keep)} in others of {self.source}. Give fewer."
+                )
             seen, at = np.unique(cells.astype(str), return_inverse=True)
             hits = []
             for cell in map(str.strip, seen):
                 try:
-                    hits.append(float(cell) == float(str(wanted)))
+                    hits.append(float(cell) == float(str(wanted * 1)))
                 except ValueError:
                     is_same = isinstance(wanted, bool) and cell.lower() == str(wanted).lower()
                     hits.append(is_same or cell == str(wanted).strip())
@@ -161,13 +188,36 @@ class Table:
                 f"{self.source} has no row where {asked}, though each holds alone. Ask for fewer at"
                 " once."
             )
-        return self if keep is True else self.rows(np.flatnonzero(keep))
+        return self if keep is True else self.rows(np.flatnonzero(keep), np.size(keep))
 
-    def rows(self, chosen: np.ndarray) -> "Table":
-        """Return the table of the rows with indices `chosen` (among the rows chosen before)."""
+    def rows(self, chosen: np.ndarray, whole: int | None = None) -> "Table":
+        """Return the table of the rows with indices `chosen` (among the rows chosen before).
+        `whole`: number of rows before, which other columns must have; None if it is not known.
+        """
         if self.chosen is not None:
-            chosen = self.chosen[chosen]
-        return dataclasses.replace(self, chosen=chosen)
+            chosen, whole = self.chosen[chosen], self.whole
+        return dataclasses.replace(self, chosen=chosen, whole=whole)
+
+    def row_numbers(self, n: int) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Return the number of each of the n chosen rows, for times by `rate`, and notes. Broken
+        lines and rows that are not chosen count if the other rows have equal distances.
+        """
+        at = np.arange(n) if self.chosen is None else self.chosen
+        at = at if self.samples is None else self.samples[at]
+        step = np.diff(at)
+        if np.all(step == (usual := np.median(step) if n > 1 else 1)):
+            return np.arange(n), ()
+        if np.any(step % usual):
+            return np.arange(n), (
+                f"The chosen rows of {self.source} have unequal distances, but `rate` takes them as"
+                " samples at equal distances. Name the column of their `time` if this is wrong.",
+            )
+        hole = np.flatnonzero(step > usual)
+        return (at - at[0]) / usual, (
+            f"Rows of {self.source} are left out in {hole.size} places, the first before"
+            f" {self.place(int(hole[0]) + 1)}. By `rate` they last as long as others, so the record"
+            " has gaps there.",
+        )
 
     def flags(self, name: str | int, role: str) -> np.ndarray:
         """Return a column of 1/0, true/false or yes/no as booleans. Empty cells are False."""
@@ -270,6 +320,9 @@ def csv_table(
             f"{len(columns.broken)} lines of {name} have a different number of cells, the first"
             f" {columns.rows_are} {first}: they are left out.",
         )
+    lines = np.array([*columns.broken], dtype=int)
+    lines -= np.searchsorted(np.setdiff1d(columns.skipped, lines), lines)
+    samples = np.delete(np.arange(columns.n + lines.size), lines) if lines.size else None
 
     def read(j: int) -> np.ndarray:
         numbers = columns.numbers(j)
@@ -277,7 +330,7 @@ def csv_table(
 
     return Table(
         name, columns.header, read, columns.place, columns.texts, columns.decimal, drop, notes,
-        broken=len(columns.broken),
+        broken=len(columns.broken), samples=samples,
     )  # fmt: skip
 
 
@@ -348,24 +401,31 @@ def pandas_table(frame: Any, source: str) -> Table:
         str(name) for name in frame.index.names if name is not None and str(name) not in columns
     ]
 
+    firsts = dict[int, tuple[str, Fraction]]()
+
     def read(j: int) -> np.ndarray:
         series = (
             frame.iloc[:, j]
             if j < len(columns)
             else frame.index.to_frame().iloc[:, frame.index.names.index(index[j - len(columns)])]
         )
-        if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        if pd.api.types.is_datetime64_any_dtype(series.dtype) and series.notna().any():
             # Subtract the first date. Differences of dates do not depend on the time zone.
-            series = series - series.iloc[0]
+            first = series.dropna().iloc[0]
+            firsts[j], series = first_date(first.to_datetime64()), series - first
         if pd.api.types.is_timedelta64_dtype(series.dtype):
             return series.to_numpy()
         if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(
             series.dtype
         ):
-            return series.to_numpy(dtype=float, na_value=np.nan)
+            kind = getattr(series.dtype, "numpy_dtype", series.dtype)  # also of nullable types
+            form = kind.kind if isinstance(kind, np.dtype) else ""
+            # Keep the type: float64 has too few digits for nanoseconds since 1970.
+            keep = form == "f" or (form in ("i", "u") and series.notna().all())
+            return series.to_numpy(dtype=kind if keep else float, na_value=np.nan)
         return series.to_numpy()
 
-    return Table(source, columns + index, read, row)
+    return Table(source, columns + index, read, row, firsts=firsts)
 
 
 def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,8 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
+from ..diagnostics import quantum
+
 _TURNS = (360.0, 2 * math.pi, 1.0, 2000 * math.pi)  # one turn in deg, rad, rev and mrad
 _ROUND = (
     "100 200 400 500 800 1000 1600 1024 1200 1440 2000 2400 2500 2880 3000 3600 4000 5000 "
@@ -17,6 +19,8 @@ _ROUND = (
     "1000000"
 )
 _COUNTS = (*(2.0**k for k in range(4, 49)), *map(float, _ROUND.split()))
+# Ranges of counters of microseconds whose values are written in seconds or milliseconds.
+_CLOCKS = tuple(2.0**k * size for k in (16, 31, 32) for size in (1e-6, 1e-3))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +38,8 @@ def find_wrap(
 
     A jump is a change from one sample to the next of more than half of (largest - smallest value).
     At least 80 % of the jumps, minus the motion of samples nearby, must equal the range to 2 %. The
-    range is a turn (360, 2 pi, 1) or a number of counts (a power of two or a round number).
+    range is a turn (360, 2 pi, 1) or a number of counts (a power of two or a round number). A count
+    may have a size other than 1, as in a counter of 16 bits times 0.005 mm.
 
     `turn`: another possible range, such as the encoder counts of one turn; `rising`: True for a
     clock, for which each decrease is a jump. NaN are ignored.
@@ -62,12 +67,15 @@ def find_wrap(
         return None
     usual, motion = float(np.quantile(calm, 0.98)), _motion_at(step, jumps)
     sizes = np.abs(step[jumps] - motion)
-    whole = bool(np.all(x == np.round(x)))
-    likely = (*([turn] if turn else []), *(() if rising else _TURNS), *(_COUNTS if whole else ()))
-    # A rising signal with fractions may be a counter of microseconds whose values are written in
-    # seconds or milliseconds.
-    if rising and not whole:
-        likely += tuple(2.0**k * size for k in (16, 31, 32) for size in (1e-6, 1e-3))
+    if np.all(x == np.round(x)):
+        counts = _COUNTS
+    elif rising:
+        counts = _CLOCKS
+    else:
+        count = extent / round(extent / quantum(x))
+        scaled = np.all(np.abs(x / count - np.round(x / count)) < 1e-2)
+        counts = tuple(count * size for size in _COUNTS) if scaled else ()
+    likely = (*([turn] if turn else []), *(() if rising else _TURNS), *counts)
     best = min(likely, key=lambda r: abs(r - float(np.median(sizes))), default=0.0)
     # Accept the range if 80 % of the jumps differ from it by at most 2 %, and the median by 0.4 %.
     near = np.abs(sizes - best) <= max(0.02 * best, 3.0 * usual)

@@ -63,10 +63,15 @@ def draft_of(file: Path, options: Options) -> Draft:
 
 
 def with_machine(draft: Draft, machine: str) -> Draft:
-    """Return the draft with another machine. For a motion along a line, guess the units again."""
+    """Return the draft with another machine. For a motion along a line, guess the units again. For
+    a gear, prefer the columns of the motor.
+    """
     other = dataclasses.replace(draft, machine=machine, sure=True)
     if not other.turns:
         other = dataclasses.replace(other, columns=guess_columns(draft.shape, True, draft.rate))
+    elif machine == "gear":
+        columns = guess_columns(draft.shape, rate=draft.rate, gear=True)
+        other = dataclasses.replace(other, columns=columns)
     return other
 
 

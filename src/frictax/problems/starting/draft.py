@@ -17,6 +17,7 @@ from .roles import (
     clocks_of,
     guess_columns,
     is_linear,
+    side_of,
     turns_by_words,
     without_wraps,
 )
@@ -129,6 +130,17 @@ class Draft:
         """The column to fit: the position, else the velocity if it is recorded, else None."""
         return self.columns.get("position") or self.columns.get("velocity")
 
+    def of_motor(self, column: Chosen) -> Chosen:
+        """Return a column of the motion. The motion of the load of a gear is scaled by the ratio,
+        which gives the motion of the motor.
+        """
+        ratio = self.constants.get("ratio")
+        if self.machine != "gear" or ratio is None or side_of(column.name) != 1:
+            return column
+        if column.per_turn is not None:
+            return dataclasses.replace(column, per_turn=column.per_turn / ratio)
+        return dataclasses.replace(column, factor=ratio * (column.factor or 1.0))
+
     @property
     def used_columns(self) -> list[Chosen]:
         if self.machine == "sweep":
@@ -228,10 +240,15 @@ class Draft:
 
     def _of_other_kind(self, column: Chosen) -> Missing | None:
         """Return a `Missing` if the unit of a column does not fit the machine: translation for a
-        machine that turns, or rotation for a machine that moves along a line.
+        machine that turns, rotation for a machine that moves along a line, a factor for a sweep.
         """
         if column.role in ("time", "current", "pressing"):
             return None
+        if column.factor is not None and self.machine == "sweep":
+            says = f"{column.doubt} A sweep does not have factors, got {column.as_typed!r}."
+            flag = f"--{column.role} COLUMN[UNIT]"
+            more = f" Scale the column in the file, and give {flag} with its unit."
+            return Missing(flag, says.strip() + more)
         if column.unit in COUNTS:
             if self.turns:
                 return None

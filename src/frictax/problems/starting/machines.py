@@ -202,6 +202,7 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return times [s], motion and drive [SI], interpolated to equal time steps."""
     out, drive = draft.output, draft.drive
     assert out is not None
+    out = draft.of_motor(out)
     values, time = draft.shape.values, draft.columns.get("time")
 
     def read(column: Chosen) -> tuple[np.ndarray, np.ndarray]:

@@ -47,6 +47,8 @@ _TURNING_WORDS = set(
     "current iq strom torque moment drehmoment couple effort angle theta phi winkel angulo enc"
     " encoder omega rpm drehzahl qd dq joint".split()
 )
+# words for the two sides of a gear
+_MOTOR_WORDS, _LOAD_WORDS = {"motor", "rotor"}, {"load", "joint", "output", "arm", "link"}
 _UNITS = {
     "time": TIME,
     "position": {**POSITION, **dict.fromkeys(COUNTS)},
@@ -123,17 +125,17 @@ class Chosen:
 
 
 def guess_columns(
-    shape: Shape, linear: bool = False, rate: float | None = None
+    shape: Shape, linear: bool = False, rate: float | None = None, gear: bool = False
 ) -> dict[str, Chosen]:
     """Return a dict from role to its guessed column; roles without a column are left out.
 
     `linear`: whether the machine certainly moves along a line; `rate` [Hz]: sampling rate if no
-    column contains the time.
+    column contains the time; `gear`: whether columns of the motor are preferred to those of a load.
     """
     clocks = [] if rate is not None else clocks_of(shape)
     time = _with_unit("time", shape, clocks[0], turns=True) if clocks else None
     t = times_in_seconds(shape, time, rate)
-    roles, guessed = _assign_roles(shape, clocks, t)
+    roles, guessed = _assign_roles(shape, clocks, t, gear)
     out = dict[str, Chosen]()
     base = roles.get("position", roles.get("velocity"))
     if clocks:
@@ -151,15 +153,19 @@ def guess_columns(
     return match_units(out, shape, t)
 
 
-def _assign_roles(shape: Shape, clocks: list[int], t: Any) -> tuple[dict[str, int], set[int]]:
+def _assign_roles(
+    shape: Shape, clocks: list[int], t: Any, gear: bool
+) -> tuple[dict[str, int], set[int]]:
     """Return a dict from role (except time) to column, and the set of columns whose names show no
     role. The roles of the columns in this set are guessed from their numbers.
     """
     columns = range(shape.values.shape[1])
     stated = {j: role_of(shape, j) for j in columns}
     finite = [*map(_finite, shape.values.T)]
-    moving = [j for j in columns if finite[j].size > 3 and np.ptp(finite[j]) > 0]
-    changing = [j for j in moving if j not in clocks]
+    others = sorted({*columns} - {*clocks})
+    changing = [j for j in others if finite[j].size > 3 and np.ptp(finite[j]) > 0]
+    if gear:
+        changing.sort(key=lambda j: side_of(shape.names[j]))
     roles = _roles_by_name(shape, stated, changing)
     rest = [
         j
@@ -537,6 +543,12 @@ def role_of(shape: Shape, j: int) -> str | None:
     kinds = ("time", "position", "velocity", "force")
     found = next((role for role in kinds if unit in _UNITS[role]), None)
     return found or (None if unit in ACCELERATION else by_name)
+
+
+def side_of(name: str) -> int:
+    """Return -1 if a name is that of the motor of a gear, 1 if that of its load, otherwise 0."""
+    words = set(_tokens(name))
+    return -1 if words & _MOTOR_WORDS else int(bool(words & _LOAD_WORDS))
 
 
 def _tokens(name: str) -> list[str]:

@@ -152,7 +152,9 @@ def _drops_rows(draft: Draft) -> bool:
 def _column(column: Chosen, draft: Draft) -> str:
     """Return the inline TOML table that describes a column, with a comment."""
     shape, at = draft.shape, column.number - 1
-    unit, note = _unit(column, draft)
+    referred = draft.of_motor(column) if column is draft.output else column
+    unit, note = _unit(referred, draft)
+    note += "" if referred is column else " # of the load, times the ratio of the gear"
     parts = [f"column = {_key_of(column.number, draft)}", unit]
     if column.name and not shape.header:
         note = f" # {column.name}{note}"

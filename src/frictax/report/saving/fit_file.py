@@ -28,7 +28,7 @@ from .things import Packed, Unpacked, name_of, own_code_of
 
 # Version of the file format. The version increases by 1 when a stored class gets, loses or renames
 # a field. tests/report/test_formats.py checks this rule.
-FORMAT = 6
+FORMAT = 7
 _HEAD = "fit.json"
 _END = re.compile(rb"frictax, format (\d+), sha256 ([0-9a-f]{64})\Z")
 _READ_BY = {"FitResult": "load_fit", "Posterior": "load_posterior"}
