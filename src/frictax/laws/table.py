@@ -204,7 +204,7 @@ class Table(CheckedModule, AbstractLaw):
         line = f0 + slope * (v - v0)
         # In a search, the line through the first two rows may be below 0 at rest; then the law is 0
         # where this line is below 0. `check_rules` refuses such a table.
-        line = jnp.where((f0 - slope * v0 < 0) & (line < 0) & (k == 0), 0.0, line)
+        line = jnp.where((f0 - slope * v0 < 0) & (line < 0) & (k < 1), 0.0, line)
         beyond = {"linear": 0.0, "hold": self.f[-1], "error": jnp.nan}[self.extrapolation]
         return jnp.where(jnp.asarray(piece) > rows - 2, beyond, line)
 
