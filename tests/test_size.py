@@ -15,9 +15,9 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Most lines of the Python files of each room, rounded up to the next 10.
 LINES = {
-    "analysis": 12_460,
+    "analysis": 12_470,
     "bristles": 630,
-    "cli": 1_820,
+    "cli": 1_810,
     "contacts": 950,
     "cycles": 1_560,
     "data": 230,
@@ -25,7 +25,7 @@ LINES = {
     "excitation": 2_670,
     "export": 5_240,
     "files": 760,
-    "fitting": 10_350,
+    "fitting": 10_340,
     "fleets": 4_390,
     "laws": 760,
     "measurements": 4_980,
