@@ -19,7 +19,7 @@ from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.layout import turns_about
 from frictax.mechanism.mechanism import structure_only
 from frictax.notice import Notice
-from frictax.parameters import as_seconds, check, is_no_number, is_traced
+from frictax.parameters import as_seconds, check, is_not_numeric, is_traced
 from frictax.parameters.arrays import constant
 from frictax.programs import cached_primitive
 from frictax.signals import Sampled
@@ -275,8 +275,8 @@ def _times(ts) -> OverTime:
     if is_traced(ts):
         return ts.astype(float)
     try:
-        given = as_seconds(ts) if is_no_number(ts) else ts
-        if is_no_number(given):
+        given = as_seconds(ts) if is_not_numeric(ts) else ts
+        if is_not_numeric(given):
             raise TypeError
         values = np.asarray(given, dtype=float)
     except (TypeError, ValueError):

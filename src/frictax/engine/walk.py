@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike
-from frictax.parameters import Integer, Number, as_seconds, is_no_number, is_traced
+from frictax.parameters import Integer, Number, as_seconds, is_not_numeric, is_traced
 
 from .options import EVENTS, Adaptive, Engine, OnSamples
 from .reused import Reused, model_of
@@ -106,8 +106,8 @@ def walk(
     y0 = jnp.asarray(y0)
     y0 = y0 if jnp.issubdtype(y0.dtype, jnp.inexact) else y0.astype(float)
     if not is_traced(ts):
-        given = as_seconds(ts) if is_no_number(ts) else ts
-        times = np.full(1, np.nan) if is_no_number(given) else np.asarray(given, float)
+        given = as_seconds(ts) if is_not_numeric(ts) else ts
+        times = np.full(1, np.nan) if is_not_numeric(given) else np.asarray(given, float)
         if times.ndim != 1 or not times.size or not np.all(np.isfinite(times)):
             raise ValueError(f"`walk`: `ts` must be a list of finite times [s], got {ts!r}.")
         if np.any(np.diff(times) <= 0):

@@ -19,7 +19,7 @@ from .declaration import (
     Vector as Vector,
     as_array as as_array,
     as_seconds as as_seconds,
-    is_no_number as is_no_number,
+    is_not_numeric as is_not_numeric,
     is_traced as is_traced,
     parameter as parameter,
     rotational_unit as rotational_unit,

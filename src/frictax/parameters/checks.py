@@ -11,7 +11,7 @@ import numpy as np
 from frictax.pytree import Pickled, readable
 from frictax.text import brief, suggestion
 
-from .declaration import Declaration, is_no_number, is_traced, rotational_unit
+from .declaration import Declaration, is_not_numeric, is_traced, rotational_unit
 from .modelica_names import modelica_advice
 from .paths import children
 
@@ -81,7 +81,7 @@ def check_value(
         return
     kind = "a number" if declaration.ndim == 0 else "a list of numbers"
     try:
-        no_number = value is None or isinstance(value, str | bool) or is_no_number(value)
+        no_number = value is None or isinstance(value, str | bool) or is_not_numeric(value)
         array = np.asarray(value) if no_number else np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
         array = np.asarray(None)

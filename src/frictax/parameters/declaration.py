@@ -87,7 +87,7 @@ def as_array(value: Any) -> Any:
     """Convert a number or a nested list to a float array. Return other values unchanged: traced
     values, float arrays of JAX, None, and values that cannot be converted.
     """
-    if value is None or is_traced(value) or isinstance(value, str | bool) or is_no_number(value):
+    if value is None or is_traced(value) or isinstance(value, str | bool) or is_not_numeric(value):
         return value
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating):
         return value
@@ -108,7 +108,7 @@ def as_seconds(value: Any) -> Any:
     return as_array(np.asarray(value) / np.timedelta64(1, "s"))
 
 
-def is_no_number(value: Any) -> bool:
+def is_not_numeric(value: Any) -> bool:
     """Return whether `value` has dates, durations, complex numbers or masked entries. Numpy changes
     these to other numbers without an error.
     """

@@ -34,7 +34,7 @@ from frictax.mechanism.variable_table import VARIABLES
 from frictax.parameters import (
     UnknownName,
     as_seconds,
-    is_no_number,
+    is_not_numeric,
     parameters,
     rotational_unit,
 )
@@ -347,8 +347,8 @@ def _times(machine: Any, ts: Any) -> np.ndarray:
             )
         ts = max(sampled, key=np.size)
     try:
-        given = as_seconds(ts) if is_no_number(ts) else ts
-        if is_no_number(given):
+        given = as_seconds(ts) if is_not_numeric(ts) else ts
+        if is_not_numeric(given):
             raise TypeError
         ts = np.asarray(given, float)
     except (TypeError, ValueError):
