@@ -8,12 +8,15 @@ import gc
 import importlib
 import sys
 import textwrap
+import time
 import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from frictax.interrupts import defer_interrupt
+
+IMPORT_TIME = time.time()  # [s] if a source file changes later, it may differ from running code
 
 # Modules that do not need jax. For all other modules, jax is imported first, because its search for
 # plugins in all installed packages takes six times as long inside a long chain of imports.

@@ -181,7 +181,7 @@ def test_a_program_that_fails_when_it_runs_is_made_again(
         raise jax.errors.JaxRuntimeError("NOT_FOUND: Function fusion.5 not found")
 
     written = []
-    monkeypatch.setattr(kept_programs, "_read", lambda path: lacking)
+    monkeypatch.setattr(kept_programs, "_read", lambda path, on: lacking)
     monkeypatch.setattr(kept_programs, "_write", lambda path, compiled: written.append(path))
     made = _doubled()
     for _ in range(2):
@@ -217,7 +217,7 @@ def test_sources_that_changed_since_they_were_imported_keep_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key.surroundings.cache_clear()
-    monkeypatch.setattr(key, "_IMPORT_TIME", 0.0)
+    monkeypatch.setattr(key, "IMPORT_TIME", 0.0)
     assert _doubled()(np.arange(3.0))[0].tolist() == [0.0, 2.0, 4.0]
     assert _programs(folder) == []
 

@@ -38,6 +38,7 @@ from frictax.xla import options_of_fits
 
 from .key import Unknown, key_text, surroundings
 from .store import config_of, device, is_safe, program_folder, read_entry, write_entry
+from .users_data import Data, UsersData
 
 _reading: dict[Path, Future] = {}
 _read_before: set[Path] = set()
@@ -101,26 +102,39 @@ class Programs:
         self, key: Any, function: Callable, flat: Callable, parts: Any, arrays: Sequence[Any]
     ) -> Any:
         """Return the result of the call `flat(*arrays)`. The function `flat` is compiled once for
-        each `key` and each set of array shapes. A keyboard interrupt stops the call at once. The
-        name of `function` and `key_text(parts)` identify a program in the folder. Raise `TypeError`
-        if `key` cannot be hashed.
+        each `key`, each set of array shapes, and each state of the data that a user's code in
+        `parts` reads. A keyboard interrupt stops the call at once. The name of `function` and
+        `key_text(parts)` identify a program in the folder. Raise `TypeError` if `key` cannot be
+        hashed.
         """
-        folder = program_folder()
+        folder, settings = program_folder(), _settings()
         shapes = [(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays]
-        whole = (key, folder, _settings(), *shapes)
-        with self.lock:
-            program = self.made.setdefault(whole, SimpleNamespace(lock=threading.Lock(), run=None))
-            self.made.move_to_end(whole)
-            if len(self.made) > 200:  # largest number of programs in memory
-                self.made.popitem(last=False)
+        whole = (key, folder, settings, *shapes)
+        first = program = self._find(whole)
+        if first.data is None:
+            first.data = UsersData(parts)
+        data = first.data.read()
+        if data is not None:  # A program with a user's code is not stored in the folder.
+            folder, program = None, self._find((whole, data))
         with Keys():
             with program.lock:
                 if program.run is None or (program.run.done() and program.run.exception()):
                     program.run = _load_or_compile(
                         function, flat, folder, parts, list(arrays), self.options()
                     )
+                    first.data.note_trace(data)
             run = result_of(program.run)
-            return call_interruptibly(lambda: jax.block_until_ready(run(*arrays)))
+            return _call_with_settings(settings, lambda: run(*arrays))
+
+    def _find(self, key: Any) -> SimpleNamespace:
+        """Return the entry of a program in memory, which is empty for a new key."""
+        with self.lock:
+            empty = SimpleNamespace(lock=threading.Lock(), run=None, data=None)
+            program = self.made.setdefault(key, empty)
+            self.made.move_to_end(key)
+            if len(self.made) > 200:  # largest number of programs in memory
+                self.made.popitem(last=False)
+        return program
 
     @staticmethod
     def has(function: Callable, parts: Any) -> bool:
@@ -172,24 +186,52 @@ def cached_jit(function: Callable) -> Callable:
 
 
 def interruptible_jit(function: Callable) -> Callable:
-    """Return a function like `equinox.filter_jit(function)` that Ctrl-C stops at once."""
-    plain = eqx.filter_jit(function)
+    """Return a function like `equinox.filter_jit(function)` that Ctrl-C stops at once. JAX traces
+    `function` again if data that a user's code reads have changed.
+    """
+
+    def with_data(_: Data | None, *args) -> Any:
+        return function(*args)
+
+    with_data.__name__ = with_data.__qualname__ = getattr(function, "__name__", "function")
+    plain = eqx.filter_jit(with_data)
+
+    def find_data(structure: Any, fixed: tuple[Any, ...]) -> UsersData:
+        return UsersData((function, jax.tree.unflatten(structure, fixed)))
+
+    cached_data = functools.lru_cache(maxsize=64)(find_data)
 
     @functools.wraps(function)
     def call(*args) -> Any:
-        if any(isinstance(x, Tracer) for x in jax.tree.leaves(args)):
-            return plain(*args)
-        settings = _settings()
-
-        def elsewhere() -> tuple[bool, Any]:
-            # Some settings of JAX belong to a thread, and may differ in the helper thread.
-            same = _settings() == settings
-            return same, jax.block_until_ready(plain(*args)) if same else None
-
-        same, result = call_interruptibly(elsewhere)
-        return result if same else plain(*args)
+        leaves, structure = jax.tree.flatten(args)
+        fixed = tuple([None if isinstance(x, _ARRAYS) else x for x in leaves])
+        try:
+            data = cached_data(structure, fixed)
+        except TypeError:  # An argument cannot be hashed.
+            data = find_data(structure, fixed)
+        before = data.read()
+        if any(isinstance(x, Tracer) for x in leaves):
+            result = plain(before, *args)
+        else:
+            result = _call_with_settings(_settings(), lambda: plain(before, *args))
+        data.note_trace(before)
+        return result
 
     return call
+
+
+def _call_with_settings(settings: tuple[str, ...], function: Callable[[], Any]) -> Any:
+    """Call compiled code so that Ctrl-C stops this thread at once. `settings`: the result of
+    `_settings()` in this thread. Some settings of JAX belong to a thread. If they differ in the
+    helper thread of `call_interruptibly`, this thread calls the code.
+    """
+
+    def elsewhere() -> tuple[bool, Any]:
+        same = _settings() == settings
+        return same, jax.block_until_ready(function()) if same else None
+
+    same, result = call_interruptibly(elsewhere)
+    return result if same else jax.block_until_ready(function())
 
 
 def _load_or_compile(
@@ -205,7 +247,9 @@ def _load_or_compile(
     continues after an interrupt.
     """
     path = None if folder is None else _path(function, folder, args)
-    program: Any = None if path is None else read_with_followers(_read, path)
+    here = device()  # A helper thread can have another default device.
+    read = lambda path: _read(path, here)  # noqa: E731
+    program: Any = None if path is None else read_with_followers(read, path)
     if program is None:
         return start_job(_lower(flat, path, arrays, options))
 
@@ -271,15 +315,17 @@ def _path(function: Callable, folder: Path, args: Any) -> Path | None:
     return folder / f"{hashlib.sha256(made_from.encode()).hexdigest()}.program"
 
 
-def _read(path: Path) -> Any:
-    """Return the program in a file; None if the file is missing or the program is unusable."""
+def _read(path: Path, on: Any) -> Any:
+    """Return the program in a file, loaded on the device `on`. Return None if the file is missing
+    or the program is unusable.
+    """
     content = read_entry(path)
     if content is None:
         return None
     from jax.experimental.serialize_executable import deserialize_and_load
 
     try:
-        return deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
+        return deserialize_and_load(*pickle.loads(content), execution_devices=[on])
     except Exception:
         # The file may be from another computer. The caller then compiles the program again.
         return None

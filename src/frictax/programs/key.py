@@ -10,7 +10,6 @@ import hashlib
 import os
 import platform
 import sys
-import time
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,9 +19,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from frictax.handover import IMPORT_TIME
+
 # The version of each package identifies the code of its classes and functions.
-_KNOWN_PACKAGES = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")
-_IMPORT_TIME = time.time()  # [s] if a source file changes later, it may differ from running code
+KNOWN_PACKAGES = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")
 
 
 class Unknown(Exception):
@@ -33,18 +33,20 @@ class Unknown(Exception):
 def surroundings() -> str:
     """Return the part of the key that all programs share, as text. This text contains a hash of the
     sources, the versions of packages, and the processor. Raise `Unknown` if a source file has
-    changed since its import.
+    changed since the import of frictax, because the running code may be older than the file.
     """
     digest = hashlib.sha256()
     sources = sorted(Path(__file__).parents[1].rglob("*.py"))
     if not sources:  # An import from an archive has no source files.
         raise Unknown(__file__)
     for source in sources:
-        if source.stat().st_mtime > _IMPORT_TIME:
+        about = source.stat()
+        # Installers can set an old `st_mtime`, but not `st_ctime`.
+        if max(about.st_mtime, about.st_ctime) > IMPORT_TIME:
             raise Unknown(source)
         digest.update(source.read_bytes())
     # Use the version that was imported, even if another version was installed later.
-    names = ["jax", "jaxlib", "equinox", "diffrax", "optax", "numpy"]
+    names = ["jax", "jaxlib", "equinox", "diffrax", "optimistix", "lineax", "optax", "numpy"]
     with contextlib.suppress(PackageNotFoundError):
         names += ["blackjax"] if version("blackjax") else []
     versions = [
@@ -66,6 +68,7 @@ def surroundings() -> str:
         processor,
         device.platform,
         device.device_kind,
+        device.client.platform_version,  # on a GPU the version of its runtime
     ]
     return "\n".join((*parts, os.environ.get("XLA_FLAGS", "")))
 
@@ -73,7 +76,7 @@ def surroundings() -> str:
 def key_text(thing: Any, fixed: bool = False) -> str:
     """Return a text that contains everything in `thing` that a program may depend on. The text of
     an array contains shape and type, and a hash of the values if the array is `fixed` (a constant).
-    Raise `Unknown` for classes and functions of packages other than `_KNOWN_PACKAGES`.
+    Raise `Unknown` for classes and functions of packages other than `KNOWN_PACKAGES`.
     """
     if isinstance(thing, np.ndarray | np.generic | jax.Array):
         name, content = "array", getattr(thing, "weak_type", False)
@@ -110,7 +113,7 @@ def key_text(thing: Any, fixed: bool = False) -> str:
 
 def _name(thing) -> str:
     """Return module and name of a class or function. Raise `Unknown` if its package is not in
-    `_KNOWN_PACKAGES`, or if the name does not identify it.
+    `KNOWN_PACKAGES`, or if the name does not identify it.
     """
     name = f"{thing.__module__}.{thing.__qualname__}"
     found: Any = sys.modules.get(thing.__module__)
@@ -119,7 +122,7 @@ def _name(thing) -> str:
     # A function can have the name of another function, for example by `functools.wraps`. Such a
     # name does not identify the function.
     if (
-        thing.__module__.partition(".")[0] not in _KNOWN_PACKAGES
+        thing.__module__.partition(".")[0] not in KNOWN_PACKAGES
         or found is not thing
         or getattr(thing, "__closure__", None)
     ):
