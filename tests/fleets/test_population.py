@@ -18,7 +18,7 @@ from frictax.fleets.statistics.reml import (
     symmetric_basis,
     variance_interval,
 )
-from frictax.fleets.statistics.robust import fit_robust_population
+from frictax.fleets.statistics.robust import RawEstimates, fit_robust_population
 
 OMEGA = np.diag([1.0, 0.25, 4.0]) + 0.2
 SIX = 0.4 * np.ones((6, 6)) + 0.6 * np.eye(6)
@@ -185,6 +185,36 @@ def test_false_alarms_of_small_fleets_are_as_many_as_said(machines: int, fleets:
         chances.append(fx.population(fleet).records["chance"].to_numpy())
     count = int(np.sum(np.concatenate(chances) < 0.05))
     assert 0.5 * 0.05 < count / (machines * fleets) < 1.5 * 0.05
+
+
+@pytest.mark.parametrize("machines", [3, 5])
+def test_a_small_fleet_hardly_excludes_a_machine_without_a_fault(machines: int) -> None:
+    rng, fleets, excluded = np.random.default_rng(machines), 60, 0
+    for _ in range(fleets):
+        z = 3.0 * rng.standard_normal((machines, 1)) + rng.standard_normal((machines, 1))
+        found = fit_robust_population(_of_one_parameter(10 + z))
+        excluded += bool(np.any(found.estimates.counted_machines == 0))
+    assert excluded <= 1
+
+
+@pytest.mark.parametrize("spread", [1.0, 5.0])
+def test_a_machine_ten_standard_deviations_away_is_excluded_from_a_fleet_of_eight(
+    spread: float,
+) -> None:
+    rng, total, found = np.random.default_rng(0), np.hypot(spread, 1.0), 0
+    for _ in range(20):
+        z = 10 + total * rng.standard_normal((8, 1))
+        z[3] += 10 * total
+        fit = fit_robust_population(_of_one_parameter(z))
+        found += bool(fit.estimates.counted_machines[3] == 0)
+    assert found >= 16
+
+
+def _of_one_parameter(z: np.ndarray) -> RawEstimates:
+    """One record of each machine, with standard errors of 1."""
+    n = len(z)
+    start, freedom = np.arange(n), np.full(n, np.inf)
+    return RawEstimates(z, np.ones((n, 1, 1)), np.zeros(1, bool), start, freedom)
 
 
 def test_errors_that_are_hardly_known_give_no_more_false_alarms() -> None:

@@ -177,11 +177,11 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
     deviation = np.sqrt(np.maximum(total - noise, 0.1 * total))
     between = correlation * deviation[:, None] * deviation
     likelihood = evaluate_likelihood(estimates, between, within, np.median(u, axis=0))
-    known, weighted = raw.known.sum(1), estimates
+    weighted = estimates
     threshold = outlier_threshold(raw.start.size)
-    factor = consistency_factor(int(np.median(known)), threshold)
+    factor = consistency_factor(int(np.median(raw.known.sum(1))), threshold)
     for turn in range(25):
-        tests = outlier_tests(estimates, between, within, likelihood, known, raw.freedom)
+        tests = outlier_tests(estimates, between, within, likelihood, raw.known, raw.freedom)
         counted, machines = (
             np.where(p < threshold, 0.0, 1.0) for p in (tests.within, tests.machine)
         )
@@ -193,8 +193,10 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
         sets = {"counted": counted, "counted_machines": machines, "consistency": (factor, factor)}
         estimates, before = dataclasses.replace(estimates, **sets), (between, within)
         weighted = dataclasses.replace(weighted, **sets)
-        # Four iterations are enough here, because the set of outliers may still change.
-        between, within, likelihood, converged = maximize_likelihood(weighted, *before, steps=4)
+        # At first, four iterations are enough, because the set of outliers may still change. With
+        # spreads that are not yet at the maximum, a small fleet can alternate between two sets.
+        steps = 4 if turn < 4 else 200
+        between, within, likelihood, converged = maximize_likelihood(weighted, *before, steps)
         u, T, *_ = empirical_bayes(estimates, between, within, likelihood.mean)
         estimates = raw.linearize(u, scale, T, estimates)
         weighted = raw.with_even_weights(estimates, u, scale)
@@ -211,7 +213,7 @@ def fit_robust_population(raw: RawEstimates) -> PopulationFit:
                 break
     between, within, fitted, converged = maximize_likelihood(weighted, between, within)
     at = evaluate_likelihood(estimates, between, within, fitted.mean)
-    tests = outlier_tests(estimates, between, within, at, known, raw.freedom)
+    tests = outlier_tests(estimates, between, within, at, raw.known, raw.freedom)
     values = empirical_bayes(estimates, between, within, at.mean)
     return PopulationFit(between, within, fitted, weighted, *values, tests, converged)
 
@@ -251,29 +253,41 @@ def outlier_tests(
     between: np.ndarray,
     within: np.ndarray | None,
     at: Likelihood,
-    known: np.ndarray,
+    seen: np.ndarray,
     freedom: np.ndarray,
 ) -> OutlierTests:
     """Compute the distances of records and machines from the population mean, and the p values of
-    these distances. `known` (n,): number of estimates of each record; `freedom` (n,): degrees of
+    these distances. `seen` (n, p): mask of the existing estimates; `freedom` (n,): degrees of
     freedom of the error covariance of each record.
     """
-    count = float(estimates.counted_machines.sum())
-    machine_squared = _squared_distances(between + at.V, at.ybar - at.mean)
+    counted = np.any(at.G, axis=(1, 2))
+    totals, away = between + at.V, at.ybar - at.mean
+    machine_squared = _squared_distances(totals, away)
+    machine_seen = np.logical_or.reduceat(seen, estimates.start)
+    # R (m, p): inverse variances. `information` (p,): twice the information about a spread, without
+    # the part that determines the mean.
+    R = 1.0 / np.einsum("nii->ni", totals[counted])
+    a, b, c = (np.sum(R**k, axis=0) for k in (1, 2, 3))
+    information = np.maximum(b - 2.0 * c / a + (b / a) ** 2, 0.0)
+    machine = chances(
+        machine_squared,
+        machine_seen.sum(1),
+        _share(between, totals, machine_seen.sum(1)),
+        _sample_sizes(totals, information, machine_seen),
+        counted,
+        # The error covariance of the mean of several records is treated as known.
+        freedom if within is None else np.full(estimates.start.size, np.inf),
+        _squared_distances(at.V, away),
+    )
     if within is None:
-        share = _share(between, between + at.V, known)
-        chance = chances(machine_squared, known, share, count, estimates.counted_machines, freedom)
-        return OutlierTests(machine_squared, chance, chance, np.full(len(estimates.y), np.nan))
-    most = np.maximum.reduceat(known, estimates.start)
-    # The error covariance of the mean of several records is treated as known.
-    exact = np.full(estimates.start.size, np.inf)
-    share = _share(between, between + at.V, most)
-    machine = chances(machine_squared, most, share, count, estimates.counted_machines, exact)
-    spread = between + within
+        return OutlierTests(machine_squared, machine, machine, np.full(len(estimates.y), np.nan))
+    known, spread = seen.sum(1), between + within
     squared = _squared_distances(spread + estimates.C, estimates.y - at.mean)
     share = _share(spread, spread + estimates.C, known)
+    n = _sample_sizes(spread + estimates.C, information, seen)
     # A record has little influence on the covariances, so it counts as independent of them.
-    chance = chances(squared, known, share, count, np.zeros(len(estimates.y)), freedom)
+    apart = np.zeros(len(estimates.y))
+    chance = chances(squared, known, share, n, apart, freedom)
     # Test each record against the mean of the other records of its machine. The tested record does
     # not influence this mean, and it hardly influences the spread of all machines.
     k, eye = estimates.machine, np.eye(len(within))
@@ -282,10 +296,12 @@ def outlier_tests(
     V = np.linalg.inv(np.where(others[:, None, None], W, eye))
     weighted = (np.linalg.inv(at.V) @ at.ybar[:, :, None])[k, :, 0] - multiply(at.A, estimates.y)
     total = within + estimates.C + V
-    away = _squared_distances(total, estimates.y - multiply(V, weighted))
+    squared_within = _squared_distances(total, estimates.y - multiply(V, weighted))
     spare = float(np.sum(np.maximum(estimates.machine_sums(estimates.counted) - 1, 0)))
+    R = 1.0 / np.einsum("nii->ni", (within + estimates.C)[estimates.counted > 0])
+    n = _sample_sizes(total, spare * np.mean(R**2, axis=0), seen)
     share = _share(within, total, known)
-    inside = chances(away, known, share, spare + 1, np.zeros(len(k)), freedom)
+    inside = chances(squared_within, known, share, n, apart, freedom)
     return OutlierTests(squared, chance, machine, np.where(others, inside, np.nan))
 
 
@@ -293,33 +309,48 @@ def chances(
     squared: np.ndarray,
     known: np.ndarray,
     share: np.ndarray,
-    count: float,
+    n: np.ndarray,
     counted: np.ndarray,
     freedom: np.ndarray,
+    most: np.ndarray | float = np.inf,
 ) -> np.ndarray:
     """Return the p values of the squared distances (n,).
 
     **Arguments:** `known` (n,): number of estimates in each distance; `share` (n,): variance
-    between machines divided by the sum of this variance and the error variance; `count`: number of
-    machines from which the variance was estimated; `counted` (n,): 1 if these machines include the
-    tested machine; `freedom` (n,): degrees of freedom of the error variance.
+    between machines divided by the sum of this variance and the error variance; `n` (n,): sample
+    size from which a sum of variances is known as accurately (see `_sample_sizes`); `counted` (n,):
+    true if the spread was estimated from machines that include the tested machine; `freedom` (n,):
+    degrees of freedom of the error variance; `most` (n,): squared distance without any spread.
     """
     from scipy.special import chdtrc, fdtrc
 
     p = known.astype(float)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        n = 1.0 + (count - 1.0) / share**2  # equivalent sample size of the sum of variances
-        n = np.where(np.isfinite(n), np.minimum(n, 1e12), 1e12)
-        inside = counted > 0
+        n = np.minimum(n, 1e12)
         left = np.maximum(1.0 - n * squared / (n - 1) ** 2, 1e-3)
         deleted = (n / (n - 1)) * (n - 2) / (n - 1) * squared / left
-        away = np.where(inside, deleted, squared * n / (n + 1))
-        spare = np.where(inside, n - 2, n - 1)  # degrees of freedom of the estimated spread
+        # Without the tested machine, the spread may be 0, but not less.
+        deleted = np.minimum(deleted, most * n / (n - 1))
+        away = np.where(counted, deleted, squared * n / (n + 1))
+        spare = np.where(counted, n - 2, n - 1)  # degrees of freedom of the estimated spread
         dof = spare - p + 1
         F = away * dof / (p * spare)
         both = 1.0 / (1.0 / dof + (1.0 - share) ** 2 / freedom)
         chance = np.where(both > 1e7, chdtrc(p, p * F), fdtrc(p, both, F))
     return np.where((dof > 0) & (p > 0), chance, np.nan)
+
+
+def _sample_sizes(total: np.ndarray, information: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Return the sample size n (n,) whose sample variance is as accurate as a covariance in `total`
+    (n, p, p), the sum of an estimated spread and of known error variances.
+
+    A sample variance has n - 1 degrees of freedom. For one parameter, a variance has as many as its
+    square times `information` (p,), twice the information about the spread. For several parameters
+    in `seen` (n, p), the harmonic mean is used.
+    """
+    with np.errstate(divide="ignore"):
+        rarity = 1.0 / (np.einsum("nii->ni", total) ** 2 * information)
+    return 1.0 + seen.sum(1) / np.sum(np.where(seen, rarity, 0.0), axis=1)
 
 
 def outlier_threshold(machines: int) -> float:
