@@ -2,7 +2,7 @@
 
 import dataclasses
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -14,6 +14,7 @@ from frictax.contacts import MassWithStopAndFriction
 from frictax.contacts.contact import AbstractByLaws
 from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import Setup
+from frictax.fitting.problem.ties import Tie, apply_ties
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
@@ -316,20 +317,20 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     return tuple(out)
 
 
-def _fitted_paths(found: FitResult) -> set[str]:
+def fitted_paths(found: FitResult) -> set[str]:
     return {u.path for u in (*found.problem.unknowns, *found.problem.ties)}
 
 
 def _law_candidates(found: FitResult) -> Iterator[Candidate]:
     """Yield the candidate terms of each friction law of the machine."""
-    machine, fitted = found.model, _fitted_paths(found)
+    machine, unknowns = found.model, found.problem.unknowns
     # Parameter values become bounds of candidates, and bounds are constants of a compiled program.
-    # A fitted value changes: its bound is infinite, so that no new program is compiled.
-    values = {
-        p.path: np.inf if p.path in fitted else float(p.value)
-        for p in parameters(machine)
-        if not np.ndim(p.value)
-    }
+    # A fitted value changes: its bound is infinite, so that no new program is compiled. If a fitted
+    # value is at its bound, a candidate must not act as a value beyond this bound.
+    values = {p.path: float(p.value) for p in parameters(machine) if not np.ndim(p.value)}
+    values |= dict.fromkeys(fitted_paths(found), np.inf)
+    at_bound = {u.path: 0.0 for u in unknowns if not found.active[u.place].any()}
+    values |= at_bound
     for path, rotational in laws_of(machine).items():
         pressed = isinstance(machine, Mechanism) and hasattr(machine[_part(path)], "f_normalized")
         unit = "1" if pressed else "N.m" if rotational else "N"
@@ -341,7 +342,7 @@ def _law_candidates(found: FitResult) -> Iterator[Candidate]:
 
 def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
     """Yield a candidate for each parameter of machine and sensors that was not fitted."""
-    problem, fitted = found.problem, _fitted_paths(found)
+    problem, fitted = found.problem, fitted_paths(found)
     # `F_prop` is left out, because viscous friction is among the terms of the laws.
     viscous = {f"{path.removesuffix('.' + _OF_STOPS)}.F_prop" for path in laws_of(found.model)}
     for p in parameters(problem.setup):
@@ -361,7 +362,7 @@ def _parameter_candidates(found: FitResult) -> Iterator[Candidate]:
         last, most = p.path.rpartition(".")[2], domain.upper()
         # The derivative at `peak` = 1 is not valid for a `peak` (parameter of a law) above 5.
         if last == "peak":
-            most = min(most, 5.0)
+            most = max(min(most, 5.0), value)
         ends = domain.bound() - value, most - value
         yield Candidate(name, "held", p.path, last, found.unit_of(p), 1, *ends)
 
@@ -426,11 +427,13 @@ def augmented_setup(
     c: Float[Array, " k"],
     periods: Mapping[str, Any],
     ranges: OperatingRange,
+    ties: Sequence[Tie] = (),
 ) -> Setup:
-    """Return `setup` with all candidate terms except compliances. `c`: coefficients of `tried`."""
+    """Return `setup` with all candidate terms except compliances. `c`: coefficients of `tried`;
+    `ties`: rules of parameters that follow others."""
     values = {one: c[k : k + one.size] for one, k in zip(tried, first_columns(tried), strict=True)}
     held = {one.of: get(setup, one.of) + v[0] for one, v in values.items() if one.kind == "held"}
-    setup = replace(setup, held)
+    setup = apply_ties(replace(setup, held), ties)
     machine, of_law = setup.machine, [one for one in values if one.kind == "law"]
     for path in dict.fromkeys(one.of for one in of_law):
         own = [one for one in of_law if one.of == path]

@@ -8,14 +8,16 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.annotations import Checked
-from frictax.fitting import FitResult
-from frictax.fitting.problem.problem import bounds, upper_bounds
+from frictax.fitting import FitResult, Squares
+from frictax.fitting.problem.objectives import PreparedRecord
+from frictax.fitting.problem.problem import bounds, residuals_and_jacobian, upper_bounds
 from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.step_error import long_steps, with_shorter_steps
 from frictax.fitting.result.worth import channels
 from frictax.interrupts import Keys
 from frictax.progress import SILENT, Progress, Work, show_progress
 
+from ..errors.resampling import scale_weights
 from .candidates import bodies_of, catalogue, first_columns
 from .score_test import (
     SURE,
@@ -99,12 +101,32 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evaluation:
     """The sensitivities (`at`) at a point. `waves`: names of the bodies whose ripple is in the
-    model; `by_wave`: residual derivatives with respect to travel/period of each of these ripples.
+    model; `by_wave`: residual derivatives with respect to travel/period of each of these ripples;
+    `free`: mask of the fitted parameters that are not at a bound.
     """
 
     at: Sensitivities
+    free: np.ndarray
     by_wave: np.ndarray
     waves: list[str]
+
+
+def as_least_squares(found: FitResult) -> FitResult:
+    """Return a fit with a robust loss as a least-squares fit with the same minimum: a residual of u
+    noise scales gets the weight score(u)/u of the loss. Return a least-squares fit itself."""
+    if found.loss.rounds == 1:
+        return found
+    r, rows = found.full_residuals, len(found.full_jacobian)
+    u = r / found.noise_scale
+    score = np.asarray(found.loss.score(jnp.asarray(u)))
+    root = np.sqrt(np.divide(score, u, out=np.ones_like(u), where=u != 0))
+    of_rows = np.concatenate([root, np.ones(rows - found.n)])  # followed by the rows of priors
+    return dataclasses.replace(
+        found,
+        problem=dataclasses.replace(scale_weights(found.problem, root), loss=Squares()),
+        full_residuals=root * r,
+        full_jacobian=of_rows[:, None] * found.full_jacobian,
+    )
 
 
 class Trials:
@@ -114,7 +136,8 @@ class Trials:
     """
 
     def __init__(self, found: FitResult) -> None:
-        problem = found.problem
+        plain = as_least_squares(found)
+        problem = plain.problem
         self.found, self.problem = found, problem
         self.shared = found.shown
         x = np.asarray(found.x, float)
@@ -123,12 +146,12 @@ class Trials:
         self.first = first_columns(self.tried)
         states = states_of_windows(problem)
         self.has_windows = bool(states)
-        self.test = ScoreTest(found, self.has_windows)
-        windows = enumerate(problem.prepared if states else ())
+        self.test = ScoreTest(plain, self.has_windows)
+        windows = [(i, p) for i, p in enumerate(problem.prepared) if isinstance(p, PreparedRecord)]
         self.point = Point(
             x,
             np.zeros(sum(one.size for one in self.tried)),
-            {i: np.zeros((len(p.weight), states)) for i, p in windows},
+            {i: np.zeros((len(p.weight), states)) for i, p in windows if states},
             dict.fromkeys(bodies_of(found.model), 1.0),
         )
         self.accepted: list[int] = []
@@ -147,7 +170,11 @@ class Trials:
             slope = (then.residuals - here.residuals) / nudge
             # If the simulation with the changed period fails, the derivative is set to 0.
             by_wave.append(slope if np.all(np.isfinite(slope)) else np.zeros_like(slope))
-        return Evaluation(here, np.reshape(by_wave, (len(waves), len(here.residuals))).T, waves)
+        by_wave = np.reshape(by_wave, (len(waves), len(here.residuals))).T
+        # A parameter at a bound is free if it has left the bound since the fit.
+        moved = np.abs(at.x - self.found.x)[self.shared] * np.linalg.norm(here.fitted, axis=0)
+        has_left = moved > 1e-3 * np.linalg.norm(self.found.full_residuals)
+        return Evaluation(here, self.found.active[self.shared] | has_left, by_wave, waves)
 
     def places(self, which: int) -> list[int]:
         """Return the indices of the coefficients of a candidate."""
@@ -159,9 +186,10 @@ class Trials:
         return 1.0 if one.kind != "wave" else _PERIODS * (2.0 + self.turns(one.of))
 
     def with_accepted(self, seen: Evaluation) -> Sensitivities:
-        """Return sensitivities whose fitted columns include those of the accepted candidates."""
+        """Return sensitivities whose fitted columns include those of the accepted candidates. The
+        columns of parameters at a bound are 0."""
         own = [j for i in self.accepted for j in self.places(i)]
-        fitted = np.column_stack([seen.at.fitted, seen.at.tried[:, own], seen.by_wave])
+        fitted = np.column_stack([seen.at.fitted * seen.free, seen.at.tried[:, own], seen.by_wave])
         return dataclasses.replace(seen.at, fitted=fitted)
 
     def choose_periods(self) -> None:
@@ -226,8 +254,9 @@ class Trials:
         return best
 
     def settle(self) -> None:
-        """Fit the initial states of windows first, so that a refit gains only by its candidate."""
-        if self.has_windows:
+        """Fit without priors, and with the initial states of windows, so that a refit gains only by
+        its candidate."""
+        if self.has_windows or self.problem.priors:
             _, self.point, _ = self.refit_from(None, self.point)
 
     def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Evaluation]:
@@ -240,17 +269,13 @@ class Trials:
             # At first the amplitude of a new ripple is 0, so its period does not have an effect.
             by_wave = seen.by_wave if turn else seen.by_wave[:, :0]
             columns = np.column_stack([seen.at.fitted, seen.at.tried[:, own], by_wave])
-            step, follow = self.step(seen.at, columns, damping)
+            limits = self.limits(at, inside, seen.waves if turn else [])
+            step, follow = self.step(seen.at, columns, damping, limits)
             x, c, periods = at.x.copy(), at.c.copy(), dict(at.periods)
-            x[self.shared] = self.within_bounds(x[self.shared], step[:p])
+            x[self.shared] += step[:p]
             c[own] += step[p : p + len(own)]
             for body, more in zip(seen.waves, step[p + len(own) :], strict=False):
-                waves = self.travel[body] / periods[body] + more
-                periods[body] = self.travel[body] / max(waves, _LEAST_PERIODS)
-            for i in inside:
-                if self.tried[i].size == 1:
-                    k = self.first[i]
-                    c[k] = np.clip(c[k], self.tried[i].least, self.tried[i].most)
+                periods[body] = self.travel[body] / (self.travel[body] / periods[body] + more)
             moved = {i: m + follow[i] for i, m in at.moved.items()}
             new = Point(x, c, moved, periods)
             then = self.at_values(new, which)
@@ -268,14 +293,21 @@ class Trials:
                     break
         return cost, at, seen
 
-    def within_bounds(self, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """Return `x + step`. Each component moves at most 0.9 of its distance to a bound."""
-        unknowns = self.problem.unknowns
-        low, high = (f(unknowns)[self.shared] for f in (bounds, upper_bounds))
-        with np.errstate(invalid="ignore"):
-            low = np.where(np.isfinite(low), low + 0.1 * (x - low), -np.inf)
-            high = np.where(np.isfinite(high), high - 0.1 * (high - x), np.inf)
-        return np.clip(x + step, low, high)
+    def limits(
+        self, at: Point, inside: list[int], waves: list[str]
+    ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+        """Return the least and the largest change of each parameter, of each coefficient of the
+        candidates `inside`, and of the number of periods of each ripple in `waves`. A parameter
+        moves at most 0.9 of its distance to a bound."""
+        x, unknowns = at.x[self.shared], self.problem.unknowns
+        low, high = (0.9 * (f(unknowns)[self.shared] - x) for f in (bounds, upper_bounds))
+        for i in inside:
+            one, c = self.tried[i], at.c[self.places(i)]
+            ends = (one.least, one.most) if one.size == 1 else (-np.inf, np.inf)
+            low, high = np.append(low, ends[0] - c), np.append(high, ends[1] - c)
+        turns = np.array([self.travel[body] / at.periods[body] for body in waves])
+        low = np.append(low, _LEAST_PERIODS - turns)
+        return low, np.append(high, np.full(len(waves), np.inf))
 
     def cost(self, seen: Sensitivities) -> float:
         """Return the sum of squares after a linearised fit of the initial states of windows."""
@@ -286,20 +318,32 @@ class Trials:
         return float(r @ r)
 
     def step(
-        self, seen: Sensitivities, j: np.ndarray, damping: float
+        self,
+        seen: Sensitivities,
+        j: np.ndarray,
+        damping: float,
+        limits: tuple[np.ndarray, np.ndarray],
     ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-        """Return the Levenberg-Marquardt step, and a dict: record -> changes of window states."""
-        on = self.test.counted
+        """Return the Levenberg-Marquardt step, and a dict: record -> changes of window states.
+        `limits`: least and largest change for each column of `j`. A change that exceeds a limit is
+        set to this limit, and the other changes are computed again."""
+        on, (low, high) = self.test.counted, limits
         r, j = seen.residuals[on], j[on]
-        both = np.column_stack([r, j])
-        if self.has_windows:
-            both = without_starts(both, seen.starts[on], seen.window[on])
-        norms = np.linalg.norm(both[:, 1:], axis=0)
-        norms = np.where(norms > 0, norms, 1.0)
-        a = both[:, 1:] / norms
-        step = -np.linalg.solve(a.T @ a + damping * np.eye(a.shape[1]), a.T @ both[:, 0]) / norms
-        follow, first, rest = {}, 0, r + j @ step
         starts, window = seen.starts[on], seen.window[on]
+        step, free = np.zeros(j.shape[1]), np.ones(j.shape[1], bool)
+        beyond = free
+        while beyond.any():
+            both = np.column_stack([r + j @ (step * ~free), j * free])
+            if self.has_windows:
+                both = without_starts(both, starts, window)
+            norms = np.linalg.norm(both[:, 1:], axis=0)
+            norms = np.where(norms > 0, norms, 1.0)
+            a = both[:, 1:] / norms
+            best = -np.linalg.solve(a.T @ a + damping * np.eye(len(step)), a.T @ both[:, 0]) / norms
+            step = np.where(free, best, step)
+            beyond = free & ((step < low) | (step > high))
+            step, free = np.clip(step, low, high), free & ~beyond
+        follow, first, rest = {}, 0, r + j @ step
         sizes = [np.linalg.norm(starts[window == w], axis=0) for w in np.unique(window)]
         scale = np.maximum(np.max(sizes, axis=0), 1e-300) if sizes else 1.0
         for i, moved in self.point.moved.items():
@@ -343,6 +387,10 @@ class _Search(Trials):
 
     def run(self, work: Work, most: int = 3) -> Missing:
         self.settle()
+        of, x, r = self.found, self.found.x, self.found.full_residuals
+        if of.problem.priors:
+            x = self.point.x
+            r = np.asarray(residuals_and_jacobian(of.problem, x)[0])[: of.n]
         taken: list[MissingTerm] = []
         table: _Round | None = None
         terms, untestable, start = [], (), np.nan
@@ -375,8 +423,7 @@ class _Search(Trials):
             taken.append(dataclasses.replace(chosen, alike=alike))
         start = self.in_units(start)
         left = taken[-1].misfit if taken else start
-        of = self.found
-        misfits = channels(of.problem, of.records, of.full_residuals, of.x)
+        misfits = channels(of.problem, of.records, r, x)
         above = [c.above for c in misfits if c.is_above_noise and c.noise > 0]
         ratio = max(above, default=np.nan)
         return Missing(tuple(terms), tuple(taken), start, left, self.unit, untestable, of, ratio)
@@ -440,8 +487,8 @@ class _Search(Trials):
             row = tests.full_test(self.places(i))
             out.append(row if one.is_possible(row.c) else UNTESTABLE)
         best = max(range(len(out)), key=lambda i: out[i].explained)
-        share = tests.correlated_share(self.places(best) if out[best].explained > 0 else [])
-        return out, tests.plain, max(1.0 / share, 8.0)
+        at = self.places(best) if out[best].explained > 0 else []
+        return out, tests.plain, tests.independent(at)
 
     def test_refit(
         self, which: int, seen: Evaluation, c: np.ndarray, before: Sensitivities
@@ -490,8 +537,7 @@ class _Search(Trials):
         if best is None:
             return None
         n, count = int(np.sum(self.test.counted)), len(one.order) + 1
-        shares = [self.test.correlated_share(f.full_residuals) for f in (self.found, best.found)]
-        before, after = (max(1.0 / share, 8.0) for share in shares)
+        before, after = (self.test.independent(f.full_residuals) for f in (self.found, best.found))
         # The model with a split body has three more parameters than the fitted machine.
         k, each = 3, np.log(after)
         rivals = [
@@ -503,7 +549,7 @@ class _Search(Trials):
         gain, dof = one.cost / best.cost - 1.0, min(before, after) - len(best.found.x)
         by_gain = f_test_p(gain * dof / k, k, dof)
         p_value = 2 * count * min(by_gain, self.test.p_of_innovations(best.found, k))
-        if min(rivals) - k * each < _NEARLY or p_value >= SURE:
+        if min(rivals, default=np.inf) - k * each < _NEARLY or p_value >= SURE:
             return None
         rms = self.in_units(float(np.sqrt(best.cost / n)))
         name, value, unit = f"{SERIES}{best.body}", best.stiffness.value, best.stiffness.unit
@@ -594,15 +640,15 @@ class _Search(Trials):
     @property
     def unit(self) -> str:
         """The unit of the misfit: that of the channel, or "" with several channels or weights."""
-        names, weight = {n for p in self.problem.prepared for n in p.names}, self.problem.weights()
+        problem = self.found.problem  # With a robust loss, `self.problem` has other weights.
+        names, weight = {n for p in problem.prepared for n in p.names}, problem.weights()
         if len(names) > 1 or not np.allclose(weight[weight > 0], np.max(weight), rtol=1e-9):
             return ""
         record: Any = next(iter(self.found.records.values()))
-        return channel_unit(self.problem.setup.machine, record, next(iter(names)))
+        return channel_unit(problem.setup.machine, record, next(iter(names)))
 
     def in_units(self, rms: float) -> float:
         """Convert a root mean square of weighted residuals to `unit`, unless `unit` is empty."""
         if not self.unit:
             return float(rms)
-        weight = self.problem.weights()
-        return float(rms / np.max(weight))
+        return float(rms / np.max(self.found.problem.weights()))

@@ -201,14 +201,13 @@ class ScoreTest:
         if problem.objective.in_units_of_outputs() and len(runs) == len(problem.prepared):
             for record, prepared in runs:
                 weight = np.asarray(prepared.weight)
+                at = prepared.samples()
                 for k, name in enumerate(prepared.names):
-                    sd, counted = record.sd.get(name), weight[..., k][weight[..., k] > 0]
-                    noise = white_noise_of(record.outputs[name])
-                    if sd is not None:
-                        noise = np.sqrt(np.mean(sd**2))
-                    of_ticks = prepared.tick_noise.get(name)
-                    sizes = counted * noise if of_ticks is None else np.full(counted.size, of_ticks)
-                    squares.append(sizes**2)
+                    sd, counted = record.sd.get(name), weight[..., k] > 0
+                    noise = white_noise_of(record.outputs[name]) if sd is None else sd
+                    sizes = weight[..., k] * np.broadcast_to(noise, record.n)[at[..., k]]
+                    sizes = prepared.tick_noise.get(name, sizes)
+                    squares.append(np.broadcast_to(sizes, counted.shape)[counted] ** 2)
             self.noise = float(np.mean(np.concatenate(squares)))
         self._found = found
         self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
@@ -239,6 +238,11 @@ class ScoreTest:
         """Return the largest ratio of correlation time to length among the channels of `left`."""
         series = (left[np.concatenate(channel)] for channel in self.stretches)
         return max(integrated_autocorrelation_time(x) / x.size for x in series)
+
+    def independent(self, left: Float[np.ndarray, " n"]) -> float:
+        """Return the number of independent residuals in all channels of `left`, at least 8."""
+        series = (left[np.concatenate(channel)] for channel in self.stretches)
+        return max(sum(x.size / integrated_autocorrelation_time(x) for x in series), 8.0)
 
     def at(self, seen: Sensitivities) -> "CandidateTests":
         return CandidateTests(self, seen)
@@ -282,7 +286,7 @@ class ScoreTest:
         multiplied by 1 % / (significance level of the test). The largest of these p values is the
         combined one.
         """
-        first, second, third = np.array([row.p_values for row in rows]).T
+        first, second, third = np.reshape([row.p_values for row in rows], (-1, 3)).T
         one = np.ones(len(rows))
         out = np.maximum(holm(first, tries), holm(second, one) / self.limit)
         # Only candidates that pass the first two tests are tested by blocks.
@@ -328,13 +332,13 @@ class CandidateTests:
             for channel in rows
         )
 
-    def correlated_share(self, at: list[int] | None = None) -> float:
-        """Return `ScoreTest.correlated_share` for the residuals after a fit of the columns `at`."""
+    def independent(self, at: list[int]) -> float:
+        """Return `ScoreTest.independent` for the residuals after a fit of the columns `at`."""
         left = self.left
         if at:
             left = left.copy()
             left[self.test.counted] = self.plain.without(at)
-        return self.test.correlated_share(left)
+        return self.test.independent(left)
 
     @functools.cached_property
     def likelihood(self) -> Likelihood:

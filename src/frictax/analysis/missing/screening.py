@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from frictax.fitting import FitResult, InverseDynamics, LevenbergMarquardt, Windows
+from frictax.fitting.problem.inverse_dynamics import motion
 from frictax.fitting.problem.objectives import AbstractSimulation, PreparedRecord
 from frictax.fitting.problem.problem import Problem
-from frictax.fitting.problem.readings import integral
+from frictax.fitting.problem.readings import integral, seen_in
 from frictax.fitting.result.step_error import long_steps, with_smooth_inputs
 from frictax.fitting.search.run import advance_search, begun
 from frictax.laws.table import table_of
@@ -88,7 +90,8 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
         end = advance_search(changed, found.method, begin, 1, found.noise_scale, found.dof)
         return (np.asarray(end.residuals)[: found.n] - r) / by
 
-    fitted = found.full_jacobian[: found.n, found.shown]
+    # The column of a parameter at a bound is 0, because the parameter cannot follow a force.
+    fitted = (found.full_jacobian * found.active)[: found.n, found.shown]
     seen = Sensitivities(r, fitted, np.zeros((found.n, 0)), *_starts(found, derivative_for))
     test = ScoreTest(found, has_windows)
     tests = test.at(seen)
@@ -100,7 +103,7 @@ def screen_missing_force(found: FitResult) -> tuple[Notice, ...]:
     # Long time steps have their own notice; the error of long steps is not a missing term.
     if long_steps(found):
         return ()
-    share, tried = tests.correlated_share(), _forces_to_try(found, derivative_for)
+    share, tried = test.correlated_share(tests.left), _forces_to_try(found, derivative_for)
     if tried:
         columns = np.column_stack(list(tried.values()))
         tests = test.at(dataclasses.replace(seen, tried=columns))
@@ -223,7 +226,8 @@ def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray
 
 
 def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
-    """Return a dict: body -> its motion in record i, measured for windows, otherwise simulated."""
+    """Return a dict: body -> its motion in record i, measured for windows, otherwise simulated. The
+    gain, the offset and the drift of each sensor are removed."""
     problem, machine = found.problem, found.problem.setup.machine
     prepared: Any = problem.prepared[i]
     if prepared.rows is not None:
@@ -235,6 +239,11 @@ def motions_of(found: FitResult, i: int) -> dict[str, _Motion]:
         y = prepared.measured + np.divide(r, w, out=np.zeros_like(w), where=w > 0)
         channels = {n: y[:, k] for k, n in enumerate(prepared.names)}
     t, out = np.asarray(prepared.t), {}
+    outputs = problem.setup_at(jnp.asarray(found.x), i).outputs
+    for name, x in channels.items():
+        of, order = seen_in(name, prepared.names)
+        if outputs.has(of):
+            channels[name] = np.asarray(outputs.at(of).invert(t, x, t[0], order))
     for name in channels:
         body, _ = split_channel(name)
         s = related_channel(name, POSITION_OF) or name
@@ -260,9 +269,10 @@ def check_table_range(found: FitResult) -> tuple[Notice, ...]:
             seen: dict[str | None, Any] = {}
             if isinstance(problem.objective, InverseDynamics):
                 rates = {body: motion_of(machine, body)[1] for body in ends}
-                seen |= {b: prepared.known[n] for b, n in rates.items() if n in prepared.known}
+                known = motion(problem.setup_at(jnp.asarray(found.x), i), prepared, problem.delayed)
+                seen |= {b: known[n] for b, n in rates.items() if n in known}
             elif isinstance(problem.objective, AbstractSimulation):
-                seen |= {body: motion.v for body, motion in motions_of(found, i).items()}
+                seen |= {body: own.v for body, own in motions_of(found, i).items()}
             if here in seen and ends <= seen.keys():
                 v = np.asarray(seen[here]) - np.asarray(seen.get(there, 0.0))
                 each.append(v[np.isfinite(v)])

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.fitting.problem.inverse_dynamics import InverseDynamics
+from frictax.fitting.problem.inverse_dynamics import InverseDynamics, motion
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.problem.readings import measured_starts
-from frictax.fitting.problem.simulations import Windows
+from frictax.fitting.problem.simulations import Windows, simulate_channels
 from frictax.fitting.result.step_error import bend_of
 from frictax.programs import cached_jit
 
@@ -79,6 +79,7 @@ def sensitivities(
 ) -> Sensitivities:
     """Return the residuals of all records, and their derivatives, at the point `at`."""
     p, k = len(_shared_places(problem)), len(at.c)
+    states = states_of_windows(problem)
     parts, windows = [], 0
     for i, prepared in enumerate(problem.prepared):
         r, j = map(np.asarray, _of_record(problem, tried, at.of_record(i), ranges, i))
@@ -88,7 +89,9 @@ def sensitivities(
             numbers = windows + np.arange(shape[0]).reshape((-1,) + (1,) * (len(shape) - 1))
             window = np.broadcast_to(numbers, shape)
             windows += shape[0]
-        parts.append((r, j[:, :p], j[:, p : p + k], j[:, p + k :], np.ravel(window)))
+        starts = np.zeros((len(r), states))  # A sweep beside windows does not have initial states.
+        starts[:, : j.shape[1] - p - k] = j[:, p + k :]
+        parts.append((r, j[:, :p], j[:, p : p + k], starts, np.ravel(window)))
     return Sensitivities(*(np.concatenate(a) for a in zip(*parts, strict=True)))
 
 
@@ -126,7 +129,7 @@ def _residuals(
     late = problem.delayed | delays
     setup = problem.setup_at(at.x, i)
     if isinstance(prepared, PreparedSweep):
-        setup = augmented_setup(setup, tried, at.c, at.periods, ranges)
+        setup = augmented_setup(setup, tried, at.c, at.periods, ranges, problem.ties)
         out = prepared.predict(setup, objective, problem.engine, late)
         return jnp.ravel(prepared.weight * (out - prepared.measured))
     if isinstance(objective, Windows):
@@ -143,7 +146,7 @@ def _residuals(
                 n: u - at.c[k] * bend_of(jnp, prepared.t, u) for n, u in prepared.inputs.items()
             }
             prepared = dataclasses.replace(prepared, inputs=bent)
-    setup = augmented_setup(setup, tried, at.c, at.periods, ranges)
+    setup = augmented_setup(setup, tried, at.c, at.periods, ranges, problem.ties)
     if wave is not None:
         only = (Candidate("", "wave", wave[0], "ripple", "", 2),)
         setup = augmented_setup(setup, only, wave[1], {wave[0]: wave[2]}, ranges)
@@ -253,8 +256,10 @@ def ripple_columns(
 def operating_range(
     problem: Problem, x: Float[np.ndarray, " p"]
 ) -> tuple[OperatingRange, dict[str, float]]:
-    """Return the range of motion in all records, and the travel [m or rad] of each body."""
+    """Return the range of motion in all records, and the travel [m or rad] of each body. The motion
+    is that of the machine, without the effects of sensors."""
     machine = problem.setup.machine
+    names = tuple(name for body in bodies_of(machine) for name in motion_of(machine, body))
     low: dict[str, float] = {}
     high: dict[str, float] = {}
     fast: dict[str, float] = {}
@@ -264,12 +269,10 @@ def operating_range(
         if isinstance(prepared, PreparedSweep):
             continue
         times += [float(prepared.t[0]), float(prepared.t[-1])]
-        if isinstance(problem.objective, InverseDynamics):  # `known` contains the measured motion
-            seen = {n: np.asarray(v) for n, v in prepared.known.items()}
+        if isinstance(problem.objective, InverseDynamics):
+            seen = motion(problem.setup_at(jnp.asarray(x), i), prepared, problem.delayed)
         else:
-            more = [n for b in bodies_of(machine) for n in motion_of(machine, b)]
-            names = (*prepared.names, *(n for n in more if n not in prepared.names))
-            run = np.asarray(_predict_channels(problem, jnp.asarray(x), names, i)[0])
+            run = np.asarray(simulate_channels(problem, x, i, names)[0])
             seen = dict(zip(names, np.moveaxis(run, -1, 0), strict=True))
         for body in bodies_of(machine):
             s, v = (seen[name] for name in motion_of(machine, body))
@@ -286,10 +289,3 @@ def operating_range(
     middle = jnp.asarray(0.5 * (min(times) + max(times)))
     travel = {b: high[b] - low[b] for b in low}
     return OperatingRange(centre, positive(fast), positive(slip), middle), travel
-
-
-@cached_jit
-def _predict_channels(problem: Problem, x: Array, names: tuple[str, ...], i: int) -> tuple[Array]:
-    setup = problem.setup_at(x, i).for_channels(None, names)
-    prepared = dataclasses.replace(problem.with_starts(x, i), names=names)
-    return (problem.objective.predict(setup, prepared, problem.engine, problem.delayed),)

@@ -12,7 +12,8 @@ from frictax.contacts import MassWithStopAndFriction
 from frictax.fitting import Estimate, FitResult, FreeRun, LevenbergMarquardt, Windows
 from frictax.fitting.fit import fit
 from frictax.fitting.problem.initial_state import begun_at
-from frictax.fitting.problem.readings import cutoffs_of, known_states
+from frictax.fitting.problem.objectives import PreparedRecord
+from frictax.fitting.problem.readings import measured_starts
 from frictax.fitting.problem.ties import tied_again
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements.record import Record
@@ -28,7 +29,7 @@ from frictax.mechanism import (
     SpringDamper,
     Torque,
 )
-from frictax.parameters import LogScale, get, parameters, replace
+from frictax.parameters import Between, LogScale, get, parameters, replace
 
 from ..selection.structure import Structure
 from .candidates import (
@@ -41,6 +42,7 @@ from .candidates import (
     contact_bodies,
     drives_of,
     fitted_instruments,
+    fitted_paths,
     motion_of,
     with_fields,
     with_part,
@@ -65,7 +67,9 @@ def structures(table: Missing) -> dict[str, Structure]:
     - A ripple is a `PeriodicPositionDependentForce`, whose period is fitted too.
     - A stiffness in series splits a body in two. A parameter that was not fitted becomes free.
 
-    Terms that no part describes, such as a drifting force, are left out.
+    The fit's options `own`, `priors`, `bounds`, `tied` and `log_scale` apply to all structures. If
+    one of them names a parameter of a law, this law does not become a `Table` or two laws. Terms
+    that no part describes, such as a drifting force, are left out.
 
     **Returns:** name -> structure; only ``"as fitted"`` if no part describes any of the terms.
 
@@ -87,7 +91,9 @@ def structures(table: Missing) -> dict[str, Structure]:
     'as fitted'
     """
     found = table.of
-    out = {"as fitted": _as_fitted(found)}
+    base = _as_fitted(found)
+    machine: Any = base.model
+    out = {"as fitted": base}
     if not isinstance(found.model, Mechanism):
         return out
     by_name = {one.name: one for one in catalogue(found)}
@@ -96,43 +102,64 @@ def structures(table: Missing) -> dict[str, Structure]:
             continue
         body = term.name.removeprefix(SERIES)
         if body != term.name:
-            split = split_body(found.model, body, term.value)
-            free = free_parameters(found, split, body)
-            out[term.name] = dataclasses.replace(out["as fitted"], model=split, free=free)
+            split = split_body(machine, body, term.value)
+            options = split_options(base, split, body)
+            out[term.name] = dataclasses.replace(base, model=split, **options)
         for name in (term.name, *term.alike):
             if name in by_name and name not in out:
-                made = _with_term(found, by_name[name], term)
+                made = _with_term(found, base, by_name[name], term)
                 if made is not None:
-                    out[name] = dataclasses.replace(out["as fitted"], model=made[0], free=made[1])
+                    out[name] = dataclasses.replace(base, model=made[0], free=made[1])
                     break
     return out
 
 
 def _as_fitted(found: FitResult) -> Structure:
-    problem = found.problem
-    shared = [u.path for u in problem.unknowns if not u.hidden and u.record is None]
-    own = [u.path for u in problem.unknowns if not u.hidden and u.record is not None]
+    """Return the fitted machine with the options of its fit. A value at a bound is replaced by its
+    start value, because a search cannot leave a bound."""
+    problem, own, moved = found.problem, dict[str, list[Any]](), dict[str, Any]()
+    here = {p.path for p in parameters(found.model)}
+    x = np.where(found.active, found.x, problem.x0)
+    shown = [u for u in problem.unknowns if not u.hidden]
+    for u in shown:
+        value = np.reshape(x[u.place], u.shape)
+        if u.record is not None:
+            own.setdefault(u.path, []).append(value)
+        elif u.path in here:
+            moved[u.path] = value
+    before = {p.path: p.declaration.domain for p in parameters(problem.setup)}
+    domains = {u.path: u.declaration.domain for u in shown}
     return Structure(
-        found.model, list(dict.fromkeys(shared)), tuple(dict.fromkeys(own)), problem.priors,
-        fitted_instruments(found), tied=tied_again(problem.ties),
-        log_scale=[u.path for u in problem.unknowns if u.declaration.domain == LogScale()],
-    )  # fmt: skip
+        replace(found.model, moved),
+        list(dict.fromkeys(u.path for u in shown if u.record is None)),
+        own,
+        problem.priors,
+        fitted_instruments(found),
+        bounds={
+            path: (domain.bound(), domain.upper())
+            for path, domain in domains.items()
+            if isinstance(domain, Between) and domain != before[path]
+        },
+        tied=tied_again(problem.ties),
+        log_scale=[path for path, domain in domains.items() if domain == LogScale()],
+    )
 
 
 def _with_term(
-    found: FitResult, one: Candidate, term: MissingTerm
+    found: FitResult, base: Structure, one: Candidate, term: MissingTerm
 ) -> tuple[Mechanism, list[str]] | None:
     """Return the machine with candidate `one`, and its free parameters; None if no part fits."""
-    machine, value = found.model, term.value if term.name == one.name else 0.0
-    free = list(_as_fitted(found).free or ())
+    value = term.value if term.name == one.name else 0.0
+    machine: Any = base.model
+    free = list(base.free or ())
     if one.kind == "held":
         if not one.least < value < one.most:  # A search that starts at a bound stays there.
             return None
-        if one.of.startswith(("inputs.", "outputs.")):
+        if not _has(machine, one.of):  # a parameter of a sensor, or of a controller
             return machine, [*free, one.of]
         return replace(machine, {one.of: float(get(machine, one.of)) + value}), [*free, one.of]
     if one.kind == "law":
-        return _with_law(found, one, value, free)
+        return _with_law(found, base, one, value)
     if one.kind not in ("force", "wave"):
         return None
     rotational = bool(bodies_of(machine)[one.of])
@@ -156,6 +183,15 @@ def _with_term(
     return None
 
 
+def _has_options(base: Structure, begin: str) -> bool:
+    """Return whether an option other than `free` names a parameter whose path begins with `begin`,
+    or may do so: a tie by a function can use any parameter."""
+    ties, named = base.tied.values(), [*base.own, *base.bounds, *base.log_scale, *base.tied]
+    named += [p.path for p in base.priors]
+    named += [to.rpartition("* ")[2] for to in ties if isinstance(to, str)]
+    return any(map(callable, ties)) or any(name.startswith(begin) for name in named)
+
+
 def _with_drag(
     machine: Mechanism, body: str, value: float, free: list[str]
 ) -> tuple[Mechanism, list[str]]:
@@ -176,9 +212,10 @@ def _with_force(
 
 
 def _with_law(
-    found: FitResult, one: Candidate, value: float, free: list[str]
+    found: FitResult, base: Structure, one: Candidate, value: float
 ) -> tuple[Mechanism, list[str]] | None:
-    machine, path = found.model, one.of
+    machine: Any = base.model
+    free, path = list(base.free or ()), one.of
     name, _, field = path.rpartition(".")
     part, ranges = get(machine, name), operating_range(found.problem, np.asarray(found.x))[0]
     vmax = float(ranges.slip[path])
@@ -186,7 +223,12 @@ def _with_law(
     law: Any = part.law(1)
     where = name if of_stops else path
     if one.term == "viscous" and hasattr(law, "F_prop"):
-        return machine, [*free, f"{where}.F_prop"]
+        if f"{where}.F_prop" in fitted_paths(found):
+            return None
+        # A search cannot leave the bound 0, so `F_prop` starts at 2 % of the friction or more.
+        least = 0.02 * float(law(jnp.asarray(vmax))) / vmax
+        slope = max(float(law.F_prop) + value, least)
+        return replace(machine, {f"{where}.F_prop": slope}), [*free, f"{where}.F_prop"]
     body, support = contact_bodies(machine, path)
     if one.term == "drag" and support is None and not hasattr(part, "f_normalized"):
         return _with_drag(machine, body, value, free)
@@ -196,15 +238,19 @@ def _with_law(
         return None
     dry = float(law.F_Coulomb)
     if one.term == "Stribeck":
+        more = [f"{where}.F_Stribeck", f"{where}.fexp"]
+        if isinstance(law, Stribeck) and float(law.F_Stribeck) > 0:  # A fixed dip becomes free.
+            more = [p for p in more if p not in fitted_paths(found)]
+            return (machine, [*free, *more]) if more else None
         # A search cannot leave the bound 0, so `F_Stribeck` starts at 2 % of the friction or more.
         least, fexp = 0.02 * max(dry, 1e-12), 1.0 / (np.sqrt(np.prod(WIDTHS)) * vmax)
-        dip, more = max(value, least), [f"{where}.F_Stribeck", f"{where}.fexp"]
-        if of_stops:
+        dip = max(value, least)
+        if of_stops or isinstance(law, Stribeck):
             return replace(machine, {more[0]: dip, more[1]: fexp}), [*free, *more]
         new = Stribeck(F_prop=float(law.F_prop), F_Coulomb=dry, F_Stribeck=dip, fexp=fexp)
         return with_part(machine, name, with_fields(part, {field: new})), [*free, *more]
     back = "f_neg" if of_stops else field.replace("_pos", "_neg")
-    if getattr(part, back) is not None:
+    if getattr(part, back) is not None or _has_options(base, f"{where}.{'F_' * of_stops}"):
         return None
     if one.term == OTHER_WAY:
         own = [u for u in free if u.startswith(f"{where}.F_")]
@@ -268,7 +314,8 @@ def _search_split(found: FitResult, body: str) -> FitResult | None:
     """Return the best fit with `body` split, or None if no fit is possible. The search for further
     minima ends when the residuals are white.
     """
-    machine, records, c = found.model, list[Any](found.records.values()), f"{_JOINT.format(body)}.c"
+    machine: Any = _as_fitted(found).model
+    records, c = list[Any](found.records.values()), f"{_JOINT.format(body)}.c"
     whole = float(getattr(machine[body], "J" if bodies_of(machine)[body] else "m"))
     step = float(np.median([np.median(np.diff(r.t)) for r in records]))
     fits = list[FitResult]()
@@ -296,13 +343,13 @@ def _search_split(found: FitResult, body: str) -> FitResult | None:
 
 def _refit(found: FitResult, body: str, start: Mechanism, steps: int = 500) -> list[FitResult]:
     """Return a list with the fit of the split machine `start`; empty if `fit` raises ValueError."""
-    problem, free = found.problem, free_parameters(found, start, body)
+    problem, options = found.problem, split_options(_as_fitted(found), start, body)
     with contextlib.suppress(ValueError):
         return [
             fit(
-                start, found.records, free=free, objective=problem.objective, engine=problem.engine,
+                start, found.records, objective=problem.objective, engine=problem.engine,
                 method=LevenbergMarquardt(max_steps=steps), loss=problem.loss, level=found.level,
-                rounds=0, instruments=fitted_instruments(found),
+                rounds=0, instruments=fitted_instruments(found), **options,
             )
         ]  # fmt: skip
     return []
@@ -321,37 +368,46 @@ def refit_by_free_runs(found: FitResult) -> FitResult | None:
     measured motion, but the motion of the second half of a split body is not measured.
 
     The free runs begin at the initial state of the machine. For a single record, the measured
-    initial state is tried too, and the better fit is returned.
+    initial state is tried too, and the better fit is returned. If free runs of several records fit
+    better from the measured initial states, None is returned.
     """
     windows = found.problem.objective
     if not isinstance(windows, Windows) or windows.free_starts or not _is_plain(found):
         return None
-    problem, machines, fits = found.problem, [found.model], list[FitResult]()
+    problem, base, fits = found.problem, _as_fitted(found), list[FitResult]()
+    machine: Any = base.model
+    tried = [(machine, FreeRun())]
     if len(found.records) == 1:
-        (record,) = (r for r in found.records.values() if isinstance(r, Record))
-        known = known_states(found.model, record, cutoffs_of(record, windows.cutoff))
-        begun = {name: x[0] for name, x in known.items() if _has(found.model, name)}
-        machines.append(replace(found.model, begun))
-    for machine in machines:
+        (prepared,) = (p for p in problem.prepared if isinstance(p, PreparedRecord))
+        setup = problem.setup_at(jnp.asarray(found.x), 0)
+        starts = measured_starts(setup, prepared, problem.delayed)
+        begun = {name: x[0] for name, x in starts.items() if _has(machine, name)}
+        tried.append((replace(machine, begun), FreeRun()))
+    else:
+        tried.append((machine, FreeRun(True, windows.cutoff or FreeRun().cutoff)))
+    for one, objective in tried:
         try:
             new = fit(
-                machine, found.records, free=[u.path for u in problem.unknowns], rounds=0,
-                engine=problem.engine, loss=problem.loss, instruments=fitted_instruments(found),
-                level=found.level,
+                one, found.records, free=base.free, bounds=base.bounds, log_scale=base.log_scale,
+                objective=objective, rounds=0, engine=problem.engine, loss=problem.loss,
+                instruments=base.instruments, level=found.level,
             )  # fmt: skip
         except ValueError:  # the simulation from this start fails
             continue
         fits += [new] * new.converged
-    return min(fits, key=_cost, default=None)
+    best: Any = min(fits, key=_cost, default=None)
+    return None if best is None or best.problem.objective.measured_start else best
 
 
 def _is_plain(found: FitResult) -> bool:
-    """Return whether only common, untied parameters of a mechanism were fitted, without priors."""
+    """Return whether only common, untied parameters of a mechanism were fitted, by least squares
+    without priors."""
     problem = found.problem
     return (
         isinstance(found.model, Mechanism)
         and all(isinstance(record, Record) for record in found.records.values())
         and not (problem.priors or problem.ties)
+        and problem.loss.rounds == 1
         and all(u.record is None for u in problem.unknowns)
         and not any(side in u.path for u in problem.unknowns for side in ("inputs.", "outputs."))
     )
@@ -361,17 +417,21 @@ def _is_white(found: FitResult) -> bool:
     return not autoregression([found.full_residuals])[0].size
 
 
-def free_parameters(found: FitResult, split: Mechanism, body: str) -> list[str]:
-    """Return the free parameters of `split`: fitted parameters, stiffness and damping."""
+def split_options(base: Structure, split: Mechanism, body: str) -> dict[str, Any]:
+    """Return the options `free`, `bounds` and `log_scale` for the machine `split`: those of `base`,
+    with stiffness and damping. The bounds of the inertia of `body` do not apply to its halves."""
     far, joint = _FAR.format(body), _JOINT.format(body)
+    inertia = "J" if bodies_of(split)[body] else "m"
+
+    def there(path: str) -> str:
+        return path if _has(split, path) else f"{far}.{path.partition('.')[2]}"
+
     free = [f"{joint}.c", f"{joint}.d"]
-    for u in found.problem.unknowns:
-        part, _, rest = u.path.partition(".")
-        is_kept = _has(split, u.path)
-        free += [u.path] * is_kept
-        if part == body and (rest in ("m", "J") or not is_kept):
-            free.append(f"{far}.{rest}")
-    return free
+    for path in base.free or ():
+        free += [there(path), *([f"{far}.{inertia}"] if path == f"{body}.{inertia}" else [])]
+    bounds = {there(path): ends for path, ends in base.bounds.items()}
+    bounds.pop(f"{body}.{inertia}", None)
+    return {"free": free, "bounds": bounds, "log_scale": [*map(there, base.log_scale)]}
 
 
 def split_body(machine: Mechanism, body: str, c: float, damping: float = 0.3) -> Mechanism:

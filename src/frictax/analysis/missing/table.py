@@ -65,8 +65,10 @@ class Missing(Summarised, MissingVerbs):
 
     The simulated outputs are differentiated with respect to the coefficient of each candidate at 0.
     The part of a derivative that fitted parameters and initial states of windows explain is
-    projected out. A term is missing if noise with the autocorrelation of the residuals cannot
-    reduce the misfit as much. Three tests must exclude noise:
+    projected out. Priors are left out: the parameters are first fitted again without them. With a
+    robust loss, each residual keeps the weight that the fit gave it. A term is missing if noise
+    with the autocorrelation of the residuals cannot reduce the misfit as much. Three tests must
+    exclude noise:
 
     - an F test after an autoregression whitens the residuals (1 %);
     - an F test of the score, the derivative of the log likelihood (0.1 %, on windows 1 %);
