@@ -1,9 +1,11 @@
 """What a notebook shows of each object, and what a terminal does."""
 
+import dataclasses
 import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.engine import Result
 from frictax.excitation.check import Check
 from frictax.report.cards import curve, strip
 
@@ -204,6 +207,16 @@ def test_the_strip_of_a_contact_that_chatters_stays_small() -> None:
     two = strip([(fx.Mode.STUCK, 0.0, 3.0), (fx.Mode.FORWARD, 3.0, 6.0)], (0.0, 12.0), "")
     assert 'd="M0 56h600" stroke="#B4B8BE"' in two
     assert 'd="M600 56h600" stroke="#0072B2"' in two
+
+
+def test_an_inaccurate_run_reached_its_end(run: Any, tmp_path: Path) -> None:
+    path = dataclasses.replace(run.path, result=Result.inaccurate)
+    inaccurate = dataclasses.replace(run, path=path)
+    page = shown(inaccurate)
+    assert "⚠ The run reached its end, but the error of a state is above 1e-3" in page.text
+    assert "did not reach its end" not in page.text
+    with pytest.raises(ValueError, match="`page` needs a run that is complete and accurate, got"):
+        inaccurate.page(tmp_path / "page.html")
 
 
 def test_of_a_batch_of_runs_its_shape_is_told(run: Any) -> None:

@@ -161,6 +161,12 @@ def test_each_picture_has_a_text_for_those_who_do_not_see_it(page: Page) -> None
     assert all(attributes["alt"] for tag, attributes in page.tags if tag == "img")
 
 
+def test_the_report_says_which_rows_a_prediction_leaves_out(page: Page) -> None:
+    """The errors of neighbouring rows of this sweep are autocorrelated."""
+    says = "predicted by a fit without this row and its neighbours; AICc"
+    assert says in page.text["comparison"]
+
+
 def test_the_report_shows_the_mode_changes_of_the_run(page: Page, run: Trajectory) -> None:
     text = page.text["motion"]
     assert f"{int(run.events.count)} mode changes" in text

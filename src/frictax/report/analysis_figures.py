@@ -226,9 +226,10 @@ def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure
     each structure for data left out of its fit.
 
     Left: friction over speed, with backward motion at negative speeds; the chosen structure has a
-    thick line. Right: rms errors of the trajectory and force that each structure predicts for
-    left-out repeats (blue dot), speeds (orange square) and records (black triangle). If a structure
-    predicts left-out speeds much worse than left-out repeats, it is not valid for new motions.
+    thick line. Right: rms errors of the objective (the trajectory, or the forces of
+    `InverseDynamics`) and of the force, for left-out repeats (blue dot), speeds (orange square) and
+    records (black triangle). If a structure predicts left-out speeds much worse than left-out
+    repeats, it is not valid for new motions.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -260,8 +261,12 @@ def draw_held_out(made: StructureComparison) -> Figure:
 
 
 def _draw_held_out(trajectory: Axes, force: Axes, made: StructureComparison) -> None:
-    _draw_errors(trajectory, made, "trajectory", made.unit)
-    _draw_errors(force, made, "force", made.force_unit)
+    # The residuals of an objective such as `InverseDynamics` are forces, not errors of outputs.
+    objective = made.best.found.problem.objective
+    of = ("trajectory", made.unit)
+    of = of if objective.in_units_of_outputs() else (type(objective).__name__, made.force_unit)
+    _draw_errors(trajectory, made, "trajectory", *of)
+    _draw_errors(force, made, "force", "force", made.force_unit)
     trajectory.set_yticks(range(len(made.rows)), [literal_text(row.name) for row in made.rows])
     force.set_yticks(range(len(made.rows)), [""] * len(made.rows))
     for label, row in zip(trajectory.get_yticklabels(), made.rows, strict=True):
@@ -286,7 +291,8 @@ def _draw_laws(axes: Axes, made: StructureComparison) -> None:
         axes.legend(loc="best", fontsize=8)
 
 
-def _draw_errors(axes: Axes, made: StructureComparison, kind: str, unit: str) -> None:
+def _draw_errors(axes: Axes, made: StructureComparison, kind: str, what: str, unit: str) -> None:
+    """Draw the errors of `kind` for left-out data. `what`: the erroneous quantity, in words."""
     shapes = {"repeats": ("o", FORWARD), "speeds": ("s", BACKWARD), "records": ("^", INK)}
     values = {
         by: np.asarray([getattr(row.held_out[by], f"{kind}_rms") for row in made.rows])
@@ -303,7 +309,7 @@ def _draw_errors(axes: Axes, made: StructureComparison, kind: str, unit: str) ->
         axes.set_xscale("log")
         _label_log_axis(axes)
     axes.set_ylim(len(made.rows) - 0.5, -0.5)
-    axes.set_xlabel(f"error of\n{kind} [{name}]")
+    axes.set_xlabel(f"error of\n{what} [{name}]")
 
 
 def _label_log_axis(axes: Axes) -> None:

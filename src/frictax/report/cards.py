@@ -126,8 +126,9 @@ def run_html(run: Trajectory) -> str:
         ]
         band = strip(spans, (float(ts[0]), float(ts[-1])), f"the modes of {name} over time")
         rows.append((name, ", ".join(shares), band))
-    ended = bool(run.result == Result.successful)
-    failed = [] if ended else [f"The run did not reach its end. {Result[run.result]}"]
+    failed = [] if bool(run.result == Result.successful) else [Result[run.result]]
+    if failed and not bool(run.result == Result.inaccurate):  # an inaccurate run reached its end
+        failed = [f"The run did not reach its end. {failed[0]}"]
     times = f"{len(ts)} times from {float(ts[0]):g} to {float(ts[-1]):g} s"
     title = f"{title}: {times}, {int(run.events.count)} mode changes"
     lines = [legend(seen)] if seen else []
@@ -161,7 +162,10 @@ def posterior_html(posterior: Posterior) -> str:
     """Return the card of posterior samples: median, interval and density of each parameter."""
     head, rows = posterior.rows()
     draws, drawn = posterior.draws.reshape(-1, posterior.draws.shape[-1]), []
-    for row, x in zip(rows, draws.T, strict=True):
+    for row, x in itertools.zip_longest(rows, draws.T):
+        if x is None:  # Tied parameters, the last rows, do not have draws of their own.
+            drawn.append((*row, ""))
+            continue
         height, edges = np.histogram(x[np.isfinite(x)], bins=40)
         middles = 0.5 * (edges[1:] + edges[:-1])
         density = curve(middles, height.astype(float), f"density of {row[0]}", size=(110, 26))

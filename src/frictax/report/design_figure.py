@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 
 from frictax.excitation import Design
 from frictax.excitation.design import error_in_words
+from frictax.export.code.machine import output_unit
+from frictax.measurements.units import split_channel
 from frictax.text import figures
 
 from .page import Rows, Section, page, reproduction_section, write_page
@@ -47,11 +49,12 @@ def draw_design(design: Design, *, width: float = 7.0) -> Figure:
             one.axhline(0.0, color=FAINT, lw=0.6)
         axes[count - 1].set_xlabel("time [s]")
         last, place = axes[-1], np.arange(len(design.names))[::-1]
-        for says, errors, colour in _contestants(design)[::-1]:
+        contestants = _contestants(design)
+        for says, errors, colour in contestants[::-1]:
             last.plot(errors, place, "o", color=colour, ms=6, label=says)
         last.set_xscale("log")
         last.xaxis.set_major_formatter("{x:g}")
-        last.set_xlabel("relative error [%]")
+        last.set_xlabel(_error_label(contestants))
         last.set_yticks(place, design.names)
         last.grid(axis="y", color=FAINT, lw=0.4)
         legend_above(last, 2)
@@ -61,10 +64,11 @@ def draw_design(design: Design, *, width: float = 7.0) -> Figure:
 
 def _panels(design: Design) -> list[Panel]:
     """Return panels over time: the excitation, and the expected signal of each sensor."""
-    units = {"s": "m", "v": "m/s", "a": "m/s2", "f": "N", "phi": "rad", "w": "rad/s", "tau": "N.m"}
-    curves = [(design.drive, design.unit, design.excitation)]
+    machine, curves = design.problem.machine, [(design.drive, design.unit, design.excitation)]
     for name, x in design.clean().items():
-        curves.append((name, units.get(name.rpartition(".")[2], ""), x))
+        # The state `phi1` of a machine of a user's class has the unit of `phi`.
+        unit = output_unit(machine, name) or output_unit(machine, split_channel(name)[1])
+        curves.append((name, unit, x))
     return [
         Panel(f"{name} [{unit}]" if unit else name, [Curve(design.t, x, INK, "", 1.3)])
         for name, unit, x in curves
@@ -72,14 +76,19 @@ def _panels(design: Design) -> list[Panel]:
 
 
 def _contestants(design: Design) -> list[tuple[str, np.ndarray, str]]:
-    """Return name, relative standard errors [%], colour of experiments, the designed one first."""
-    rows = [("designed", design.relative), *design.beside.items()]
-    # Relative standard errors above 30 (3000 %) are drawn at this value.
-    most = 30.0
-    return [
-        (says, 100 * np.minimum(errors, most), INK if k == 0 else CYCLE[k + 2])
-        for k, (says, errors) in enumerate(rows)
-    ]
+    """Return name, relative standard errors [%], colour of experiments, the designed one first. An
+    error that the table calls unknown is nan.
+    """
+    out = []
+    for k, (says, errors) in enumerate([("designed", design.relative), *design.beside.items()]):
+        known = [np.nan if error_in_words(x) == "unknown" else 100 * x for x in errors]
+        out.append((says, np.array(known), INK if k == 0 else CYCLE[(k + 2) % len(CYCLE)]))
+    return out
+
+
+def _error_label(contestants: Iterable[tuple[str, np.ndarray, str]]) -> str:
+    unknown = any(np.isnan(errors).any() for _, errors, _ in contestants)
+    return f"relative error [%]{'; unknown errors are not drawn' if unknown else ''}"
 
 
 def write_design_report(
@@ -122,16 +131,16 @@ def design_text(
     for i, panel in enumerate(_panels(design)):
         plots[f"curve-{i}"] = plot_panels([panel], "time [s]", 240)
         shown.append((f"curve-{i}", "Excitation" if i == 0 else f"Expected {sensors[i - 1]}"))
-    names = [escape_name(name) for name in design.names]
+    names, contestants = [escape_name(name) for name in design.names], _contestants(design)
     traces = [
         {
             **trace(errors, np.zeros(0), "markers", escape_name(says)),
             "y": names,
             "marker": {"color": colour, "size": 11},
         }
-        for says, errors, colour in _contestants(design)
+        for says, errors, colour in contestants
     ]
-    sides = {"xaxis": axis("relative error [%]") | {"type": "log"}}
+    sides = {"xaxis": axis(_error_label(contestants)) | {"type": "log"}}
     sides["yaxis"] = axis("") | {"autorange": "reversed", "type": "category"}
     plots["errors"] = figure(traces, 150 + 34 * len(names), **sides)
     rate = 1.0 / (design.t[1] - design.t[0])

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
@@ -18,11 +19,13 @@ from frictax.analysis import (
 )
 from frictax.analysis.examination import examine_fit
 from frictax.analysis.replay.free_run import Motion
-from frictax.analysis.selection.structure import structures_rows
+from frictax.analysis.selection.structure import remarks, structures_rows
 from frictax.arguments import check_names, lists_options
+from frictax.engine import Result
 from frictax.export.fitted_machine import example_machine
 from frictax.fitting import Estimate, FitResult
 from frictax.fitting.options import refuse
+from frictax.fitting.result.identifiability import join_names
 from frictax.interrupts import Workers
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
@@ -98,6 +101,13 @@ class ReportOptions(MachineReportOptions, total=False):
 _PAGE: dict[str, Any] = {"command": None, "overwrite": True}
 _OF_MACHINE: dict[str, Any] = {"uncertainty": None, "profiles": (), "scores": ()}
 _OF_BOTH: dict[str, Any] = {"title": None, "notes": (), "simulation": None}
+
+# Kind of the data that a cross-validation leaves out -> its meaning in words.
+_LEFT_OUT = {
+    "repeats": "repeats (equal parts of each record)",
+    "speeds": "speeds (bands of speed)",
+    "records": "whole records",
+}
 
 
 @lists_options(ReportOptions, {**_OF_BOTH, **_OF_MACHINE, **_PAGE})
@@ -231,10 +241,9 @@ def machine_report_text(
     sections.append(Section("fit", "Measured and fitted, with sliders", moving.blocks()))
     if (curve := friction_plot(found, uncertainty, seen.study)) is not None:
         plots["friction"] = curve
-        caption = (
-            f"Band: pointwise {100 * found.level:g} % interval. Points: friction computed from the"
-            " smoothed motion."
-        )
+        caption = f"Band: pointwise {100 * found.level:g} % interval."
+        if any(one["name"] == "from the measured motion" for one in curve["data"]):
+            caption += " Points: friction computed from the smoothed motion."
         shown = ("plot", ("friction", " ".join(filter(None, (caption, of)))))
         sections.append(Section("friction", "Friction over speed", [shown]))
     runs = [(label, found.records[label], motion) for label, motion in seen.motions.items()]
@@ -272,7 +281,8 @@ def machine_report_text(
         sections += [Section("modelica", "Modelica", shown)] if text else []
     files = downloads(found, fit_json(found), seen.motions)
     sections.append(Section("downloads", "Downloads", [("files", files)]))
-    sections.append(reproduction_section(about.command, about.repeatability, sources=about.sources))
+    sources = about.sources or None
+    sections.append(reproduction_section(about.command, about.repeatability, sources=sources))
     lead = (
         f"{len(found.estimates)} parameters from {sum(r.n for r in found.records.values())} samples"
         f" of {', '.join(found.records)}, by {type(found.problem.objective).__name__}."
@@ -301,11 +311,12 @@ def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
                 " “Residuals and their patterns”."
             )
     sentences += map(str, seen.notices)
-    sentences += [
-        f"{label}: the free run of the fitted machine ended early, at {m.end:g} s."
-        for label, m in seen.motions.items()
-        if not m.complete
-    ]
+    for label, m in seen.motions.items():
+        end = f"ended early, at {m.end:.15g} s"
+        if bool(m.result == Result.inaccurate):
+            end = "reached its end, but the error of a state is above 1e-3 of its range"
+        if not bool(m.result == Result.successful):
+            sentences.append(f"{label}: the free run of the fitted machine {end}.")
     blocks: list[tuple[str, Any]] = [("warning", sentence) for sentence in sentences]
     none = "The fit has no warnings, and its residuals have no significant pattern."
     blocks = blocks or [("text", none)]
@@ -348,7 +359,12 @@ def _validation(scores: Iterable[Any]) -> list[Section]:
         if isinstance(run, Validation):
             for name, value, unit, *_ in (e.cells for e in run.start):
                 rows.append((f"{name.partition('@')[0]} at the start, fitted", f"{value} {unit}"))
-        blocks.append(("heading", f"{score.label}: {getattr(score, 'by', 'free run')}"))
+        if isinstance(run, FreeRunScore) and run.failed:
+            rows.append((f"{run.says}: failed simulations", f"{run.failed} of {len(run.draws)}"))
+        by = getattr(score, "by", "free run")
+        if isinstance(run, Validation) and not run.start:  # then no initial state was fitted
+            by = "measured start"
+        blocks.append(("heading", f"{score.label}: {by}"))
         blocks.append(("table", Rows([], rows, ["", "n"])))
     return [Section("validation", "Validation with other records", blocks)] if blocks else []
 
@@ -361,15 +377,17 @@ def _judgements(
     if comparison is not None:
         head, rows = structures_rows(comparison)
         looks = ["keep", *["n"] * (len(head) - 2), ""]
+        left = join_names(_LEFT_OUT[by] for by in comparison.rows[0].held_out)
         captions = (
             (draw_laws, "Friction of all structures over speed; thick line: the chosen one."),
-            (draw_held_out, "Errors of all structures on repeats and speeds left out of the fit."),
+            (draw_held_out, f"Errors of all structures on data left out of the fit: {left}."),
         )
         panels = [
             (pictures(draw(comparison))["wide"], says, says, False) for draw, says in captions
         ]
         blocks: list[tuple[str, Any]] = [
             ("table", Rows(head, rows, looks, "cards", chosen=comparison.best.name)),
+            *(("warning", text) for text in remarks(comparison)),
             ("text", comparison.reason),
             ("pictures", panels),
         ]
@@ -406,7 +424,10 @@ def _judgements(
         sections.append(Section("profiles", "Profile likelihoods", blocks))
     if (waterfall := starts_plot(found)) is not None:
         plots["waterfall"] = waterfall
-        caption = f"Final cost of each of {found.costs.size} starts, divided by the least cost."
+        ended, count = int(np.sum(np.isfinite(found.costs))), found.costs.size
+        of = f" of {count}" if ended < count else ""
+        caption = f"Final costs of {ended}{of} starts, divided by the least cost."
+        caption += " The other starts failed." if of else ""
         shown = ("plot", ("waterfall", caption))
         sections.append(Section("starts", "Final costs of all starts", [shown]))
     return sections

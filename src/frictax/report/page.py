@@ -23,7 +23,7 @@ from frictax.fitting import Estimate, FitResult
 from frictax.measurements import Record
 
 from .cards import template
-from .plotly_json import as_json, script as plotly_script
+from .plotly_json import as_json, digits_of, script as plotly_script
 from .style import reproducible_svg
 
 GENERATOR = "frictax"
@@ -206,7 +206,7 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
         if isinstance(record, Record):
             if label not in motions:
                 continue
-            unit, simulated = record.units, motions[label].states
+            unit, simulated = record.units, motions[label].readings
             columns: dict[str, Any] = {"time [s]": record.t}
             columns |= {f"{name} [{unit[name].si_name}]": x for name, x in record.inputs.items()}
             for name, x in record.outputs.items():
@@ -224,8 +224,11 @@ def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> l
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
+        # Late times, and small motions at a large angle, need more than nine digits.
+        digits = [digits_of(x, 9) for x in columns.values()]
         for row in zip(*columns.values(), strict=True):
-            writer.writerow([f"{x:.9g}" if np.isfinite(x) else "" for x in row])
+            cells = zip(row, digits, strict=True)
+            writer.writerow([f"{x:.{n}g}" if np.isfinite(x) else "" for x, n in cells])
         name = re.sub(r"[^\w.-]+", "_", label, flags=re.ASCII).strip("._") or "data"
         if any(one["name"].startswith(f"{name}.") for one in out):  # of another record
             name = f"{name}_{len(out)}"

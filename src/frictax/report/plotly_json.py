@@ -105,8 +105,23 @@ def line(x: Any, y: Any, colour: str, name: str, width: float = 1.5) -> dict[str
 
 
 def six_figures(values: Any) -> list[float | None]:
-    """Return values with six digits, more than a screen can show; nan and infinity give None."""
-    return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float)]
+    """Return values with six digits, more than a screen can show. Nearly equal values have more
+    digits (see `digits_of`). nan and infinity give None.
+    """
+    x, digits = np.asarray(values, dtype=float), digits_of(values, 6)
+    return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in x]
+
+
+def digits_of(values: Any, least: int) -> int:
+    """Return the number of significant digits that resolves the range of `values` as well as
+    `least` digits resolve a range from 0. The times 3600 to 3602 s need three digits more.
+    """
+    x = np.asarray(values, dtype=float)
+    x = x[np.isfinite(x)]
+    low, high = (float(np.min(x)), float(np.max(x))) if x.size else (0.0, 0.0)
+    distance = max(-low, high) / (high - low) if high > low else 1.0
+    more = np.ceil(np.log10(max(0.5 * distance, 1.0)))
+    return int(min(least + more, 16))  # a number of 64 bits has 16 digits
 
 
 def fade(colour: str) -> str:

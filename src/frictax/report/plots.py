@@ -14,10 +14,12 @@ from frictax.contacts import AbstractContact, Mode
 from frictax.contacts.contact import AbstractPressed
 from frictax.export.fitted_machine import example_machine, values_by_record
 from frictax.fitting import FitResult
+from frictax.fitting.problem.readings import largest_cutoff
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import VELOCITY_OF, related_channel
 from frictax.mechanism import Mechanism
+from frictax.mechanism.layout import turns_about
 from frictax.text import WAYS, prefix_unit
 
 from . import plotly_json as plotly
@@ -45,33 +47,40 @@ def motion_plots(
     """
     # Draw the lowest and the highest sample in each of at most 500 bins. All records of a page
     # together have at most 800 bins, so that the page is below 3 MB.
-    bins = min(500, 800 // beside)
+    bins = max(2, min(500, 800 // beside))
     caption = (
         f"{label}: the whole record, and the free run of the {what}. Drag to zoom in; double-click"
         " to zoom out."
     )
+    if given := [sd for sd in record.sd.values() if sd is not None]:
+        of = "median standard" if any(np.ptp(sd) > 0 for sd in given) else "standard"
+        caption += f" Grey band: twice the {of} deviation of the noise on each side of 0."
     rotational = any(record.units[n].rotational for n in record.outputs)
-    turns = {} if machine is None else _turning_parts(machine, rotational)
-    si = {n: "N.m" if turns.get(n, rotational) else "N" for n in motion.friction}
-    out = [(caption, _motion_plot(record, motion, np.arange(record.n), bins, si))]
+    si = {n: "N.m" if _turns(machine, n, rotational) else "N" for n in motion.friction}
+    views = [(caption, np.arange(record.n), True)]
     # Find the longest sticking time of a contact, or without sticking, the first mode change.
     a, b, says = 0, 0, ""
-    for name, modes in motion.modes.items():
+    modes_of = {name: modes[motion.t <= motion.end] for name, modes in motion.modes.items()}
+    for name, modes in modes_of.items():
         edges = np.diff(np.concatenate([[0], modes == 0, [0]]).astype(int))
         for first, last in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
             if 0 < first and last < modes.size and last - first > b - a:
                 a, b = int(first), int(last)
-                says = f"around the longest time that {plotly.escape_name(name)} sticks"
-    for name, modes in motion.modes.items():
-        turns = np.flatnonzero(np.diff(np.sign(modes)) != 0)
-        if not says and turns.size:
-            a, b = int(turns[0]), int(turns[0]) + 1
-            says = f"around the first change of mode of {plotly.escape_name(name)}"
+                says = f"around the longest time that {name} sticks"
+    for name, modes in modes_of.items():
+        changes = np.flatnonzero(np.diff(np.sign(modes)) != 0)
+        if not says and changes.size:
+            a, b = int(changes[0]), int(changes[0]) + 1
+            says = f"around the first change of mode of {name}"
     if says:
         more = int(np.clip(2 * (b - a), 60, 600))
         rows = np.arange(max(a - more, 0), min(b + more, motion.t.size - 1) + 1)
-        plot = _motion_plot(record, motion, rows, bins, si, thin=False)
-        out.append((f"{label}: {says}, sample by sample.", plot))
+        views.append((f"{label}: {says}, sample by sample.", rows, False))
+    out = []
+    for says, rows, thin in views:
+        plot, complete = _motion_plot(record, motion, rows, bins, si, thin)
+        more = "" if complete else " The strip of modes does not show all short modes."
+        out.append((says + more, plot))
     return out
 
 
@@ -81,9 +90,12 @@ def _motion_plot(
     rows: np.ndarray,
     bins: int,
     units: Mapping[str, str],
-    thin: bool = True,
-) -> dict[str, Any]:
-    """Plot the samples `rows`. `units`: contact -> SI unit of its friction."""
+    thin: bool,
+) -> tuple[dict[str, Any], bool]:
+    """Plot the samples `rows`. Return the plot, and False if short modes are not shown.
+
+    `units`: contact -> SI unit of its friction; `thin`: whether to draw only extremes in `bins`.
+    """
     t = record.t[rows]
 
     def curve(values: np.ndarray, size: float, colour: str, name: str, width: float) -> Curve:
@@ -91,12 +103,9 @@ def _motion_plot(
         return Curve(*(plotly.extremes(x, y, bins) if thin else (x, y)), colour, name, width)
 
     panels = []
-    for name, measured in channels(record).items():
-        si = "rad/s" if name.endswith("w") else "m/s"
-        if name in record.units:
-            si = record.units[name].si_name
+    for name, (measured, si) in channels(record).items():
         unit, size = prefix_unit(si, measured[rows])
-        simulated = motion.states.get(name)
+        simulated = motion.readings.get(name)
         curves = [curve(measured, size, FAINT, "measured", 3.0)]
         if simulated is not None:
             curves.append(curve(simulated, size, FORWARD, "simulated", 1.4))
@@ -112,56 +121,68 @@ def _motion_plot(
         forces.setdefault(record.units[name].si_name, {})[name] = values
     for name, values in motion.friction.items():
         forces.setdefault(units[name], {})[name] = values
-    colours = iter(CYCLE[1:] * 4)
+    colours = itertools.cycle(CYCLE[1:])
     for si, group in forces.items():
         unit, size = prefix_unit(si, *(values[rows] for values in group.values()))
         what = {"N": "force", "N.m": "torque"}.get(si, "input")
         title = plotly.escape_name(next(iter(group))) if len(group) == 1 else what
         curves = [curve(values, size, next(colours), n, 1.2) for n, values in group.items()]
         panels.append(Panel(f"{title} [{unit}]", curves))
-    hidden = dict.fromkeys(("showticklabels", "showgrid", "zeroline"), False)
-    layout = {**hidden, "ticks": "", "range": [0, len(motion.modes)], "fixedrange": True}
-    panels.append(Panel("mode", [], height=0.16 * max(len(motion.modes), 1), layout=layout))
+    if contacts := [plotly.escape_name(name) for name in motion.modes]:
+        layout = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
+        layout |= {"range": [0, len(contacts)], "ticktext": contacts}
+        layout |= {"tickvals": [row + 0.5 for row in range(len(contacts))]}
+        panels.append(Panel("mode", [], height=0.16 * len(contacts), layout=layout))
     heights = sum(panel.height for panel in panels)
     time = {"range": [float(t[0]), float(t[-1])], "zeroline": False}
     high = int(165 * heights) + 130
     plot = plotly.plot_panels(panels, "time [s]", high, gap=0.12, xaxis=time)
     plot["layout"]["legend"] |= {"y": 1.02}
-    _add_modes(plot, motion, rows, plotly.axis_name("y", len(panels)), 4 * bins)
-    return plot
+    most = max(4 * bins // max(len(contacts), 1), 1)
+    return plot, _add_modes(plot, motion, rows, plotly.axis_name("y", len(panels)), most)
 
 
 def _add_modes(
     plot: dict[str, Any], motion: Motion, rows: np.ndarray, axis: str, most: int
-) -> None:
-    """Add at most `most` rectangles in the colours of the modes over time, and their legend."""
-    strips = []
+) -> bool:
+    """Add for each contact at most `most` rectangles in the colours of its modes over time, and a
+    legend. Modes after the end of the run are unknown. Return False if short modes are missing.
+    """
+    rows, strips, complete = rows[motion.t[rows] <= motion.end], [], True
     for row, modes in enumerate(motion.modes.values()):
-        m = modes[rows]
+        at = rows
+        if np.count_nonzero(np.diff(modes[rows])) >= most:
+            at, complete = rows[np.linspace(0, rows.size - 1, most + 1).astype(int)], False
+        m = modes[at]
         starts = np.concatenate([[0], np.flatnonzero(np.diff(m)) + 1, [m.size - 1]])
         for a, b in itertools.pairwise(starts):
             colour = _COLOURS.get(int(m[a]), _COLOURS[Mode.FREE])
-            ends = motion.t[rows[[a, b]]].tolist()
+            ends = motion.t[at[[a, b]]].tolist()
             place = {"x0": ends[0], "x1": ends[1], "y0": row + 0.08, "y1": row + 0.92}
             looks = {"fillcolor": colour, "line": {"width": 0.4, "color": colour}, "layer": "below"}
             strips.append({"type": "rect", "xref": "x", **place, **looks, "yref": axis})
-    plot["layout"]["shapes"][:0] = strips[:most]
-    seen = {int(m) for modes in motion.modes.values() for m in np.unique(modes)}
+    plot["layout"]["shapes"][:0] = strips
+    seen = {int(m) for modes in motion.modes.values() for m in np.unique(modes[rows])}
     for mode, (name, _, _) in MODES.items():
         if mode in seen:
             marker = {"color": _COLOURS[mode], "symbol": "square", "size": 10}
             key = plotly.trace([None], [None], "markers", name)
             plot["data"].append(key | {"marker": marker, "yaxis": axis})
+    return complete
 
 
-def channels(record: Record) -> dict[str, np.ndarray]:
-    """Return measured outputs, and a velocity for each position without a measured velocity."""
-    out: dict[str, np.ndarray] = {}
+def channels(record: Record) -> dict[str, tuple[np.ndarray, str]]:
+    """Return measured outputs, and a velocity for each position without a measured velocity. Each
+    is a pair of values and SI unit.
+    """
+    out: dict[str, tuple[np.ndarray, str]] = {}
     for name, values in record.outputs.items():
-        out[name] = values
-        rate = related_channel(name, VELOCITY_OF)
+        si, rate = record.units[name].si_name, related_channel(name, VELOCITY_OF)
+        out[name] = values, si
         if rate and rate not in record.outputs:
-            out[rate] = smooth(record.t, values, min(50.0, 0.45 * record.rate)).v
+            # A filter needs several periods of its cutoff in the record.
+            cutoff = min(max(50.0, 4.0 / record.duration), largest_cutoff(record))
+            out[rate] = smooth(record.t, values, cutoff).v, f"{si}/s"
     return out
 
 
@@ -173,7 +194,7 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
     friction coefficients of brakes and clutches. If values of a contact differ by record, the plot
     shows the first record.
     """
-    si, contacts, top = _contacts(found, study)
+    (si, speed), contacts, top = _contacts(found, study)
     if not contacts:
         return None
     v = np.linspace(1e-3 * top, top, 160)
@@ -204,55 +225,42 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
         # A quantile sets the range of the axis, because a few extreme samples make it too large.
         most = 1.6 * float(np.quantile(np.abs(measured[1] / size), 0.98))
         yaxis |= {"range": [-most, most]}
-    speed = "rad/s" if _turns(study, si) else "m/s"
     return plotly.figure(traces, 420, xaxis=plotly.axis(f"velocity [{speed}]"), yaxis=yaxis)
 
 
-def _contacts(found: FitResult, study: Any) -> tuple[str, dict[str, Any], float]:
-    """Return the unit of the plotted friction, name -> contact with this unit, the highest speed.
+def _contacts(found: FitResult, study: Any) -> tuple[tuple[str, str], dict[str, Any], float]:
+    """Return the units of the plotted friction and of its speed, name -> contact with these units,
+    and the highest speed.
 
-    The unit is N or N.m if the law of a contact is a force or torque. The unit is "" for the
+    The friction is in N or N.m if the law of a contact is a force or torque. Its unit is "" for the
     friction coefficient of a contact with a normal force.
     """
     machine, _ = example_machine(found)
     parts = dict(machine.named_parts()) if hasattr(machine, "named_parts") else vars(machine)
-    kinds: dict[str, dict[str, Any]] = {"N": {}, "N.m": {}, "": {}}
-    rotational = _turns(study, "")
-    if not isinstance(machine, Mechanism):
-        outputs = (r.units[name] for r in found.records.values() for name in r.outputs)
-        rotational = any(unit.rotational for unit in outputs)
-    turns = _turning_parts(machine, rotational)
+    units = ("N", "m/s"), ("N.m", "rad/s"), ("", "m/s"), ("", "rad/s")
+    kinds: dict[tuple[str, str], dict[str, Any]] = {pair: {} for pair in units}
+    records = [r for r in found.records.values() if isinstance(r, Record)]
+    rotational = any(r.units[name].rotational for r in records for name in r.outputs)
     for name, part in parts.items():
         if isinstance(part, AbstractContact):
-            pressed = isinstance(part, AbstractPressed)
-            kinds["" if pressed else "N.m" if turns.get(name, rotational) else "N"][name] = part
-    si, contacts = next(((si, has) for si, has in kinds.items() if has), ("", {}))
-    series = [] if study is None else [s.v for s in study.series if s.v is not None]
-    if not series:
-        records = [r for r in found.records.values() if isinstance(r, Record)]
-        series = [v for r in records for name, v in channels(r).items() if name[-1] in "vw"]
-    return si, contacts, float(max((np.max(np.abs(v)) for v in series), default=1.0))
+            turns, pressed = _turns(machine, name, rotational), isinstance(part, AbstractPressed)
+            kinds[units[2 * pressed + turns]][name] = part
+    (si, speed), contacts = next((kind for kind in kinds.items() if kind[1]), (units[0], {}))
+    series = [] if study is None else study.series
+    speeds = [s.v for s in series if s.v is not None and f"{s.place}/s" == speed] or [
+        v for r in records for v, unit in channels(r).values() if unit == speed
+    ]
+    top = float(max((np.max(np.abs(v)) for v in speeds), default=1.0))
+    return (si, speed), contacts, top
 
 
-def _turning_parts(machine: Any, otherwise: bool) -> dict[str, bool]:
-    """Return part -> whether it acts on turning bodies, `otherwise` if the part does not show it.
-    Return {} for a user's class, whose parts do not name bodies.
+def _turns(machine: Any, name: str, otherwise: bool) -> bool:
+    """Return whether the part `name` acts on turning bodies, `otherwise` if this is not known, as
+    for a user's class, whose parts do not name bodies.
     """
-    if not isinstance(machine, Mechanism):
-        return {}
-    parts, out = dict(machine.named_parts()), dict[str, bool]()
-    for name, part in parts.items():
-        body = parts.get(str(getattr(part, "body", "")).partition(".")[0])
-        of = otherwise if body is None else bool(getattr(type(body), "rotational", None))
-        turns = getattr(type(part), "rotational", None)
-        out[name] = of if turns is None else bool(turns)
-    return out
-
-
-def _turns(study: Any, unit: str) -> bool:
-    return unit == "N.m" or (
-        unit == "" and bool(study is not None and study.series and study.series[0].place == "rad")
-    )
+    known = isinstance(machine, Mechanism) and name in machine.names
+    turns = turns_about(machine, name) if known else None
+    return otherwise if turns is None else turns
 
 
 def _measured_friction(

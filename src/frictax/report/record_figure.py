@@ -214,7 +214,8 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
     output, and the residual below.
 
     The prediction is one simulation for the objective `FreeRun`, and one per window for `Windows`.
-    The grey band extends two standard deviations of the noise to each side of zero.
+    The grey band extends two standard deviations of the noise to each side of zero. If the record
+    has a standard deviation for each sample, the band uses the median.
 
     **Arguments:** `label` of the record, by default the first record; `width` of the figure [inch].
 

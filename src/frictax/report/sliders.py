@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.analysis.friction_curve import friction_at
 from frictax.export.code.lowering import CannotBeWritten
 from frictax.fitting import Estimate, FitResult
 from frictax.fitting.problem.problem import bounds, predictions, upper_bounds
@@ -181,11 +180,14 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
         place = {"plot": name} | ({"record": found.number(label)} if code else {})
         moves += [place | move for move in moved]
         captions.append((name, caption))
+    if len(labels) < len(found.records):
+        more = f" The page draws the first {len(labels)} of {len(found.records)} records."
+        captions[-1] = (captions[-1][0], captions[-1][1] + more)
     rows, steps = [], []
     for k, r in moving:
         # A slider uses the unit of the parameter table.
         e, shown = r.estimate, r.estimate.shown
-        unit, one = shown.unit, shown.size
+        unit, one = "" if shown.unit == "1" else shown.unit, shown.size
         steps.append({"value": e.value / one, "step": r.size / Sliders.steps / one})
         if code:
             x = int(np.flatnonzero(found.shown)[k])
@@ -333,13 +335,21 @@ def _sweep_panels(
     unit, size = prefix_unit(channel.unit, channel.measured[channel.counts])
     residual = pick(way * channel.residual, rows)
     residual_unit, residual_size = prefix_unit(channel.unit, residual[np.isfinite(residual)])
-    contact = getattr(found.problem.prepared[found.number(label)], "contact", None)
     top, least = (float(f(np.abs(sweep.velocity))) for f in (np.max, np.min))
     count = 120  # number of points of the friction curve in each direction
     v = np.linspace(min(least, 1e-3 * top) or 1e-3 * top, 1.03 * top, count)
     ways = [w for w in (-1, 1) if np.any(sweep.direction == w)]
     v = np.concatenate([w * v for w in ways])
-    at = friction_at(found.problem, contact, v, label, list(found.records))
+    # The curve is the prediction of the fit, which includes the normal force of a brake or clutch.
+    number, zeros, problem = found.number(label), np.zeros(v.size), found.problem
+    rest = {"breakaway": zeros > 0, "measured": zeros[:, None], "weight": zeros[:, None]}
+    prepared: Any = problem.prepared[number]
+    drawn = dataclasses.replace(prepared, velocity=v, direction=np.sign(v), **rest)
+
+    def at(x: Any) -> Any:
+        how = problem.objective, problem.engine, problem.delayed
+        return drawn.predict(problem.setup_at(x, number), *how)[:, 0]
+
     z = jnp.asarray(found.x)
     force, slopes = np.asarray(at(z)), np.asarray(jax.jacfwd(at)(z))[:, found.shown]
     force, changes = np.sign(v) * force, _scale(np.sign(v)[:, None] * slopes, moving)

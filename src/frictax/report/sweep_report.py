@@ -108,10 +108,12 @@ def sweep_report_text(
         looks = ["keep", "n", "n", "n", "n", "n", ""]
         table = Rows(head, rows, looks, "cards", chosen=one.best.name, caption=says)
         laws += [("table", table), ("text", one.reason)]
+    # With autocorrelated errors, the prediction of a row also leaves out its neighbours.
+    apart = " and its neighbours" if any(one.autocorrelation > 0.3 for one in made) else ""
     note = (
         "rms: root mean square of the residuals; left out: rms error of each row, predicted by a"
-        " fit to the other rows; AICc and BIC: smaller is better, and differences below 2 are not"
-        " significant."
+        f" fit without this row{apart}; AICc and BIC: smaller is better, and differences below 2"
+        " are not significant."
     )
     sweep, force = found.sweep, found.shown_force
     # Print forces with so many decimals that two digits of the noise are visible.

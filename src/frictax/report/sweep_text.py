@@ -102,7 +102,7 @@ def _range(values: np.ndarray, unit: str) -> str:
 
 def python_text(found: FitResult) -> str:
     """Return Python code that defines the `sweep` in SI units and the fitted `model`. The code also
-    repeats the fit, unless the fit has ties, fixed parameters or laws of a user's class.
+    repeats the fit, unless the fit has further options (see `_has_further_options`).
     """
     sweep, steady = found.sweep, as_steady(found.model)
     if sweep.n > MOST_ROWS:
@@ -126,15 +126,8 @@ def python_text(found: FitResult) -> str:
         f_neg = "" if steady.f_neg is None else f", f_neg={_law_code(steady.f_neg)}"
         offset = "" if steady.offset is None else f", offset={float(steady.offset)!r}"
         model = f"fx.SteadyFriction({model}{f_neg}, peak={float(steady.peak)!r}{offset})"
-    call: list[str] = []
-    held = {e.path.rpartition(".")[2] for e in found.fixed} - {"peak", "v"}
-    laws = [steady.f_pos, *([steady.f_neg] if steady.f_neg is not None else [])]
-    if not (
-        held
-        or found.problem.ties
-        or any(type(law) not in LAWS_WITH_START for law in laws)
-        or (steady.f_neg is not None and not sweep.both_directions)
-    ):
+    call = ["# The fit has options or a law that this code does not repeat."]
+    if not _has_further_options(found):
         data = "sweep" if steady.f_neg is None else "sweep.positive()"
         arguments = [_start(steady.f_pos, data), "sweep"]
         if steady.f_neg is not None:
@@ -148,6 +141,25 @@ def python_text(found: FitResult) -> str:
         call = [f"found = fx.fit({', '.join(arguments)})", "print(found)"]
     head = ["import jax", "import frictax as fx", "", 'jax.config.update("jax_enable_x64", True)']
     return "\n".join([*head, "", *code, "", f"model = {model}", *call])
+
+
+def _has_further_options(found: FitResult) -> bool:
+    """Return True if the fit has a law of a user's class, or options that `python_text` does not
+    write: ties, priors, bounds, logarithmic scales, fixed parameters, or `f_neg` for one direction.
+    """
+    sweep, steady, problem = found.sweep, as_steady(found.model), found.problem
+    laws = [steady.f_pos, *([steady.f_neg] if steady.f_neg is not None else [])]
+    # The speeds `v` of a table are never fitted, and `peak` only to breakaway rows.
+    usual = {"v"} if sweep.breakaway.any() else {"peak", "v"}
+    # Bounds and logarithmic scales replace the declaration of a parameter.
+    given = {p.path: p.declaration for p in parameters(found.model)}
+    return (
+        any(e.path.rpartition(".")[2] not in usual for e in found.fixed)
+        or bool(problem.ties or problem.priors)
+        or any(u.declaration != given.get(u.path) for u in problem.unknowns)
+        or any(type(law) not in LAWS_WITH_START for law in laws)
+        or (steady.f_neg is not None and not sweep.both_directions)
+    )
 
 
 def _row(name: str, values: np.ndarray) -> list[str]:

@@ -13,6 +13,7 @@ from matplotlib.patches import Patch
 
 from frictax.contacts import AbstractContact, Mode
 from frictax.mechanism.forces import AbstractSource
+from frictax.mechanism.layout import turns_about
 from frictax.text import prefix_unit
 from frictax.trajectory import Trajectory
 
@@ -46,8 +47,8 @@ def draw_trajectory(
     **Arguments:**
 
     - `parts`: names of the parts to draw; by default all bodies, contacts and drives.
-    - `rotational`: True to label positions as angles, with the units rad and N.m. The default is
-      true for a machine with a turning body.
+    - `rotational`: True to label all positions as angles, with the units rad and N.m; False for the
+      units m and N. By default, turning parts and sliding parts have separate panels.
     - `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("run.png")`.
@@ -71,14 +72,15 @@ def draw_trajectory(
         )
     mechanism = run.system.mechanism
     drawn, moving = _variables(run, parts)
-    if rotational is None:
-        rotational = any(
-            getattr(mechanism.parts[i], "rotational", False) for i in run.system.layout.bodies
-        )
+    turns = {
+        name: bool(turns_about(mechanism, name) if rotational is None else rotational)
+        for name in drawn
+    }
     forces = {name: v for name, v in drawn.items() if hasattr(v, "f")}
     references = {name: v.s_ref for name, v in drawn.items() if hasattr(v, "s_ref")}
     strips = [name for name in drawn if isinstance(mechanism[name], AbstractContact)]
-    heights = [1.45, 1.45] * bool(moving) + [1.9] * bool(forces)
+    motions, efforts = _by_kind(moving, turns), _by_kind(forces, turns)
+    heights = [1.45, 1.45] * len(motions) + [1.9] * len(efforts)
     heights += [0.1 + 0.22 * len(strips)] * bool(strips)
     if not heights:
         raise ValueError(
@@ -88,12 +90,14 @@ def draw_trajectory(
     with style():
         figure, panels = stacked_panels(width, sum(heights) + 0.8, len(heights), heights)
         over = panels[:-1] if strips else panels  # the panels above the strip of modes
-        if moving:
-            length = "rad" if rotational else "m"
-            _draw_motion(over[0], run, moving, references, "s", "position", length)
-            _draw_motion(over[1], run, moving, {}, "v", "velocity", f"{length}/s")
-        if forces:
-            _draw_forces(over[-1], run, forces, rotational)
+        free = iter(over)
+        for turning, group in motions:
+            own = {name: s for name, s in references.items() if turns[name] == turning}
+            length, named = "rad" if turning else "m", len(motions) > 1
+            _draw_motion(next(free), run, group, own, "s", length, named)
+            _draw_motion(next(free), run, group, {}, "v", f"{length}/s", False)
+        for turning, group in efforts:
+            _draw_forces(next(free), run, group, turning)
         times = np.asarray(run.events.time)[: int(run.events.count)]
         # The lines of many events are faint, so that the curves stay visible.
         faint = float(np.clip(25.0 / max(times.size, 1), 0.15, 0.8))
@@ -150,15 +154,22 @@ def _variables(
     return drawn, moving
 
 
+def _by_kind(parts: dict[str, Any], turns: dict[str, bool]) -> list[tuple[bool, dict[str, Any]]]:
+    """Return the sliding parts with False, and the turning parts with True, if there are any."""
+    kinds = [(kind, {n: v for n, v in parts.items() if turns[n] == kind}) for kind in (False, True)]
+    return [(kind, group) for kind, group in kinds if group]
+
+
 def _draw_motion(
     axes: Axes,
     run: Trajectory,
     moving: dict[str, Any],
     references: dict[str, Any],
     variable: str,
-    label: str,
     unit: str,
+    named: bool,
 ) -> None:
+    """Draw a position ("s") or velocity ("v"). `named`: whether a single curve is in a legend."""
     t = np.asarray(run.ts)
     values = {name: np.asarray(getattr(v, variable)) for name, v in moving.items()}
     unit, size = prefix_unit(unit, *values.values(), *references.values())
@@ -175,8 +186,8 @@ def _draw_motion(
     for name, s_ref in references.items():
         looks: dict[str, Any] = {"color": FAINT, "lw": 1.0, "ls": "--"}
         axes.plot(t, np.asarray(s_ref) / size, label=literal_text(f"{name}.s_ref"), **looks)
-    axes.set_ylabel(f"{label} [{unit}]")
-    if len(values) + len(references) > 1 and variable == "s":
+    axes.set_ylabel(f"{'position' if variable == 's' else 'velocity'} [{unit}]")
+    if variable == "s" and (named or len(values) + len(references) > 1):
         legend_above(axes, 6, columnspacing=1.2)
 
 

@@ -53,8 +53,9 @@ def write_what_if(
     **Returns:** the path of the page.
 
     **Raises:** `ValueError` for a batch, for a simulation in 32 bits, and for a simulation that
-    stopped early; `ValueError` if the code is too long for a page; `KeyError` for a path that the
-    machine does not have; `OSError` with one sentence if the page cannot be written.
+    stopped early or is inaccurate; `ValueError` if the code is too long for a page; `KeyError` for
+    a path that the machine does not have; `OSError` with one sentence if the page cannot be
+    written.
 
     >>> import frictax as fx, numpy as np, tempfile
     >>> block = fx.Mechanism(
@@ -80,7 +81,7 @@ def write_what_if(
         )
     if not bool(run.result == Result.successful):
         raise ValueError(
-            f"`page` needs a run that reached its end. {Result[run.result]} Change the machine."
+            f"`page` needs a run that is complete and accurate, got this one: {Result[run.result]}"
         )
     return write_page(path, lambda: what_if_text(run, free, title), overwrite=overwrite)
 
@@ -206,7 +207,8 @@ def _rows(
     """Return a dict for each slider: texts on the page, and numbers for the script."""
     rows, sliders = list[dict[str, Any]](), list[dict[str, Any]]()
     for p in chosen:
-        domain, unit = p.declaration.domain, unit_for(p).removeprefix("1")
+        domain, unit = p.declaration.domain, unit_for(p)
+        unit = "" if unit == "1" else unit
         for i, value in np.ndenumerate(np.asarray(p.value).astype(object)):
             name = p.path + (f"[{', '.join(map(str, i))}]" if i else "")
             size, low, high = abs(value) or 1.0, domain.bound(), domain.upper()

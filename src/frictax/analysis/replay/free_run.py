@@ -9,17 +9,24 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from frictax.annotations import Checked
 from frictax.contacts import MassWithStopAndFriction
 from frictax.engine import OnSamples, Result, walk
+from frictax.engine.tangents import over_samples
 from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun
 from frictax.fitting.build_problem import prepare_record
 from frictax.fitting.problem.initial_state import own_parameters
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
-from frictax.fitting.problem.readings import acting, divide_gaps, dividing, measured_starts
+from frictax.fitting.problem.readings import (
+    acting,
+    apply_sensors,
+    divide_gaps,
+    dividing,
+    measured_starts,
+)
 from frictax.fitting.problem.setup import (
     Setup,
     channel_unit,
@@ -28,9 +35,11 @@ from frictax.fitting.problem.setup import (
     driven,
     moved_to,
     state_names,
+    variable_at,
 )
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record
+from frictax.measurements.units import VELOCITY_OF, related_channel
 from frictax.mechanism import MechanicalSystem
 from frictax.parameters import get, parameters, replace
 from frictax.programs import cached_jit
@@ -47,7 +56,9 @@ class Motion:
     - `t` (n,) [s]; `states`: name of a state -> its values (n,) [SI]; `result`: code that says
       whether the run is complete, or why it ended early.
     - `modes`: contact -> (n,), 1 forward, -1 backward, 0 stuck, 2 free (not in contact).
-    - `friction`: contact -> (n,) [N or N.m], the force of friction on the body of the contact.
+    - `friction`: contact -> friction (n,) [N or N.m], positive if it opposes forward motion.
+    - `readings`: output of the record -> the values (n,) that its sensor records in this run [SI].
+      If a position is recorded without its velocity, the velocity is included.
     """
 
     t: Float[np.ndarray, " n"]
@@ -55,6 +66,7 @@ class Motion:
     modes: Mapping[str, Int[np.ndarray, " n"]]
     friction: Mapping[str, Float[np.ndarray, " n"]]
     result: Any
+    readings: Mapping[str, Float[np.ndarray, " n"]] = dataclasses.field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -64,8 +76,8 @@ class Motion:
     @property
     def end(self) -> float:
         """The last sample time that the run reached [s]."""
-        known = np.all([np.isfinite(x) for x in self.states.values()], axis=0)
-        return float(self.t[np.flatnonzero(known)[-1]]) if known.any() else float(self.t[0])
+        known = np.all(np.isfinite([self.t, *self.states.values()]), axis=0)
+        return float(self.t[known][-1]) if known.any() else float(self.t[0])
 
 
 def motion(found: FitResult, record: str | Record, objective: FreeRun | None = None) -> Motion:
@@ -73,7 +85,7 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
     The run starts from the measured initial state, or as `objective` specifies.
     """
     i, data = find_record(found, record)
-    objective = FreeRun(measured_start=True) if objective is None else objective
+    objective = _from_measured_start(data) if objective is None else objective
     setup = found.problem.setup_at(jnp.asarray(found.x), i)
     prepared = divide_gaps(objective.prepare(setup.machine, data), found.problem.engine)
     here = setup.for_channels(prepared.inputs, prepared.names)
@@ -84,15 +96,26 @@ def simulate_beside(
     setup: Setup, prepared: PreparedRecord, t: Any, engine: Any, delayed: frozenset[str]
 ) -> tuple[Motion, np.ndarray, np.ndarray]:
     """Simulate a record. Return the motion and the contacts' modes before and after each event."""
-    ys, modes, forces, before, after, count, ended = _run(setup, prepared, engine, delayed)
+    run = _run(setup, prepared, engine, delayed)
+    ys, modes, forces, shown, before, after, count, ended = run
     result = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(Result.successful), [ended])
-    names = contact_names(setup.machine)
+    names, states = contact_names(setup.machine), state_names(setup.machine)
+    values = dict(zip(states, np.asarray(ys).T, strict=False))
+    readings = dict(zip(prepared.names, np.asarray(shown).T, strict=True))
+    for of in prepared.names:
+        rate = related_channel(of, VELOCITY_OF)
+        if rate in values and rate not in readings:
+            # Differentiate the formula of the sensor. The velocity outside the run is unknown.
+            sensor = setup.outputs.at(of)
+            late = np.interp(t - float(sensor.delay), t, values[rate], np.nan, np.nan)
+            readings[rate] = float(sensor.gain) * late + float(sensor.drift)
     moved = Motion(
         t,
-        dict(zip(state_names(setup.machine), np.asarray(ys).T, strict=False)),
+        values,
         dict(zip(names, np.asarray(modes).T, strict=False)),
-        dict(zip(names, np.asarray(forces).T, strict=False)),
+        dict(zip(names, map(np.asarray, forces), strict=False)),
         result,
+        readings,
     )
     return moved, np.asarray(before)[: int(count)], np.asarray(after)[: int(count)]
 
@@ -116,6 +139,13 @@ def find_record(found: FitResult, record: Any) -> tuple[int | None, Any]:
     return None, record
 
 
+def _from_measured_start(record: Record) -> FreeRun:
+    """Return the default objective: a free run from the measured motion, filtered at 50 Hz, or at
+    four periods per record if the record is shorter than 80 ms.
+    """
+    return FreeRun(measured_start=True, cutoff=max(50.0, 4.0 / record.duration))
+
+
 def own_of_machine(found: FitResult) -> list[str]:
     """Return the paths of the parameters that differ by record, without sensors and starts."""
     own = [u.path for u in found.problem.unknowns if u.record is not None]
@@ -132,7 +162,7 @@ def _have_same_data(a: Record, b: Record) -> bool:
 @cached_jit
 def _run(
     setup: Setup, prepared: PreparedRecord, engine: Any, delayed: frozenset[str]
-) -> tuple[Array, ...]:
+) -> tuple[Any, ...]:
     t = jnp.asarray(prepared.t)
     start = measured_starts(setup, prepared, delayed)
     system: Any = moved_to(
@@ -143,9 +173,20 @@ def _run(
         begun: list[Any] = [start.get(name, y0[i]) for i, name in enumerate(system.states())]
         y0, mode0 = system.begin(t[0], jnp.stack(begun))
     path = walk(system, y0, mode0, t, options=dividing(engine, prepared))
-    forces = jax.vmap(lambda t, y, mode: contact_forces(system, t, y, mode))(t, path.ys, path.modes)
+    forces, values = over_samples(
+        lambda *at: (
+            list(contact_forces(system, *at)),
+            [variable_at(system, name, *at) for name in prepared.names],
+        ),
+        t,
+        path.ys,
+        path.modes,
+    )
+    shown = apply_sensors(
+        setup, prepared.names, t, jnp.stack(values, axis=1), t[0], delayed, prepared.measured
+    )
     events = path.before, path.after, path.count
-    return path.ys, path.modes, forces, *events, *jax.tree_util.tree_leaves(path.result)
+    return path.ys, path.modes, forces, shown, *events, *jax.tree_util.tree_leaves(path.result)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -180,7 +221,9 @@ class Preview:
             told = ", ".join(f"{what} {count}" for what, count in sorted(counts.items()))
             lines.append(f"  {contact}: {told or 'no event'}")
         if not self.motion.complete:
-            lines.append(f"! The run ended at {self.motion.end:g} s: {self.motion.result}")
+            at_end = bool(self.motion.result == Result.inaccurate)  # its message says so
+            where = "" if at_end else f"The run ended at {self.motion.end:.15g} s. "
+            lines.append(f"! {where}{Result[self.motion.result]}")
         if self.record.gaps.size:
             lines.append("! The record has gaps, in which its inputs are interpolated.")
         return "\n".join(lines)
@@ -217,7 +260,7 @@ def preview(
       mass.s: at the end 0.288 m measured, 0.385 m simulated; rms of the difference ...
       friction: backward to forward 1, forward to backward 1
     """
-    objective = FreeRun(measured_start=True) if objective is None else objective
+    objective = _from_measured_start(record) if objective is None else objective
     placed = objective.machine(machine)
     engine = OnSamples() if engine is None else engine
     setup, prepared, delayed = prepare_record(placed, record, objective, instruments, engine)
@@ -333,15 +376,15 @@ def free_run(
             f"`free_run` needs `draws`, a whole number >= 10, got {draws!r}. 200 are usual."
         )
     errors = uncertainty(found) if errors is None else errors
-    objective = FreeRun(measured_start=True) if objective is None else objective
+    i, data = find_record(found, record)
+    if not isinstance(data, Record):
+        raise ValueError(f"`free_run` simulates a record, and {record!r} is a sweep.")
+    objective = _from_measured_start(data) if objective is None else objective
     if not isinstance(objective, FreeRun | ClosedLoop):
         raise ValueError(
             f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}."
             " `score` takes any."
         )
-    i, data = find_record(found, record)
-    if not isinstance(data, Record):
-        raise ValueError(f"`free_run` simulates a record, and {record!r} is a sweep.")
     x = np.asarray(found.x)
     machine = objective.machine(found.problem.setup_at(jnp.asarray(x), i).machine)
     prepared = divide_gaps(objective.prepare(machine, data), found.problem.engine)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.objectives import PreparedRecord
-from frictax.fitting.problem.readings import LARGEST_CUTOFF, acting, integral, prepared_record
+from frictax.fitting.problem.readings import acting, integral, largest_cutoff, prepared_record
 from frictax.fitting.problem.setup import Named, Setup, channel_unit, driven, perfect, state_names
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
@@ -58,7 +58,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     """
     record, number = found.records[label], found.number(label)
     setup = found.problem.setup_at(jnp.asarray(found.x), number)
-    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
+    cutoff = min(cutoff, largest_cutoff(record))
     if isinstance(setup.machine, AbstractAxis):
         return [_axis_series(setup, record, label, cutoff)]
     if not isinstance(setup.machine, Mechanism):
@@ -102,7 +102,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
 def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     """Return a `Series` for each channel: residual of the objective, and motion of the body."""
     record, out = found.records[label], []
-    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
+    cutoff = min(cutoff, largest_cutoff(record))
     for name, at, e in left(found, label):
         body, dot, _ = name.removeprefix("force on ").rpartition(".")
         position = speed = None

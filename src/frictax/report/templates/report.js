@@ -10,10 +10,10 @@
   function dark() { return root.dataset.theme ? root.dataset.theme === "dark" : system.matches; }
   function element(id) { return document.getElementById(id); }
 
-  // Pictures: a copy in the colours of the day for each drawing.
+  // Pictures: a copy in the colours of the day for each drawing. Only colours change, not names.
   function coloured(figure, night) {
-    return JSON.parse(JSON.stringify(figure), function (_, value) {
-      return night && typeof value === "string" && dusk[value] || value;
+    return JSON.parse(JSON.stringify(figure), function (key, value) {
+      return night && /color$/.test(key) && dusk[value] || value;
     });
   }
   function draw(night) {
@@ -52,7 +52,7 @@
   function changed(k) { return values[k] !== report.moving.sliders[k].value; }
   var resting;
   function move(moves) {
-    if (!report.moving) { return; }
+    if (!report.moving || !sliders.length) { return; } // without sliders the page shows no rms
     var changes = {}, touched = values.map(function (_, k) { return k; }).filter(changed);
     function change(plot, trace, ys) {
       var mine = changes[plot] = changes[plot] || { y: [], traces: [] };
