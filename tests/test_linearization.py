@@ -117,22 +117,26 @@ def test_a_machine_of_ones_own_is_linearised_too() -> None:
     ("y", "inputs", "sentence"),
     [
         (
-            6,
+            (6,),
             ["shaft"],
             (
                 "the input 'shaft' must be a force, torque, brake or clutch with a drive, got a"
                 " RotationalSpringDamper"
             ),
         ),
-        (6, ["torqe"], "no part 'torqe'"),
-        (5, [], "`y` must have 6 entries"),
+        ((6,), ["torqe"], "no part 'torqe'"),
+        ((5,), [], "`y` must have 6 entries"),
+        ((9, 6), [], r"`y` must have 6 entries, .*got an array of shape \(9, 6\)"),
     ],
 )
-def test_wrong_input_is_named(y: int, inputs: list[str], sentence: str) -> None:
+def test_wrong_input_is_named(y: tuple[int, ...], inputs: list[str], sentence: str) -> None:
     machine = drive_train(0.0)
     _, mode = MechanicalSystem(machine).start(jnp.asarray(0.0))
     with pytest.raises((ValueError, KeyError), match=sentence):
         fx.linearize(machine, 0.0, jnp.zeros(y), mode, inputs=inputs)
+    for wrong in (mode[:-1], jnp.append(mode, 0), mode[None]):
+        with pytest.raises(ValueError, match=f"`mode` must have {mode.size} entries"):
+            fx.linearize(machine, 0.0, jnp.zeros(6), wrong)
 
 
 @pytest.mark.slow

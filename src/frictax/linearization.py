@@ -52,7 +52,11 @@ def linearize(
     **Returns:** a `Linearization`. The result can be differentiated, and batched by `jax.vmap`.
 
     **Raises:** `ValueError` if an input does not have a signal or is a prescribed motion, if a
-    hybrid system has `inputs`, or if `y` has a wrong length.
+    hybrid system has `inputs`, or if `y` or the `mode` of a `Mechanism` has a wrong shape.
+
+    At v = 0, a bristle that carries the force F has two slopes of dF/dt over v. With a `LuGre`
+    bristle of limit g, the slope is sigma_0*(1 - F/g) for forward motion and sigma_0*(1 + F/g) for
+    backward motion. `A` contains the slope for forward motion.
 
     A mass of 2 kg on a spring of 8 N/m is linearised twice: while friction keeps it at rest, and
     while it slides with viscous friction of 3 N.s/m:
@@ -93,6 +97,12 @@ def linearize(
     if isinstance(machine, Mechanism):
         lay = MechanicalSystem(machine).layout
         motions = {signal for _, _, signal in lay.motions}
+        entries = lay.first_signal + len(lay.signals)
+        if mode.shape != (entries,):
+            raise ValueError(
+                f"`linearize`: `mode` must have {entries} entries, got an array of shape"
+                f" {mode.shape}. Take a row of `run.modes`."
+            )
         for j, (part, field) in enumerate(lay.signals):
             if j not in motions:
                 places[machine.names[part]] = part, field
@@ -113,11 +123,11 @@ def linearize(
     if isinstance(machine, Mechanism):
         accounts = MechanicalSystem(machine, energy=True).accounts
         # `y` may also contain the energies of an energy balance, after the states.
-        y = y[: len(states)] if y.shape[0] == len(states) + accounts else y
-    if len(states) != y.shape[0]:
+        y = y[: len(states)] if y.shape == (len(states) + accounts,) else y
+    if y.shape != (len(states),):
         raise ValueError(
-            f"`linearize`: `y` must have {len(states)} entries, {', '.join(states)}, got"
-            f" {y.shape[0]}. Take a row of `run.ys`."
+            f"`linearize`: `y` must have {len(states)} entries, {', '.join(states)}, got an array"
+            f" of shape {y.shape}. Take a row of `run.ys`."
         )
     rates = lambda y, u: system(u).flow(t, y, mode, args)  # noqa: E731
     n, k = y.shape[0], len(names)

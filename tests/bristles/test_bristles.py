@@ -98,6 +98,16 @@ def test_a_small_way_loses_no_digits() -> None:
         assert float(mean) == pytest.approx(q / 2 - q**2 / 6 + q**3 / 24 - q**4 / 120, rel=1e-9)
 
 
+@pytest.mark.parametrize(("exponent", "w"), [(1.0001, 9.9e-3), (0.5, 2.8e-3), (2.0, 1.6e-3)])
+def test_with_an_exponent_a_small_way_loses_no_digits(exponent: float, w: float) -> None:
+    p, term, mean = 1 - exponent, 1.0, 0.0
+    for k in range(1, 12):  # the series of (1 - p*w)**(1/p), integrated term by term
+        term *= -(1 - (k - 1) * p) / k * w
+        mean -= term / (k + 1)
+    found = fx.Dahl(1.0, exponent=exponent).moved(jnp.array(w), 0 * ONE, ONE, ONE)[1]
+    assert float(found) == pytest.approx(mean, rel=1e-12)
+
+
 def test_the_damping_fades_over_the_greatest_speed_that_gives_no_energy() -> None:
     steep = fx.Stribeck(F_prop=0.4, F_Coulomb=1.0, F_Stribeck=0.5, fexp=0.0, exponent=2.0)
     v_d = np.sqrt(2 * np.e) * F_S**2 / (SIGMA_1 * 0.5)

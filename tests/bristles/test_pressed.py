@@ -9,6 +9,7 @@ import pytest
 
 import frictax as fx
 from frictax.export.modelica_machine import machine_text
+from frictax.fitting.problem.setup import driven, simulate_variables
 from frictax.fitting.result.units import unit_of
 
 MU = fx.Stribeck(F_prop=0.2, F_Coulomb=0.5, F_Stribeck=0.2, fexp=20.0, exponent=2.0)
@@ -63,6 +64,26 @@ def test_what_presses_does_work_on_bristles_and_the_balance_closes(name: str) ->
     sampled = fx.simulate(braked(PRESSES[name]), np.linspace(0.0, 1.5, 6001), fx.OnSamples())
     s, there = np.asarray(run["mass"].s), np.asarray(sampled["mass"].s)[::20]
     np.testing.assert_allclose(there, s, atol=2e-5 * np.max(np.abs(s)))
+
+
+def test_on_a_given_motion_it_unbends_while_it_is_let_go() -> None:
+    t = np.linspace(0.0, 2.1, 211)
+    press = np.where((t > 1.0 - 1e-9) & (t < 2.0 - 1e-9), 0.0, 1.0)
+    # sigma_0*v/mu is 2 1/s, and the way begins anew where it is pressed on again
+    known = 5.0 * press * -np.expm1(-2.0 * np.where(t < 1.5, t, t - 2.0))
+    brake = fx.Brake(
+        "mass", mu_pos=[[0, 0.5]], fn_max=10.0, f_normalized=1.0, bristle=fx.LuGre(sigma_0=1e3)
+    )
+    given = fx.Mechanism(mass=fx.Mass(m=1.0), brake=brake, drive=fx.Position("mass", 0.0))
+    inputs = {"drive": jnp.asarray(1e-3 * t), "brake": jnp.asarray(press)}
+    system = driven(given, jnp.asarray(t), inputs, True)
+    (f,) = simulate_variables(system, jnp.asarray(t), ("brake.f",), fx.OnSamples(), {})[0].T
+    np.testing.assert_allclose(f, known, atol=1e-9)
+    pushed = fx.Mechanism(mass=fx.Mass(m=1.0), brake=brake, drive=fx.Force("mass", 0.0))
+    record = fx.Record(t, {"drive": known, "brake": press}, {"mass.s": 1e-3 * t}, hold=True)
+    aim = fx.InverseDynamics(at_samples=True, cutoff=10.0)
+    found = fx.fit(pushed, record, free=["mass.m", "brake.bristle.sigma_0"], objective=aim)
+    assert float(found.values["brake.bristle.sigma_0"]) == pytest.approx(1e3, rel=1e-6)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.mechanism import MechanicalSystem
 from machines import REFERENCE, stick_slip, times
 
 
@@ -289,6 +290,17 @@ def test_tolerances_that_32_bits_cannot_meet_are_refused() -> None:
         fx.simulate(stick_slip(), jnp.array([0.0, 1.0]), fx.Adaptive(rtol=1e-8))
 
 
+def test_times_that_are_equal_in_32_bits_are_refused() -> None:
+    late = 1.7e9 + np.linspace(0.0, 1.0, 3)
+    with jax.enable_x64(False), pytest.raises(ValueError, match="`simulate`.*in 32-bit numbers"):
+        fx.simulate(stick_slip(), late)
+    system, y = MechanicalSystem(stick_slip()), jnp.zeros(2, jnp.float32)
+    with pytest.raises(ValueError, match="`walk`.*increase in 32-bit numbers, got 1700000000.5 s"):
+        fx.walk(system, y, jnp.zeros(2, jnp.int32), late)
+    with pytest.raises(ValueError, match="`walk`.*must increase, got 1 s after 1 s at index 1"):
+        fx.walk(system, y, jnp.zeros(2, jnp.int32), [1.0, 1.0])
+
+
 @pytest.mark.slow
 def test_least_speeds_that_are_no_stops_take_nothing_of_the_event_budget() -> None:
     machine = fx.Mechanism(
@@ -330,3 +342,19 @@ def test_walk_refuses_times_that_do_not_increase_and_takes_whole_numbers() -> No
             fx.walk(Bell(), [1.0, 0.0], [0], ts)
     path = fx.walk(Bell(), [1, 0], [0], [0.0, 0.1])
     assert path.ys.dtype == jnp.float64
+
+
+def test_both_engines_leave_a_drive_that_switches_at_the_last_time_as_it_is() -> None:
+    t = np.linspace(0.0, 1.0, 11)
+    belt = fx.Mechanism(
+        belt=fx.Mass(m=1.0),
+        wall=fx.Mass(m=1e6),
+        damper=fx.Damper("belt", "wall", d=2.0),
+        drive=fx.Position("belt", fx.Sampled(t, 0.5 * t)),
+        push=fx.Force("wall", fx.Step(height=3e6, startTime=1.0)),
+    )
+    for engine in (fx.Adaptive(), fx.OnSamples()):
+        run = fx.simulate(belt, t, engine)
+        assert abs(run["belt"].v[-1] - 0.5) < 1e-12  # the slope of the last piece
+        assert abs(run["damper"].f[-1] + 1.0) < 1e-5
+        assert abs(run["wall"].a[-1]) < 1e-5

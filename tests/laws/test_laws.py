@@ -229,6 +229,23 @@ def test_a_contact_takes_a_table_where_a_law_may_stand() -> None:
     assert float(friction.law(-1)(0.5)) == pytest.approx(10.7)
 
 
+class Several(fx.AbstractLaw):
+    """The sum of laws."""
+
+    laws: tuple[fx.AbstractLaw, ...]
+
+    def __call__(self, v):
+        return sum(law(v) for law in self.laws)
+
+
+def test_a_law_made_of_laws_is_checked_again() -> None:
+    law = Several((fx.Coulomb(F_Coulomb=1.0), fx.Coulomb(F_Coulomb=2.0)))
+    fx.parameters.check(law)
+    wrong = fx.parameters.replace(law, {"laws.1.F_Coulomb": -2.0})
+    with pytest.raises(ValueError, match=r"`Coulomb.F_Coulomb` must be >= 0, got -2"):
+        fx.parameters.check(wrong)
+
+
 def test_a_law_of_ones_own_may_call_its_numbers_what_it_likes_but_for_what_every_law_computes() -> (
     None
 ):

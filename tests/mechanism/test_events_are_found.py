@@ -231,15 +231,18 @@ def test_a_normal_force_that_depends_on_time_releases_a_stuck_contact() -> None:
     assert end(given) == pytest.approx(end(fx.Sine(amplitude=0.9, f=5.0, offset=1.0)), abs=1e-7)
 
 
-@pytest.mark.parametrize(("speed", "events"), [(0.05, 4), (1.0, 160)])
+@pytest.mark.parametrize(
+    ("speed", "time", "events", "by_function"),
+    [(0.05, 10.0, 3, False), (1.0, 2.0, 159, False), (1.0, 5.0, 399, True)],
+)
 def test_a_belt_does_not_carry_a_mass_over_the_teeth_of_a_periodic_force(
-    speed: float, events: int
+    speed: float, time: float, events: int, by_function: bool
 ) -> None:
-    time = 10.0 if speed < 0.1 else 2.0
+    ramp = fx.Ramp(height=2 * speed * time, duration=2 * time)
     machine = fx.Mechanism(
         belt=fx.Mass(m=1.0),
         mass=fx.Mass(m=1.0, v=speed),
-        drive=fx.Position("belt", fx.Ramp(height=speed * time, duration=time)),
+        drive=fx.Position("belt", (lambda t: speed * t) if by_function else ramp),
         friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0), support="belt"),
         cogging=fx.PeriodicPositionDependentForce("mass", f_sin=3.0, period=0.05),
     )
@@ -261,6 +264,20 @@ def test_a_belt_does_not_carry_a_mass_over_the_teeth_of_a_periodic_force(
 def test_a_position_that_jumps_is_refused(signal: Any) -> None:
     with pytest.raises(ValueError, match=r"`Position.s` must not jump"):
         fx.Position("belt", signal)
+
+
+def test_a_sine_that_begins_with_a_jump_inside_of_the_run_is_refused() -> None:
+    def run(first: float, **of: Any) -> fx.Trajectory:
+        wave = fx.Sine(amplitude=1e-2, startTime=0.5, **of)
+        machine = fx.Mechanism(
+            belt=fx.Mass(m=1.0), mass=fx.Mass(m=1.0), drive=fx.Position("belt", wave)
+        )
+        return fx.simulate(machine, jnp.array([first, 1.0]))
+
+    with pytest.raises(ValueError, match=r"`Position.s` must not jump.*by 0.01 at its startTime"):
+        run(0.0, phase=jnp.pi / 2)
+    assert float(run(0.5, phase=jnp.pi / 2)["belt"].s[0]) == pytest.approx(1e-2)
+    assert float(run(0.0, phase=3 * jnp.pi)["belt"].s[0]) == 0.0
 
 
 def test_all_events_of_two_contacts_are_listed() -> None:

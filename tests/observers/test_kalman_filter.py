@@ -310,6 +310,26 @@ def test_a_system_of_ones_own_is_observed_and_its_load_found() -> None:
     assert "friction sticks" in told
 
 
+class Fragile(Swing):
+    """A pendulum whose run fails with a large load."""
+
+    def load(self, t: Any, y: Any, args: Any) -> Any:
+        return jnp.where(self.tau > 0.095, jnp.nan, self.tau - jnp.sin(y[0]))
+
+    def start(self, t: Any) -> Any:
+        return self.begin(t, jnp.zeros(2))
+
+
+def test_filters_that_fail_leave_their_weight_to_the_others() -> None:
+    friction = fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=0.1))
+    t = np.linspace(0.0, 0.2, 5)
+    record = fx.Record(t, {}, {"phi": 1e-9 * t}, sd={"phi": 1e-3})
+    model = Fragile(friction, tau=0.09)
+    found = fx.kalman_filter(model, record, start_sd={"tau": 0.01}, members=20)
+    # the mean of filters of which none is surer than the sensor is not surer either
+    np.testing.assert_allclose(found.innovation_covariance[:, 0, 0], 1e-6, rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_a_level_that_would_be_negative_is_carried_at_0_and_comes_back() -> None:
     t = np.linspace(0.0, 1.0, 21)

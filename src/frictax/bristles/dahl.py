@@ -103,7 +103,6 @@ class Dahl(Rubbing):
         series = 1.0
         for i in (5, 4, 3, 2):
             series = 1 - (1 - (i - 1) * p) * w / (i + 1) * series
-        series = 0.5 * w * (1 - (1 - p) * w / 3 * series)
-        rest = jnp.where(small, series, 1 - area / jnp.where(small, 1.0, w))
+        rest = jnp.where(small, 0.5 * w * series, 1 - area / jnp.where(small, 1.0, w))
         gone = -jnp.expm1(log)
         return force + gone * (end - force), force + rest * (end - force)

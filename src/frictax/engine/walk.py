@@ -1,6 +1,7 @@
 """`walk`: simulate a hybrid system through all its mode changes."""
 
 import dataclasses
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -19,7 +20,7 @@ class Path(eqx.Module):
     """The result of `walk`.
 
     - `ys`, `modes`: state and mode at the requested times. At the time of an event, the values are
-      those after the event.
+      those after the event. A switch of a drive exactly at the last time is not applied.
     - `times`, `fired`, `before`, `after`: for each phase (time between two events) the time [s] and
       cause of its end, and the modes before and after this end. Rows from index `count` on are
       unused, and their times are inf.
@@ -49,6 +50,28 @@ def with_room(options: Engine, system: AbstractHybridSystem, args: PyTree = None
     if options.max_events is not None or not switches:
         return options
     return dataclasses.replace(options, max_events=EVENTS + switches)
+
+
+def increasing_times(name: str, times: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return the times `ts` [s] of the function `name` as numbers of the type `dtype`. Raise
+    `ValueError` if the times do not increase, or if neighbours are equal in this type.
+    """
+    rounded = times.astype(dtype)
+    rises = np.diff(rounded) > 0
+    if np.all(rises):
+        return rounded
+    i = int(np.argmin(rises))
+    first, second = times[i : i + 2]
+    if second <= first:
+        raise ValueError(
+            f"`{name}`: `ts` must increase, got {second:g} s after {first:g} s at index {i + 1}."
+            " Sort the times and drop repeats."
+        )
+    raise ValueError(
+        f"`{name}`: `ts` must increase in {8 * rounded.itemsize}-bit numbers, got {second:.12g} s"
+        f" after {first:.12g} s at index {i + 1}, which are equal there. Subtract the first time,"
+        " or compute with 64 bits."
+    )
 
 
 def walk(
@@ -110,9 +133,7 @@ def walk(
         times = np.full(1, np.nan) if is_not_numeric(given) else np.asarray(given, float)
         if times.ndim != 1 or not times.size or not np.all(np.isfinite(times)):
             raise ValueError(f"`walk`: `ts` must be a list of finite times [s], got {ts!r}.")
-        if np.any(np.diff(times) <= 0):
-            raise ValueError("`walk`: `ts` must increase. Sort the times and drop repeats.")
-        ts = times
+        ts = increasing_times("walk", times, y0.dtype)
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
     # Import `on_samples` or `phases` only here: a compiled program from the cache needs neither.

@@ -35,7 +35,7 @@ class Stribeck(CheckedModule, AbstractLaw):
     - `fexp` >= 0 [s/m], the inverse of the Stribeck speed.
     - `exponent` > 0: 1 is the law of Modelica's `MassWithStopAndFriction`; 2 is the Gaussian usual
       in robotics, with fexp = 1/vs and F_Stribeck = Fs - Fc. An exponent given as a Python number
-      is fixed. An exponent given as an array is a parameter with derivatives.
+      is fixed. An exponent given as an array has derivatives, but a fit does not change it.
 
     **Raises:** `ValueError` for a value outside its domain.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from frictax.contacts.contact import f0
 from frictax.contacts.rubbing import bristle_damping, bristle_law, element_law, element_limits
@@ -263,37 +263,50 @@ def is_motion_given(mechanism: Any, lay: Layout) -> bool:
     return bool(bristles) and not others and all(getattr(b, "C", None) is None for b in bristles)
 
 
-def bristle_positions(now: MachineSnapshot) -> Float[Array, " b"]:
-    """Return the relative position of each contact with a bristle [m]."""
-    return jnp.stack([contact_position(now, contact) for contact in now.layout.bristles])
+def integrate_bristles(
+    snapshot: Callable[..., MachineSnapshot],
+    ts: Float[Numbers, " n"],
+    ys: Float[Array, "n y"],
+    modes: Int[Array, "n m"],
+) -> Float[Array, "n y"]:
+    """Return the states `ys` with the bristle forces [N] that the motion causes. `ys`, `modes`:
+    states and modes at the times `ts`; only the bristle forces of the first state are used.
 
+    `snapshot`(t, y, mode) returns a `MachineSnapshot`. Each contact moves at constant speed between
+    two samples, and for constant speed the bristle force is known in closed form. The result is
+    exact if the force depends only on the distance moved. If the force also depends on speed, its
+    error decreases with the square of the sampling interval.
 
-def bristle_forces_along(
-    now: MachineSnapshot, ts: Float[Numbers, " n"], s: Float[Array, "n b"]
-) -> Float[Array, "n f"]:
-    """Return the forces in the bristles [N] at the times `ts`, in the order of the state vector.
-
-    `s`: positions of the contacts at the times `ts` [m]. `now`: the machine at the first time, with
-    the bristle forces at the start. Each contact moves at constant speed between two samples, and
-    for constant speed the bristle force is known in closed form. The result is exact if the force
-    depends only on the distance moved. If the force also depends on speed, its error decreases with
-    the square of the sampling interval.
+    A bristle has no deflection while its normal force is 0, and after the pressed side changed. A
+    normal force that is 0 only between two samples is not detected.
     """
-    parts: list[Any] = now.bristle_elements
 
-    def on(forces: list[Array], step: tuple[Array, Array]) -> tuple[list[Array], list[Array]]:
-        h, ways = step
+    def along(t: Array, y: Array, mode: Array) -> tuple[Array, list[Any]]:
+        now = snapshot(t, y, mode)
+        places = [contact_position(now, contact) for contact in now.layout.bristles]
+        return jnp.stack(places), now.bristle_press
+
+    now = snapshot(ts[0], ys[0], modes[0])
+    parts: list[Any] = now.bristle_elements
+    s, presses = jax.vmap(along)(jnp.asarray(ts), ys, modes)
+
+    def on(forces: list[Array], step: tuple[Any, ...]) -> tuple[list[Array], list[Array]]:
+        h, ways, before, after = step
         ends = []
         for b, (part, force) in enumerate(zip(parts, forces, strict=True)):
             g, _, least = bristle_law(part, ways[b] / h)
-            ends.append(part.bristle.moved(ways[b], force, g, least)[0])
+            end = part.bristle.moved(ways[b], force, g, least)[0]
+            if (side := after[b]) is not None:
+                end = jnp.where((before[b] == side) & (side != 0), end, 0.0)
+            ends.append(end)
         return ends, ends
 
-    first = now.bristle_force
-    _, after = jax.lax.scan(on, first, (jnp.diff(jnp.asarray(ts)), jnp.diff(s, axis=0)))
-    found = [jnp.concatenate([f[None], rest]) for f, rest in zip(first, after, strict=True)]
-    n = s.shape[0]
-    return jnp.concatenate([jnp.reshape(f, (n, -1)) for f in found], axis=1)
+    sides = jax.tree.map(lambda x: x[:-1], presses), jax.tree.map(lambda x: x[1:], presses)
+    steps = jnp.diff(jnp.asarray(ts)), jnp.diff(s, axis=0), *sides
+    _, found = jax.lax.scan(on, now.bristle_force, steps)
+    forces = jnp.concatenate([jnp.reshape(f, (s.shape[0] - 1, -1)) for f in found], axis=1)
+    first = now.layout.first_bristle
+    return ys.at[1:, first : first + forces.shape[1]].set(forces)
 
 
 def element_margins(now: MachineSnapshot) -> list[Array]:

@@ -201,7 +201,7 @@ def _steps_over_waves(
     waves = [s.period for s in sources if isinstance(s, PeriodicPositionDependentForce)]
     if not waves or not lay.motions:
         return []
-    fastest = jnp.max(jnp.stack([largest_rate(signals[j]) for *_, j in lay.motions]))
+    fastest = jnp.max(jnp.stack([largest_rate(signals[j], span) for *_, j in lay.motions]))
     for gear in lay.gears:
         ratios = jnp.abs(jnp.stack(list(mechanism.parts[gear.part].factors())))
         fastest *= jnp.max(ratios) / jnp.min(ratios)

@@ -1,9 +1,11 @@
 """Springs, dampers, external forces and prescribed motions."""
 
 import abc
+import math
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -15,9 +17,10 @@ from frictax.parameters import (
     Positive,
     Real,
     Scalar,
+    is_traced,
     parameter,
 )
-from frictax.signals import Drive, as_signal, check_signal
+from frictax.signals import Drive, Sine, as_signal, check_signal
 
 
 class AbstractCompliant(CheckedModule):
@@ -318,6 +321,22 @@ class AbstractMotion(CheckedModule):
                 " duration, or `Sampled` without hold=True."
             )
 
+    def check_run(self, ts: Array) -> None:
+        """Raise `ValueError` if a `Sine` begins with a jump after ts[0] and before ts[-1] [s]."""
+        name = self.signal_name()
+        sine = getattr(self, name)
+        if not isinstance(sine, Sine) or any(map(is_traced, [ts, *jax.tree.leaves(sine)])):
+            return
+        start, amplitude, phase = map(float, (sine.startTime, sine.amplitude, sine.phase))
+        height = amplitude * math.sin(phase)
+        rounding = 8 * jnp.finfo(ts.dtype).eps * max(1.0, abs(phase)) * abs(amplitude)
+        if abs(height) > rounding and ts[0] < start < ts[-1]:
+            raise ValueError(
+                f"`{type(self).__name__}.{name}` must not jump, because a body cannot jump, got a"
+                f" Sine that jumps by {height:g} at its startTime {start:g} s. Begin the run at"
+                " that time, or use a phase of 0."
+            )
+
     @abc.abstractmethod
     def signal_name(self) -> str:
         """Return the name of the field with the position signal."""
@@ -331,7 +350,8 @@ class Position(AbstractMotion):
     jumps. A corner is allowed only where a segment of the signal ends. A belt that moves with the
     speed v for the time T is a body with ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
 
-    **Raises:** `ValueError` if `s` is not a signal, or if its value jumps.
+    **Raises:** `ValueError` if `s` is not a signal, or if its value jumps. `simulate` raises it for
+    a `Sine` that begins with a jump inside the run.
 
     **Source:** Modelica.Mechanics.Translational.Sources.Position and Rotational.Sources.Position
     with exact = true.

@@ -359,6 +359,8 @@ def run_filters(
             X = jnp.where(failed[:, None], problem.x, X)
             P = jnp.where(failed[:, None, None], 0.0, P)
             log_w = jnp.where(failed, -jnp.inf, log_w)
+            total = jax.scipy.special.logsumexp(log_w)  # -inf if every filter failed
+            log_w = jnp.where(jnp.isfinite(total), log_w - total, log_w)
         worst = jax.tree.map(lambda a: a[jnp.argmax(failed)], result)
         return (X, P, log_w, worst), output
 

@@ -25,11 +25,11 @@ def check(model: Any) -> None:
     kind = type(model)
     can_turn = getattr(kind, "unit_of_owner", False) and not hasattr(model, "rotational")
     for name, child, declaration in children(model):
-        if isinstance(child, eqx.Module):
-            check(child)
-        elif declaration is not None:
+        if declaration is not None and not isinstance(child, eqx.Module):
             unit = functools.partial(_certain_unit, declaration.unit) if can_turn else None
             check_value(f"{kind.__name__}.{name}", child, declaration, unit)
+        elif isinstance(child, eqx.Module | tuple):
+            check(child)
     rules = getattr(kind, "check_rules", None)
     if rules is not None:
         rules(model)
