@@ -150,10 +150,12 @@ def _room_for_programs() -> Iterator[None]:
     global _left
     yield
     if _mappings() > _left + _MANY:
+        gc.unfreeze()  # `fast_loops` hides what was imported before it, also tables of programs
         for programs in [x for x in gc.get_objects() if type(x) is Programs]:
             programs.made.clear()
         jax.clear_caches()
         gc.collect()
+        gc.freeze()
         with contextlib.suppress(AttributeError, OSError):
             ctypes.CDLL("libc.so.6").malloc_trim(0)  # what is free goes back to the system
         _left = _mappings()

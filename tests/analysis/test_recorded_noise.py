@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.analysis.errors import guarded, input_noise
 from frictax.analysis.errors.input_noise import InputNoise, _rounding_covariance
 from frictax.measurements.noise import noise_of
 from rigs import FINE
@@ -101,6 +102,24 @@ def test_intervals_of_a_run_between_stops_with_a_noisy_force_hold_the_truth(clea
     assert np.all(held >= 0.86), held  # 95 % of 50 have a standard deviation of 3.1 %
     width = np.median(half, axis=0) / 1.96 / np.std(off, axis=0)
     assert np.all((width > 0.7) & (width < 1.5)), width
+
+
+def test_errors_are_unknown_if_no_simulation_of_the_inputs_noise_succeeds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    t = np.linspace(0.0, 2.0, 201)
+    v = 0.5 * np.sin(7.0 * t) + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
+    block = fx.Mechanism(mass=fx.Mass(m=1.0), drive=fx.Force("mass", 0.0))
+    record = fx.Record(t, {"drive": 3.5 * np.cos(7.0 * t)}, {"mass.v": v}, name="run")
+    fails = lambda found: np.zeros((0, found.full_residuals.size))  # noqa: E731
+    monkeypatch.setattr(input_noise, "simulate_input_noise", fails)
+    monkeypatch.setattr(guarded, "input_noise_exceeds_sensors", lambda found: True)
+    found = fx.fit(block, record, free=["mass.m"], rounds=0)
+    (mass,) = found.estimates
+    assert mass.value == pytest.approx(1.0, rel=0.01)
+    assert np.isnan([mass.standard_error, mass.lower, mass.upper]).all()
+    assert "simulated 0 times" in str(found)
+    assert np.isnan(found.derived("2 * mass.m").standard_error)
 
 
 # -- steps of an encoder

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.excitation.building import DesignRequest, build_problem
+from frictax.excitation.building import DesignRequest, build_problem, prior_information
 from frictax.excitation.design import error_in_words, share_within_limits
 from frictax.excitation.rivals import motion_to_drive
 
@@ -344,3 +344,17 @@ def test_windows_tell_less_than_one_run_and_memory_less_than_white_noise(experim
     kept = fx.design(_block(), OUTPUTS, free=FREE, limits=LIMITS, memory={"mass.v": 0.1}, **SMALL)
     rho = np.exp(-0.02 / 0.1)
     np.testing.assert_allclose(kept.errors / white.errors, np.sqrt((1 + rho) / (1 - rho)), rtol=0.5)
+
+
+def test_a_smooth_prior_takes_the_speeds_of_the_table() -> None:
+    v = np.array([0.0, 0.1, 0.4, 1.0])
+    table = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=np.stack([v, np.full(4, 5.0)], axis=1)),
+    )
+    names = tuple(f"friction.f_pos.f[{i}]" for i in range(4))
+    priors, x = [fx.Smooth("friction.f_pos.f", sd=0.5)], np.full(4, 5.0)
+    known = prior_information(table, names, np.ones(4), None, priors, x)
+    # A line over the speeds satisfies the prior, also where the speeds are not evenly spaced.
+    assert np.allclose(known @ (1.0 + 2.0 * v), 0.0, atol=1e-9)
+    assert np.abs(known @ np.arange(4.0)).max() > 1.0

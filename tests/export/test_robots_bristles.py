@@ -49,7 +49,7 @@ def test_what_has_no_words_there_is_said_to_be_lost() -> None:
     assert "Lost: the bristle" in found.to_urdf(v_max=1.0)
     bent = fx.Stribeck(F_prop=0.4, F_Coulomb=1.0, F_Stribeck=0.5, fexp=20.0)
     text = fitted(fx.ElastoPlastic(sigma_0=1e4, sigma_1=20.0), bent).to_mujoco(v_max=1.0)
-    for words in ("z_ba", "sigma_1 fades over a speed of 0.05", "exponent 1 of the Stribeck law"):
+    for words in ("z_ba", "sigma_1 fades over a speed of 0.05", "the Stribeck exponent 1;"):
         assert words in text, words
     assert joint_friction(found, v_max=1.0).lugre is not None
 

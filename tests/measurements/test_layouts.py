@@ -65,3 +65,35 @@ def test_what_is_no_text_is_refused_in_a_sentence(content: bytes, tmp_path: Path
         shape_of(tmp_path / "f.csv")
     with pytest.raises(ValueError, match=NO_TEXT[content]):
         fx.Record.from_csv(tmp_path / "f.csv", time="t", outputs={"rotor.phi": "q"})
+
+
+CLOCKS = {
+    "t_drive,u,t_encoder,q": (1_700_000_000_000_000_000, 10**9, 1_700_000_000_250, 10**3),
+    "t_drive [s],u,t_encoder [us],q": (1_700_000_000, 1, 1_700_000_000_250_000, 10**6),
+}
+
+
+@pytest.mark.parametrize("head", CLOCKS)
+def test_two_clocks_that_count_from_1970_keep_their_common_offset(
+    head: str, tmp_path: Path
+) -> None:
+    first, of_first, second, of_second = CLOCKS[head]
+    rows = (f"{first + k * of_first},1,{second + k * of_second},2" for k in range(10))
+    (tmp_path / "f.csv").write_text("\n".join([head, *rows]))
+    t = shape_of(tmp_path / "f.csv").values[:, [0, 2]] / (of_first, of_second)
+    np.testing.assert_allclose(t[:, 0], np.arange(10), atol=1e-9)
+    np.testing.assert_allclose(t[:, 1], 0.25 + np.arange(10), atol=1e-9)
+
+
+def test_dates_of_two_clocks_keep_their_common_offset_and_counters_do_not_move_a_clock(
+    tmp_path: Path,
+) -> None:
+    rows = (
+        f"2024-01-31 10:00:0{k}.5,1,2024-01-31 10:00:0{k},{2_100_000_000 + k},{1_700_000_000 + k}"
+        for k in range(10)
+    )
+    (tmp_path / "f.csv").write_text("\n".join(["date,u,time,count,stamp", *rows]))
+    values = shape_of(tmp_path / "f.csv").values
+    np.testing.assert_allclose(values[:, 0], np.arange(10))
+    np.testing.assert_allclose(values[:, 2], np.arange(10) - 0.5)
+    np.testing.assert_allclose(values[:, [3, 4]], np.tile(np.arange(10)[:, None], 2))

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
+import frictax as fx
 from frictax.measurements import Sweep
 from frictax.measurements.units import FORCE, VELOCITY
 
@@ -357,3 +358,10 @@ def test_breakaway_is_true_or_false_in_each_row() -> None:
     for flags in ([1.0, 0.0, np.nan, 0.0], ["true", "false", "false", "false"]):
         with pytest.raises(ValueError, match="must be True or False in a row, got"):
             Sweep(v, f, breakaway=flags)
+
+
+def test_a_fit_repeats_the_doubts_about_a_sweep(tmp_path: Path) -> None:
+    text = "speed [rpm],torque\n1,2\n2,3\n3,4\n4,5.1\n5,6\n"
+    sweep = read(tmp_path, text, velocity=1, force=2, velocity_unit="rad/s", force_unit="N.m")
+    (doubt,) = sweep.notes
+    assert any(doubt in warning for warning in fx.fit(fx.Coulomb, sweep).warnings)

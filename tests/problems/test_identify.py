@@ -17,6 +17,7 @@ import frictax as fx
 from formats import check_fields, keys
 from frictax.files.replacing import made_folder
 from frictax.problems import (
+    check,
     check_results,
     identify,
     lock_results,
@@ -409,3 +410,59 @@ grip = "friction: breakaway forward"
 
 [uncertainty]
 """
+
+
+AGAIN = PROBLEM[PROBLEM.index("[records.run]") : PROBLEM.index("\n[machine")]
+SHORTER = AGAIN.replace("[records.run]", "[records.other]") + "trim = [0.0, 3.0]\n"
+TWO = ("[records.run]", f"{SHORTER}[records.run]")
+OWN = ('"friction.f_pos.F_Coulomb"]\n', '"friction.peak"]\nown = ["friction.f_pos.F_Coulomb"]\n')
+
+
+def test_a_validation_record_without_a_value_of_its_own_is_refused_before_the_fit(
+    problem: Write,
+) -> None:
+    folder = problem(
+        TWO,
+        OWN,
+        ("peak = 1.0", "peak = 1.05"),
+        ("[fit]\n", '[fit]\nrecords = ["run"]\n'),
+        ("[validation]\n", '[validation]\nrecords = ["other"]\n'),
+    )
+    with pytest.raises(ValueError, match="validation.records must be empty, because each fitted"):
+        check(read(folder))
+
+
+def test_a_result_that_cannot_be_computed_is_a_notice_and_derived_ones_have_rows_by_record(
+    problem: Write,
+) -> None:
+    derived = (
+        "[derived]\nforce = '2 * friction.f_pos.F_Coulomb'\nbreakaway = 'friction: breakaway'\n"
+        "infinite = '1 / (mass.m - mass.m)'\nempty = '1 / 0'\nmass = 'mass.m'\n"
+    )
+    # The objective does not depend on `peak`.
+    profile = 'profiles = ["friction.peak"]\n'
+    asked = ("[uncertainty]\n", f"{derived}[uncertainty]\n{profile}")
+    made = identify(problem(TWO, OWN, asked, ("peak = 1.0", "peak = 1.05")))
+    each = [f"{name}@{label}" for name in ("force", "breakaway") for label in ("other", "run")]
+    assert [e.name for e in made.derived] == [*each, "mass"]
+    values = made.found.values
+    assert made.derived[1].value == 2 * values["friction.f_pos.F_Coulomb@run"]
+    assert not made.profiles
+    told = [str(notice) for notice in made.notices if notice.code == "not-computed"]
+    assert len(told) == 3
+    places = ("uncertainty.profiles", "derived.infinite", "derived.empty")
+    for sentence, place in zip(told, places, strict=True):
+        assert sentence.startswith(f"A result was not computed: problem.toml: {place}")
+
+
+def test_a_derived_quantity_of_a_sweep_that_cannot_be_computed_is_a_notice(tmp_path: Path) -> None:
+    rows = "\n".join(f"{0.1 * k},{1 + 0.1 * k + 0.01 * (-1) ** k}" for k in range(1, 12))
+    (tmp_path / "sweep.csv").write_text(f"v [m/s],F [N]\n{rows}\n")
+    (tmp_path / "problem.toml").write_text(
+        'title = "A"\n[sweep]\nfile = "sweep.csv"\nvelocity = "v [m/s]"\nforce = "F [N]"\n'
+        "[law]\nf_pos = 'Coulomb'\n[derived]\nfair = '2 * F_Coulomb'\nempty = '1 / 0'\n"
+    )
+    made = identify(tmp_path)
+    assert [e.name for e in made.derived] == ["fair"]
+    assert [notice.code for notice in made.notices] == ["not-computed"]
+    assert "problem.toml: derived.empty" in result_texts(made)["report.html"]

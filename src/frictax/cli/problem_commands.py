@@ -175,13 +175,14 @@ def _result_texts(made: Any) -> list[Any]:
     """Return the results as texts."""
     comparisons = made.comparison if isinstance(made.comparison, list) else [made.comparison]
     out: list[Any] = [str(c) for c in comparisons if c is not None]
+    notices = [f"! {notice}" for notice in made.notices]
     if made.uncertainty is None:
-        return [*out, str(made.found), *_derived_table(made)]
+        return [*out, str(made.found), *_derived_table(made), *notices]
     out += [str(made.found), str(made.uncertainty), *_derived_table(made)]
     if made.profiles:
         out.append("\n".join(str(p) for p in made.profiles.values()))
     out += [str(made.study)] if made.study is not None else []
-    out += [f"! {notice}" for notice in made.notices]
+    out += notices
     for score in made.scores:
         left = (f"rms of {name} {amount(x, score.units[name])}" for name, x in score.rms.items())
         plain = f"{score.label}: {score.by}, {', '.join(left)}"

@@ -30,7 +30,7 @@ from frictax.measurements import Record
 from frictax.mechanism import AbstractHybridSystem, Force, Mechanism, PositionController, Torque
 from frictax.mechanism.bodies import AbstractBody
 from frictax.mechanism.layout import is_rotational
-from frictax.parameters import Parameter, check, on_edge_unasked, select
+from frictax.parameters import Parameter, check, on_edge_unasked, parameters, select
 from frictax.progress import Progress
 from frictax.text import suggestion
 
@@ -204,7 +204,7 @@ def build_problem(request: DesignRequest) -> DesignProblem:
         restarts=restarts,
         size=counted_as_1,
         wanted=_wanted_indices(request.wanted, names),
-        known=prior_information(names, counted_as_1, request.after, request.priors, x),
+        known=prior_information(machine, names, counted_as_1, request.after, request.priors, x),
         criterion=request.criterion,
         limits=limits,
         margins=request.margins or Margins(),
@@ -477,10 +477,13 @@ def draw_machines(
 
 
 def prior_information(
-    names: tuple[str, ...], size: np.ndarray, after: FitResult | None, priors: Any, x: np.ndarray
-) -> Float[np.ndarray, "p p"]:
+    machine: Any, names: tuple[str, ...], size: np.ndarray, after: FitResult | None, priors: Any,
+    x: np.ndarray,
+) -> Float[np.ndarray, "p p"]:  # fmt: skip
     """Return the information of a fit `after` and of `priors` about the parameters / `size`."""
     known = np.zeros((len(names), len(names)))
+    # The prior of a table's forces also needs the table's speeds, which are not free.
+    fixed = {p.path: p.value for p in parameters(machine)}
     if after is not None:
         mine, theirs = _common_indices(names, after.names)
         covariance = after.covariance[np.ix_(theirs, theirs)]
@@ -498,7 +501,7 @@ def prior_information(
 
         def residuals(x: jax.Array, prior: Any = prior, rows: np.ndarray = rows) -> jax.Array:
             values = x[rows]
-            return prior.residuals({prior.path: values[0] if len(rows) == 1 else values})
+            return prior.residuals(fixed | {prior.path: values[0] if len(rows) == 1 else values})
 
         J = np.asarray(jax.jacfwd(residuals)(jnp.asarray(x)))
         known += J.T @ J

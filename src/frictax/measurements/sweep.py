@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from frictax.annotations import ArrayLike, Checked, DataFrame
 from frictax.arguments import check_names, lists_options
 from frictax.handover import Verb
+from frictax.notice import Notice
 from frictax.text import brief, suggestion
 from frictax.verbs import SweepVerbs
 
@@ -344,6 +345,11 @@ class Sweep(SweepVerbs):
     def negative(self) -> "Sweep":
         """Return a sweep of the rows with negative velocity or breakaway force, signs unchanged."""
         return self._rows(self.direction < 0, "v < 0")
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """The `notes` as notices. A fit repeats these notices."""
+        return tuple(Notice("record-read", "", {"told": told}) for told in self.notes)
 
     @property
     def direction(self) -> Float[np.ndarray, " n"]:

@@ -1,21 +1,30 @@
 """Check before a fit that all objects of a problem can be built; compute derived quantities."""
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
 
 import frictax as fx
 from frictax.analysis import Guarded
-from frictax.analysis.derived.derived import common, common_estimates, expression, is_title
+from frictax.analysis.derived.derived import (
+    common,
+    common_estimates,
+    depends_on_record,
+    expression,
+    is_title,
+)
 from frictax.analysis.selection.structures import check_structures
 from frictax.fitting.build_problem import build_problem, shared_limits
 from frictax.fitting.checks import check_data
 from frictax.fitting.options import DEFAULTS, FitOptions
+from frictax.fitting.problem.initial_state import own_parameters
 from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law
+from frictax.notice import Notice
 from frictax.parameters import parameters
 from frictax.text import brief, suggestion
 
@@ -54,6 +63,14 @@ def check(problem: Problem) -> None:
         names += [name for u in posed.unknowns if not u.hidden for name in u.names]
         paths += paths_of(structure.model, problem.fitted_records)
         titles += [title for title, *_ in common(structure.model)]
+        own_paths = own_parameters(structure.model, structure.own)
+        if own_paths and problem.content.validation.records:
+            raise place.below("validation", "records").error(
+                "must be empty, because each fitted record has its own value of"
+                f" {next(iter(own_paths))}, and another record has none. Got"
+                f" {list(problem.content.validation.records)}. Leave this key out, or share this"
+                " parameter."
+            )
     asked = problem.content.derived
     check_derived(
         asked, place.below("derived"), problem.fitted_records, paths, dict.fromkeys(titles)
@@ -184,11 +201,25 @@ def check_derived(
                 )
 
 
+@contextlib.contextmanager
+def without_stopping(notices: list[Notice]) -> Iterator[None]:
+    """Append a notice to `notices` if the body raises `ValueError`: a fit that took long is not
+    lost if one of its results cannot be computed.
+    """
+    try:
+        yield
+    except ValueError as why:
+        notices.append(Notice("not-computed", "", {"why": str(why)}))
+
+
 def derive(
-    asked: Asked, found: fx.FitResult, uncertainty: Any, place: Place
+    asked: Asked, found: fx.FitResult, uncertainty: Any, place: Place, notices: list[Notice]
 ) -> tuple[fx.Estimate, ...]:
     """Return the derived quantities of the file, except those with parameters that the chosen
     structure does not have. Without a table [derived], return the usual quantities of the machine.
+
+    A quantity that differs by record, and for which the file does not name a record, is returned
+    once for each record. A quantity that cannot be computed adds a notice to `notices`.
     """
     if not asked:
         return common_estimates(found, uncertainty)
@@ -199,10 +230,16 @@ def derive(
         value, unit, record = _parts(entry)
         if value not in titles if is_title(value) else not known >= set(expression(value).paths):
             continue
-        options = {"name": name, "by": uncertainty, "label": record}
-        options |= {} if is_title(value) else {"unit": unit}
-        made = call_checked(lambda v=value, o=options: found.derived(v, **o), place.below(name))
-        out += made.estimates
+        here, each = place.below(name), {name: record}
+        with without_stopping(notices):
+            differs = functools.partial(depends_on_record, found, value)
+            if record is None and call_checked(differs, here, values=True):
+                each = {f"{name}@{label}": label for label in found.records}
+            for title, label in each.items():
+                options = {"name": title, "by": uncertainty, "label": label}
+                options |= {} if is_title(value) else {"unit": unit}
+                made = functools.partial(found.derived, value, **options)
+                out += call_checked(made, here, values=True).estimates
     return tuple(out)
 
 

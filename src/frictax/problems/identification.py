@@ -14,14 +14,14 @@ from frictax.analysis.replay.free_run import Motion, Preview, free_run, preview
 from frictax.annotations import Checked
 from frictax.fitting.checks import check_precision
 from frictax.fitting.problem.setup import channel_unit
-from frictax.interrupts import Workers, results_of
+from frictax.interrupts import Workers, result_of
 from frictax.laws import as_law
 from frictax.measurements.record import replace_fields
 from frictax.notice import Notice
 from frictax.progress import Progress, Work, show_progress
 
 from .building import LAWS, build, build_each, call_checked
-from .checking import check, derive, law_class, law_entries, shared_settings
+from .checking import check, derive, law_class, law_entries, shared_settings, without_stopping
 from .problem import Problem, read
 
 
@@ -167,7 +167,8 @@ class Identification:
     - `uncertainty`: standard errors by the noise model of the file; `profiles`: path -> profile
       likelihood; `scores`: deviations from the validation records.
     - `derived`: the quantities in the table [derived], or the usual quantities of the machine.
-    - `study`, `motions`, `notices`, `outlook`, `missing`: see `Examination`.
+    - `study`, `motions`, `notices`, `outlook`, `missing`: see `Examination`. `notices` also names
+      the profiles, scores and derived quantities that could not be computed.
     """
 
     problem: Problem
@@ -234,16 +235,17 @@ def _of_records(problem: Problem, work: Work) -> Identification:
     parts[" errors"]("Computing errors", 0.0)
     by = problem.errors() or Guarded()
     uncertainty = call_checked(lambda: found.uncertainty(by), problem.place.below("uncertainty"))
-    profiles = {}
+    profiles, scores, notices = {}, list[Score](), list[Notice]()
     here = problem.place.below("uncertainty", "profiles")
     parts[" errors"].end()
     for name in asked:
         tell = parts[f"Profile of {name}"]
         if name in found.names:  # The chosen structure may lack this parameter.
-            profiles[name] = call_checked(
-                lambda name=name, tell=tell: found.profile(name, by=uncertainty, progress=tell),
-                here,
-            )
+            with without_stopping(notices):
+                profiles[name] = call_checked(
+                    lambda name=name, tell=tell: found.profile(name, by=uncertainty, progress=tell),
+                    here,
+                )
         tell("done", 1.0)
     rest = parts[" rest"]
     rest("Studying, validating, simulating", 0.0)
@@ -254,10 +256,14 @@ def _of_records(problem: Problem, work: Work) -> Identification:
         # Start the longest calculations first.
         judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in scored]
         seen = examine_fit(found, pool, rest)
-        scores = tuple(results_of(judged))
-    derived = derive(content.derived, found, uncertainty, problem.place.below("derived"))
+        for job in judged:
+            with without_stopping(notices):
+                scores.append(result_of(job))
+    here = problem.place.below("derived")
+    derived = derive(content.derived, found, uncertainty, here, notices)
     fitted = problem, found, comparison, uncertainty, profiles
-    return Identification(*fitted, scores=scores, derived=derived, **vars(seen))
+    more: dict[str, Any] = vars(seen) | {"notices": (*seen.notices, *notices)}
+    return Identification(*fitted, scores=tuple(scores), derived=derived, **more)
 
 
 def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:
@@ -328,5 +334,7 @@ def _of_sweep(problem: Problem, work: Work) -> Identification:
     options |= {key: settings[key] for key in ("free", "tied", "log_scale", "loss", "level")}
     options["f_neg"] = chosen.get("f_neg")
     found = call_checked(lambda: fx.fit(chosen["f_pos"], sweep, **options), place)
-    made = derive(problem.content.derived, found, None, place.below("derived"))
-    return Identification(problem, found, comparisons, None, {}, None, (), {}, derived=made)
+    notices = list[Notice]()
+    made = derive(problem.content.derived, found, None, place.below("derived"), notices)
+    fitted = problem, found, comparisons, None, {}, None, (), {}, tuple(notices)
+    return Identification(*fitted, derived=made)

@@ -230,7 +230,8 @@ def report(made: Identification, command: str | None) -> str:
     if isinstance(made.problem.data, fx.Sweep):
         from frictax.report.sweep_report import sweep_report_text
 
-        texts = {"title": content.title, "notes": [*content.notes, *content.learnt]}
+        notes = [*content.notes, *content.learnt, *map(str, made.notices)]
+        texts = {"title": content.title, "notes": notes}
         how = {"command": command, "derived": made.derived}
         return sweep_report_text(made.found, made.comparison, **texts, **how)
     from frictax.report.machine_report import About, machine_report_text

@@ -260,6 +260,18 @@ def is_title(text: str) -> bool:
     return re.fullmatch(r"[\w.]+: [\w ]+", text) is not None
 
 
+def depends_on_record(found: FitResult, text: str) -> bool:
+    """Return whether a formula, or a common quantity given by its name, differs by record."""
+    if is_title(text):
+        return f"{text}@{next(iter(found.records))}" in _usual(found, None)
+    of = expression(text)
+
+    def at(setup: Any) -> Array:
+        return jnp.ravel(jnp.asarray(of(ByPath(setup)), dtype=float))
+
+    return bool(differs_by_record(found.problem, found.x, at).any())
+
+
 def common_estimates(found: FitResult, by: Any = None) -> tuple[Estimate, ...]:
     """Return estimates of the quantities that `common` lists, if they have a finite value."""
     out: list[Estimate] = []

@@ -46,6 +46,8 @@ class InputNoise(LinearNoiseModel):
         most = np.sum(left**2) / count
         shown = np.sum(linear.residuals**2) / max(float(most), 1e-300)
         covariance = moved.T @ moved / count * min(1.0, 4.0 * shown)
+        if not len(changes):  # No simulation succeeded, so nothing is known of the effect.
+            covariance = np.full_like(covariance, np.nan)
         says = f"noise of the inputs, simulated {len(changes)} times"
         return CovarianceEstimate(covariance, SameDegreesOfFreedom(count), says)
 

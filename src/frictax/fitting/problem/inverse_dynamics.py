@@ -16,7 +16,7 @@ from frictax.laws import AbstractLaw
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.mechanism import MechanicalSystem, Mechanism
-from frictax.mechanism.bristle_steps import bristle_forces_along, bristle_positions
+from frictax.mechanism.bristle_steps import integrate_bristles
 from frictax.mechanism.layout import Layout, coordinates_of
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
@@ -262,23 +262,16 @@ class InverseDynamics(AbstractObjective):
             moves = {name: x for name, x in now.items() if not name.endswith(".a")}
             return moved_to(system, moves).start(t)
 
-        def one(t: Array, now: Mapping[str, Numbers], bent: Array) -> Array:
-            y, mode = start_at(t, now)
-            first = system.layout.first_bristle
-            y = y.at[first : first + bent.shape[0]].set(bent)
+        def one(t: Array, now: Mapping[str, Numbers], y: Array, mode: Array) -> Array:
             moment = system.snapshot(t, y, mode)
             a, m = moment.accelerations, moment.inertias
             return jnp.stack([m[i] * (a[i] - now[f"{b}.a"]) for i, b in enumerate(bodies)])
 
         moves, ts = motion(setup, prepared, delayed), jnp.asarray(prepared.t)
-        bent = jnp.zeros((ts.shape[0], 0))
+        ys, modes = jax.vmap(start_at)(ts, moves)
         if system.layout.bristles:
-            at = jax.vmap(lambda t, now: bristle_positions(system.snapshot(t, *start_at(t, now))))(
-                ts, moves
-            )
-            begun = start_at(ts[0], {name: x[0] for name, x in moves.items()})
-            bent = bristle_forces_along(system.snapshot(ts[0], *begun), ts, at)
-        lacking = jax.vmap(one)(ts, moves, bent)
+            ys = integrate_bristles(system.snapshot, ts, ys, modes)
+        lacking = jax.vmap(one)(ts, moves, ys, modes)
         delays = any(name.startswith("outputs.") for name in delayed)
         if not (delays and system.layout.contacts):
             return lacking

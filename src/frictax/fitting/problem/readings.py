@@ -31,6 +31,13 @@ LARGEST_CUTOFF = 0.45
 _BENT = re.compile(r"\.(f|tau)_z(\[\d+\])?$")
 
 
+def largest_cutoff(record: Record) -> float:
+    """Return the highest cutoff frequency [Hz] of a filter for the outputs of a record. `smooth`
+    uses the mean sampling rate, which gaps lower; `record.rate` is from the median time step.
+    """
+    return LARGEST_CUTOFF * min(record.rate, (record.n - 1) / record.duration)
+
+
 def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
     """Return `engine` with time steps of the usual length inside gaps between samples."""
     if not prepared.finer or not isinstance(engine, OnSamples):
@@ -221,7 +228,7 @@ def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
     return {
         name: min(
             cutoff or cutoff_of(record.t, x, int(related_channel(name, VELOCITY_OF) is not None)),
-            LARGEST_CUTOFF * record.rate,
+            largest_cutoff(record),
         )
         for name, x in record.outputs.items()
     }

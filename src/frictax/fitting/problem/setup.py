@@ -15,6 +15,7 @@ from frictax.engine.tangents import over_samples
 from frictax.measurements import Record
 from frictax.mechanism import (
     AbstractHybridSystem,
+    AbstractLinkage,
     Driven,
     Force,
     MechanicalSystem,
@@ -22,7 +23,7 @@ from frictax.mechanism import (
     Torque,
     hybrid,
 )
-from frictax.mechanism.bristle_steps import bristle_forces_along, bristle_positions, is_motion_given
+from frictax.mechanism.bristle_steps import integrate_bristles, is_motion_given
 from frictax.mechanism.forces import AbstractMotion
 from frictax.mechanism.layout import is_rotational, turns_about
 from frictax.mechanism.variables import variables_at
@@ -281,10 +282,7 @@ def simulate_variables(
         # applies.
         t = jnp.asarray(ts)
         ys, modes = jax.vmap(system.start)(t.at[-1].set(0.5 * (t[-2] + t[-1])))
-        at = jax.vmap(lambda *moment: bristle_positions(system.snapshot(*moment)))(t, ys, modes)
-        bent = bristle_forces_along(system.snapshot(t[0], ys[0], modes[0]), t, at)
-        first = system.layout.first_bristle
-        ys = ys.at[:, first : first + bent.shape[1]].set(bent)
+        ys = integrate_bristles(system.snapshot, t, ys, modes)
         values = [jax.vmap(lambda *m, n=n: variable_at(system, n, *m))(t, ys, modes) for n in names]
         none = jnp.zeros((1, modes.shape[1]), modes.dtype)
         course = Course(Result.successful, t[:1], none, none, jnp.zeros((), jnp.int32))
@@ -320,11 +318,15 @@ def state_names(machine: Any) -> tuple[str, ...]:
 
 
 def contact_names(machine: Any) -> list[str]:
-    """Return the names of the contacts in the order of their modes. In a user's own machine, the
-    first mode is called ``"friction"``.
+    """Return the names of the contacts in the order of their modes. The contacts of an
+    `AbstractLinkage` have the paths of their parameters, such as ``"frictions.0"``. In another
+    machine of the user, the first mode is called ``"friction"``.
     """
     if isinstance(machine, Mechanism):
         return [machine.names[c.part] for c in MechanicalSystem(machine).layout.contacts]
+    own = machine.system if isinstance(machine, Driven) else machine
+    if isinstance(own, AbstractLinkage):
+        return [f"frictions.{c}" for c in range(len(own.frictions))]
     return ["friction"]
 
 
@@ -442,12 +444,15 @@ def _variables(system: MechanicalSystem, name: str, t: Array, y: Array, mode: Ar
 
 def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array, " k"]:
     """Return the friction force of each contact, in the order of the modes. For a user's own
-    machine, return the result of its method `friction_force`, or 0 if the method is missing.
+    machine, return the result of its method `friction_force` (of an `AbstractLinkage`:
+    `friction_forces`), or an empty array without such a method.
     """
     if isinstance(system, MechanicalSystem):
         return jnp.stack(system.snapshot(t, y, mode).friction or [jnp.zeros(())])
     args = None
     if isinstance(system, Driven):  # `args`: values of the inputs, as in a simulation
         system, mode, args = system.system, system._own(mode), system._values(t, mode)
-    says = getattr(system, "friction_force", None)
-    return jnp.stack([says(t, y, mode, args)]) if says is not None else jnp.zeros(1)
+    if isinstance(system, AbstractLinkage):
+        return system.friction_forces(t, y, mode, args)
+    force = getattr(system, "friction_force", None)
+    return jnp.zeros(0) if force is None else jnp.stack([force(t, y, mode, args)])

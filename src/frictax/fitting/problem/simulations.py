@@ -442,7 +442,9 @@ def simulate_channels(
         prepared = dataclasses.replace(prepared, start=starts)
         objective = dataclasses.replace(objective, free_starts=True)
     nothing = np.zeros((*np.shape(prepared.weight)[:-1], len(names)))
-    asked = dataclasses.replace(prepared, names=names, measured=nothing, weight=nothing)
+    asked = dataclasses.replace(
+        prepared, names=names, measured=nothing, weight=nothing, floating=()
+    )
     setup = dataclasses.replace(setup, outputs=Named.from_dict(dict.fromkeys(names, perfect())))
     late = frozenset(n for n in problem.delayed if n.startswith("inputs."))
     return (objective.predict(setup, asked, problem.engine, late),)

@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float
 
 from frictax.handover import Verb
 from frictax.laws import AbstractLaw
-from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit, display_unit, shown_force
 from frictax.notice import Notice
@@ -258,7 +257,6 @@ class FitResult(Summarised, Estimated, FitResultVerbs, Generic[Model]):
         of_records = [
             notice.of_record(label)
             for label, record in self.records.items()
-            if isinstance(record, Record)
             for notice in record.notices
         ]
         # If friction differs by direction, notices of autocorrelated residuals only repeat this.

@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import io
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from frictax.measurements.reading.cells import (
 )
 from frictax.measurements.reading.columns import existing_file, is_comment, text_file
 from frictax.measurements.reading.tables import Table, csv_table
-from frictax.measurements.units import named_in, normalize_unit
+from frictax.measurements.units import TIME, named_in, normalize_unit
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # The most likely delimiter is first.
 # Word for a unit that oscilloscopes and loggers write in a separate cell -> unit.
@@ -50,7 +51,7 @@ class Shape:
     - `names`: names of the columns, "" if unknown; `units`: units of the columns, None if unknown.
       A file can state a unit in the name, in a line below the names, or behind each number.
     - `values` (rows, columns), NaN where a number is missing. Dates, times of day and times since
-      1970 are replaced by the time since the first row (in [s] for dates).
+      1970 are replaced by the time since the first row of the first clock (in [s] for dates).
     - `dated`: indices (from 0) of the columns with dates or times of day.
     - `kinds`: content of each column, one of "numbers", "dates", "codes" (0x1F) and "words". Codes
       and words are not read as numbers.
@@ -99,12 +100,13 @@ def shape_of(path: str | Path) -> Shape:
     names, units, kinds = above.names, list(above.units), list[str]()
     values = np.full((table.read(0).size, width), np.nan)
     spoilt, notes = table.broken, list(table.notes)
+    origins = dict[str, Fraction]()  # start of counting -> first time of the first clock [s]
     for j in range(width):
-        cells = table.cells(j)
+        cells, since = table.cells(j), None
         told = cells is None or cells.kind not in ("numbers", "dates") or cells.few_wrong
         kinds.append("numbers" if cells is None else cells.kind if told else "words")
         if cells is None:
-            values[:, j], epoch = _times_from_first(table, j, units[j], names[j])
+            values[:, j], epoch, since = _times_from_first(table, j, units[j])
             units[j] = units[j] or epoch
         elif kinds[j] == "numbers":
             values[:, j] = cells.values
@@ -114,7 +116,11 @@ def shape_of(path: str | Path) -> Shape:
             spoilt += int(cells.wrong.sum())
             lost = np.isnat(cells.values)
             values[:, j] = np.where(lost, np.nan, cells.values / np.timedelta64(1, "s"))
-            units[j] = "s"
+            units[j], since = "s", cells.since
+        # Clocks of one record keep their common offset. A counter of 32 bits can look like a clock,
+        # but then it begins more than a day [86 400 s] before or after the clock.
+        if since is not None and abs(offset := since[1] - origins.setdefault(*since)) < 86_400:
+            values[:, j] += float(offset / _seconds(units[j] or "s"))
         if cells is not None and cells.wrong.any() and kinds[j] in ("numbers", "dates"):
             i = int(np.argmax(cells.wrong))
             notes.append(
@@ -142,19 +148,26 @@ def _first_lines(raw: bytes) -> list[str]:
 
 
 def _times_from_first(
-    table: Table, j: int, unit: str | None, name: str
-) -> tuple[np.ndarray, str | None]:
-    """Return the numbers of column j, and None. For times since 1970, return the times since the
-    first row, so that no digits are lost, and the unit that the numbers show.
+    table: Table, j: int, unit: str | None
+) -> tuple[np.ndarray, str | None, tuple[str, Fraction] | None]:
+    """Return the numbers of column j, None and None. For times since 1970, return the times since
+    the first row, so that no digits are lost, the unit that the numbers show, and the `since` of a
+    `Clock`.
     """
     column = table.read(j)
     epoch = epoch_unit(column)
-    is_time = unit in ("s", "ms", "us", "ns") or (unit is None and epoch is not None)
-    if epoch is None or not is_time:
-        return column.astype(float), None
-    finite = column[np.isfinite(column)] if column.dtype.kind == "f" else column
-    since = column - finite[0] if column.dtype.kind != "u" else column.astype(float) - finite[0]
-    return since.astype(float), epoch
+    if epoch is None or unit not in (None, "s", "ms", "us", "ns"):
+        return column.astype(float), None, None
+    column = column.astype(np.int64) if column.dtype.kind == "u" else column
+    first = column[np.isfinite(column)][0]
+    zero = Fraction(first.item()) * _seconds(unit or epoch)
+    since = "1970" if unit in (None, epoch) else "0", zero
+    return (column - first).astype(float), epoch, since
+
+
+def _seconds(unit: str) -> Fraction:
+    """Return the exact length of a unit of time [s]."""
+    return Fraction(str(TIME[unit].si))
 
 
 def _nanosecond_columns(names: tuple[str, ...]) -> dict[int, int]:
