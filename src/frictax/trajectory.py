@@ -90,8 +90,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
     - `ts`: the given times [s]; `ys`, `modes`: state vectors and mode vectors at these times (see
       `MechanicalSystem`). At the time of an event, the vectors have their values after the event.
-      A switch of a drive exactly at the last time is not applied. After an early end of the run,
-      states, their derivatives and the variables of all parts are NaN.
+      After an early end of the run, states, their derivatives and the variables of all parts are
+      NaN.
     - `result`: a `Result`, the reason why the run ended; `steps`: number of solver steps.
     - `error`: the largest relative error of all states. The relative error is an upper estimate of
       the summed errors of all time steps, divided by the state's range, without amplification of

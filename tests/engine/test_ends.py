@@ -342,19 +342,3 @@ def test_walk_refuses_times_that_do_not_increase_and_takes_whole_numbers() -> No
             fx.walk(Bell(), [1.0, 0.0], [0], ts)
     path = fx.walk(Bell(), [1, 0], [0], [0.0, 0.1])
     assert path.ys.dtype == jnp.float64
-
-
-def test_both_engines_leave_a_drive_that_switches_at_the_last_time_as_it_is() -> None:
-    t = np.linspace(0.0, 1.0, 11)
-    belt = fx.Mechanism(
-        belt=fx.Mass(m=1.0),
-        wall=fx.Mass(m=1e6),
-        damper=fx.Damper("belt", "wall", d=2.0),
-        drive=fx.Position("belt", fx.Sampled(t, 0.5 * t)),
-        push=fx.Force("wall", fx.Step(height=3e6, startTime=1.0)),
-    )
-    for engine in (fx.Adaptive(), fx.OnSamples()):
-        run = fx.simulate(belt, t, engine)
-        assert abs(run["belt"].v[-1] - 0.5) < 1e-12  # the slope of the last piece
-        assert abs(run["damper"].f[-1] + 1.0) < 1e-5
-        assert abs(run["wall"].a[-1]) < 1e-5

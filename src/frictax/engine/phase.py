@@ -358,9 +358,8 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
         sums = solution.controller_state.sums
     else:
         sums = jax.tree.map(lambda a: jnp.full_like(a, jnp.nan), sums)
-    # A drive that switches exactly at the end of the run does not switch, as in `OnSamples`.
     kind = jnp.where(
-        ~whole, CUT, jnp.where(until >= t1, END, jnp.where(until >= deadline, DEADLINE, CUT))
+        ~whole, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT))
     )
     slope = slope_of(system, t, y, start.mode)
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))

@@ -20,7 +20,7 @@ class Path(eqx.Module):
     """The result of `walk`.
 
     - `ys`, `modes`: state and mode at the requested times. At the time of an event, the values are
-      those after the event. A switch of a drive exactly at the last time is not applied.
+      those after the event.
     - `times`, `fired`, `before`, `after`: for each phase (time between two events) the time [s] and
       cause of its end, and the modes before and after this end. Rows from index `count` on are
       unused, and their times are inf.

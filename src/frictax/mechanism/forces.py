@@ -322,7 +322,7 @@ class AbstractMotion(CheckedModule):
             )
 
     def check_run(self, ts: Array) -> None:
-        """Raise `ValueError` if a `Sine` begins with a jump after ts[0] and before ts[-1] [s]."""
+        """Raise `ValueError` if a `Sine` begins with a jump after ts[0] [s] and not after ts[-1]."""
         name = self.signal_name()
         sine = getattr(self, name)
         if not isinstance(sine, Sine) or any(map(is_traced, [ts, *jax.tree.leaves(sine)])):
@@ -330,7 +330,7 @@ class AbstractMotion(CheckedModule):
         start, amplitude, phase = map(float, (sine.startTime, sine.amplitude, sine.phase))
         height = amplitude * math.sin(phase)
         rounding = 8 * jnp.finfo(ts.dtype).eps * max(1.0, abs(phase)) * abs(amplitude)
-        if abs(height) > rounding and ts[0] < start < ts[-1]:
+        if abs(height) > rounding and ts[0] < start <= ts[-1]:
             raise ValueError(
                 f"`{type(self).__name__}.{name}` must not jump, because a body cannot jump, got a"
                 f" Sine that jumps by {height:g} at its startTime {start:g} s. Begin the run at"
