@@ -51,8 +51,8 @@ def linearize(
 
     **Returns:** a `Linearization`. The result can be differentiated, and batched by `jax.vmap`.
 
-    **Raises:** `ValueError` if an input does not have a signal or is a prescribed motion, if a
-    hybrid system has `inputs`, or if `y` or the `mode` of a `Mechanism` has a wrong shape.
+    **Raises:** `ValueError` if an input does not have a signal or is a prescribed motion, or if a
+    hybrid system has `inputs`. For a `Mechanism`, `y` and `mode` must have the right shape.
 
     At v = 0, a bristle that carries the force F has two slopes of dF/dt over v. With a `LuGre`
     bristle of limit g, the slope is sigma_0*(1 - F/g) for forward motion and sigma_0*(1 + F/g) for

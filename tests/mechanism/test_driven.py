@@ -142,3 +142,12 @@ def test_the_mode_of_the_inner_machine_is_taken_and_another_is_refused_in_one_se
     sledge = fx.Driven(Sledge(jnp.array(1.0), jnp.array(1.0)), pull=0.5)
     with pytest.raises(ValueError, match=r"the mode of `Sledge` .* \(pull\), got 1 entry\. Write"):
         fx.walk(sledge, y, jnp.zeros(1, int), ts)
+
+
+def test_a_pulse_of_a_function_is_not_stepped_over() -> None:
+    pulse = fx.Function(lambda t: 10.0 * jnp.exp(-(((t - 5.3) / 0.05) ** 2)), dtmax=0.02)
+    driven = fx.Driven(Sledge(jnp.array(1.0), jnp.array(1.0)), pull=pulse)
+    y, mode = driven.with_pieces(jnp.zeros(2), jnp.zeros(1, int), jnp.array(0.0))
+    path = fx.walk(driven, y, mode, jnp.array([0.0, 10.0]))
+    assert int(path.count) >= 2  # It breaks away and stops again.
+    assert float(path.ys[-1, 0]) == pytest.approx(0.31286, abs=1e-5)

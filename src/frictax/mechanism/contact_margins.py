@@ -9,8 +9,8 @@ from jaxtyping import Array
 from frictax.contacts.contact import piece_limits
 from frictax.contacts.mode import BACKWARD, FORWARD, FREE, STUCK
 from frictax.parameters import Number
-from frictax.signals import AbstractSignal, Constant, Function, Sine
-from frictax.signals.function import largest_rate
+from frictax.signals import AbstractSignal, Constant, Sine
+from frictax.signals.function import largest_rate, longest_steps_of_functions
 
 from .forces import PeriodicPositionDependentForce
 from .layout import Contact, Layout, signal_of
@@ -158,11 +158,7 @@ def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> tuple[list
     contact may exceed the breakaway force and fall again undetected. `span`: duration of the run.
     """
     signals = [signal_of(mechanism, place) for place in lay.signals]
-    always = [
-        span / 200 if signal.dtmax is None else signal.dtmax
-        for signal in signals
-        if isinstance(signal, Function)
-    ]
+    always = longest_steps_of_functions(signals, span)
     # A normal force given by a user's function of time, position and velocity can change as fast.
     pressed = [c for c in (*lay.contacts, *lay.bristles) if c.is_pressed and c.signal is None]
     always += [span / 200] * len(pressed[:1])

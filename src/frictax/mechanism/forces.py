@@ -322,7 +322,7 @@ class AbstractMotion(CheckedModule):
             )
 
     def check_run(self, ts: Array) -> None:
-        """Raise `ValueError` if a `Sine` begins with a jump after ts[0] [s] and not after ts[-1]."""
+        """Raise `ValueError` if a `Sine` begins with a jump after ts[0], up to ts[-1] [s]."""
         name = self.signal_name()
         sine = getattr(self, name)
         if not isinstance(sine, Sine) or any(map(is_traced, [ts, *jax.tree.leaves(sine)])):

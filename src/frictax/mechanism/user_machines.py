@@ -23,6 +23,7 @@ from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.arrays import constant
 from frictax.signals import AbstractSignal
 from frictax.signals.as_signal import as_signal
+from frictax.signals.function import longest_steps_of_functions
 from frictax.signals.signal import first_end, next_piece
 
 from .contact_margins import all_margins
@@ -594,6 +595,12 @@ class Driven(AbstractHybridSystem):
     def known_switches(self, args: PyTree, on_samples: bool) -> int:
         own = self.system.known_switches(None, on_samples)
         return own + (0 if on_samples else sum(s.known_switches() for s in self.signals))
+
+    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
+        steps = longest_steps_of_functions(self.signals, span)
+        own = self.system.longest_step(self._own(mode), span, None)
+        steps += [] if own is None else [own]
+        return jnp.min(jnp.stack([jnp.asarray(step) for step in steps])) if steps else None
 
     def is_smooth(self, args: PyTree) -> bool:
         return self.system.is_smooth(None)

@@ -227,7 +227,7 @@ def _is_users(x: Any) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _is_users_module(name: str) -> bool:
-    """Return whether a module is neither installed nor a part of Python."""
+    """Return whether a module is not installed and not a part of Python."""
     package = sys.modules.get(name.partition(".")[0])
     place = f"{getattr(package, '__file__', '')} {getattr(package, '__path__', '')}"
     return not (_is_known(name) or "site-packages" in place or "dist-packages" in place)

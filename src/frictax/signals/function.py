@@ -1,6 +1,6 @@
 """`Function`: a user's function of time as a signal, and the largest rate of a signal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import equinox as eqx
@@ -51,6 +51,16 @@ class Function(OnePiece):
 
     def on_piece(self, t: Number, k: Piece) -> Number:
         return jnp.asarray(self.f(t), dtype=t.dtype)
+
+
+def longest_steps_of_functions(signals: Iterable[AbstractSignal], span: Number) -> list[Any]:
+    """Return the longest time step [s] of each `Function` in `signals`. `span`: length of the run
+    [s]."""
+    return [
+        span / 200 if signal.dtmax is None else signal.dtmax
+        for signal in signals
+        if isinstance(signal, Function)
+    ]
 
 
 def largest_rate(signal: AbstractSignal, span: Number) -> Any:

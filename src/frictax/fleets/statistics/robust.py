@@ -341,8 +341,8 @@ def chances(
 
 
 def _sample_sizes(total: np.ndarray, information: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Return the sample size n (n,) whose sample variance is as accurate as a covariance in `total`
-    (n, p, p), the sum of an estimated spread and of known error variances.
+    """Return the sample size n (n,) whose sample variance is as accurate as a matrix in `total`.
+    `total` (n, p, p): sums of an estimated spread and known error variances.
 
     A sample variance has n - 1 degrees of freedom. For one parameter, a variance has as many as its
     square times `information` (p,), twice the information about the spread. For several parameters

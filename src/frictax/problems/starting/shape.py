@@ -151,8 +151,8 @@ def _times_from_first(
     table: Table, j: int, unit: str | None
 ) -> tuple[np.ndarray, str | None, tuple[str, Fraction] | None]:
     """Return the numbers of column j, None and None. For times since 1970, return the times since
-    the first row, so that no digits are lost, the unit that the numbers show, and the `since` of a
-    `Clock`.
+    the first row, the unit that the numbers show, and the `since` of a `Clock`. The times since the
+    first row keep all digits.
     """
     column = table.read(j)
     epoch = epoch_unit(column)
