@@ -324,7 +324,7 @@ def test_numbers_of_another_size_in_this_thread_alone() -> None:
                 assert call(jnp.tanh, jnp.asarray(x))[0].dtype == f"float{bits}"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Windows stores no time of the last change of a file")
+@pytest.mark.skipif(os.name != "posix", reason="Windows does not store the time of a change")
 def test_a_replaced_source_with_an_old_time_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
