@@ -37,6 +37,7 @@ def test_a_law_is_written_beside_its_fit(law: Path, to: str, suffix: str) -> Non
         (["--to", "fmu"], "A friction law is exported to c, javascript or st, got --to fmu", 1),
         (["--input", "drive.f=held"], "--input and --output belong to a machine", 1),
         (["--input", "drive.f"], "must be NAME=held or NAME=linear, got 'drive.f'", 2),
+        (["--input", "a=held", "--input", "a=linear"], "--input names 'a' twice", 2),
         (["--to", "rust"], "'rust' is not one of", 2),
     ],
 )

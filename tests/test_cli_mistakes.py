@@ -14,6 +14,8 @@ WRONG = [
     (["identify", "p", "--check", "--out", "q"], 2, ["--out is not used: --check writes no files"]),
     (["identify", "p", "--check", "-f"], 2, ["--overwrite is not used: --check writes no files"]),
     (["fleet", "p", "q", "--jobs", "2", "--cluster", "a"], 2, ["--jobs is not used: the workers"]),
+    (["design", "p", "--out", "a", "--report", "a"], 2, ["--out and --report both name a"]),
+    (["fleet", "p", "a", "--out", "a", "-f"], 2, ["--out a is also read, or is the report."]),
     (["fit", "none.csv"], 1, ["There is no file none.csv", "Did you mean 'line.csv'"]),
     (["fit", "."], 1, ["is a folder, not a file", "line.csv"]),
     (["fit", "line.csv"], 1, ["no column 'velocity' for velocity", "It has: omega, torque"]),

@@ -73,7 +73,15 @@ ROOT_FINDER = {("engine", "optimistix"), ("annotations", "optax"), ("annotations
 COSTLY = RIM | {"diffrax", "optax", "optimistix", "lineax"}
 OF_THE_ENGINE = tuple(
     f"frictax.{room}"
-    for room in ("engine", "parameters", "annotations", "handover", "jax_internals", "pytree")
+    for room in (
+        "engine",
+        "parameters",
+        "programs",
+        "annotations",
+        "handover",
+        "jax_internals",
+        "pytree",
+    )
 )
 READS_OR_WRITES = {
     "open",

@@ -21,6 +21,7 @@ from frictax.jax_internals import (
     Tracer,
     Zero,
     computes_at_once,
+    depends_on_inputs,
     enable_x64,
     has_backend,
     instantiate_zeros,
@@ -306,3 +307,9 @@ def test_a_derivative_is_refused_with_a_sentence() -> None:
 def test_a_condition_on_any_lane_is_one_number_under_vmap() -> None:
     jaxpr = jax.make_jaxpr(jax.vmap(lambda x: jax.lax.cond(unvmap_any(x > 0), jnp.sin, jnp.cos, x)))
     assert "cond[" in str(jaxpr(jnp.ones(3)))
+
+
+def test_a_result_depends_on_the_inputs_that_it_uses() -> None:
+    inside = jax.jit(lambda x, y: (x * y, y))
+    assert depends_on_inputs(lambda x: inside(x["a"], 2.0)[0], {"a": jnp.ones(2), "b": None})
+    assert not depends_on_inputs(lambda x: inside(x["a"], 2.0)[1], {"a": jnp.ones(2), "b": None})

@@ -149,3 +149,9 @@ def waits_for_compiler(frame: Any) -> bool:
 def without_dead_code(jaxpr: Any) -> Any:
     """Return `jaxpr` (a traced program) without the equations that no result needs."""
     return _pe.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars), instantiate=True)[0]
+
+
+def depends_on_inputs(function: Callable[..., Any], *at: Any) -> bool:
+    """Return whether a result of `function`, traced for the arguments `at`, depends on them."""
+    jaxpr = jax.make_jaxpr(function)(*at).jaxpr
+    return any(_pe.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[1])

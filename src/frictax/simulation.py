@@ -137,6 +137,8 @@ def simulate(
         room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), most)
         run = simulate_once(mechanism, ts, dataclasses.replace(engine, max_events=room), energy)
     if not _is(run, Result.successful):
+        if _is(run, Result.inaccurate):
+            raise SimulationError(Result[run.result], run)
         reached, _, t1 = _times_reached(run)
         where = (
             f"The run stopped at {reached:.9g} s of {t1:.9g} s, after {int(run.path.count)} events."
@@ -162,11 +164,11 @@ def _refine_run(
     with a run with a larger tolerance.
     """
     if isinstance(engine, OnSamples):
-        negligible = 1e-8 if engine.tolerance is not None else np.inf
+        is_checked, negligible = engine.tolerance is not None, 1e-8
     else:
         given = (engine.rtol, engine.atol, engine.stepsize_controller)
-        negligible = 1e-4 if given == (None,) * 3 and ts.dtype == np.float64 else np.inf
-    if not run.error > negligible:
+        is_checked, negligible = given == (None,) * 3 and ts.dtype == np.float64, 1e-4
+    if not (is_checked and run.error > negligible):
         return run, []
     # Each further run multiplies the tolerance by `refinement`, so its error is 8 times smaller.
     refinement, runs = 1 / 16, 3
@@ -188,9 +190,9 @@ def _refine_run(
     def change(before: Trajectory, after: Trajectory, least: Any = 0.0) -> float:
         if int(before.steps) == int(after.steps):  # With equal time steps the runs are equal.
             return float(constant(after.error))
-        x, y = (np.asarray(constant(one.ys))[:, :judged] for one in (before, after))
-        ranges = np.fmax(np.ptp(y, axis=0), least)
-        difference = np.max(np.abs(y - x), axis=0, initial=0.0)
+        ranges = np.fmax(_ranges(after, judged), least)
+        apart = np.subtract(constant(after.ys), constant(before.ys))[:, :judged]
+        difference = np.max(np.abs(apart), axis=0, initial=0.0)
         # A state at rest changes by rounding only, which differs between runs.
         by_rounding = is_rounding(ranges) | is_at_rest(ranges) & (difference > 0.3 * ranges)
         scales = np.where(by_rounding, scale_at_rest(ranges), ranges)
@@ -204,21 +206,20 @@ def _refine_run(
         run, pair = finer, (run, finer)
         moved = change(*pair)
         if moved <= 3e-5:  # The finer run is accurate enough.
-            is_first_good = k == 1 and not first.error > large
-            return (first if is_first_good else run), []
+            return (first if k == 1 and not first.error > large else run), []
     if run is first:
         coarser = with_tolerance(1 / refinement)
         if _is(coarser, Result.successful):
             # The error of `run` is an eighth of its difference from the coarser run.
             pair, share = (coarser, run), 1 / 8
             moved = share * change(*pair)
-    if moved is not None and moved > large and ts.size < 65:
+    if moved is None:
+        return run, [Notice("run-unchecked", "", {"error": float(constant(run.error))})]
+    if moved > large and ts.size < 65:
         # Few samples may not show the range of a state, so take the range on a finer grid.
         grid = jax.numpy.linspace(ts[0], ts[-1], 65)
         least = _ranges(simulate_once(mechanism, grid, engine, energy), judged)
         moved = share * change(*pair, least)
-    if moved is None:
-        return run, [Notice("run-unchecked", "", {"error": float(constant(run.error))})]
     cause = "run-inaccurate" if run.ys.dtype == np.float64 else "run-single-precision"
     return run, [Notice(cause, "", {"error": moved})] if moved > large else []
 

@@ -225,16 +225,18 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         return f"Trajectory({', '.join(self.names)}: {self._summary()})"
 
     def _summary(self) -> str:
-        """Return as text the number of times, the first and the last time, and why a failed run
-        ended.
+        """Return as text the number of times, the first and the last time, and the reason why a run
+        ended early or is inaccurate.
         """
         ts, result, shape = self.ts, self.result, self.path.ys.shape
         if len(shape) != 2:
             return f"a batch of shape {shape[:-2]}"
         span = "" if is_traced(ts) else f" from {float(ts[0]):g} to {float(ts[-1]):g} s"
-        traced = any(map(is_traced, jax.tree.leaves(result)))
-        ended = traced or bool(result == Result.successful)
-        return f"{ts.size} times{span}" + ("" if ended else f", not to its end: {Result[result]}")
+        known = not any(map(is_traced, jax.tree.leaves(result)))
+        if known and bool(result != Result.successful):
+            doubt = "inaccurate" if bool(result == Result.inaccurate) else "not to its end"
+            span += f", {doubt}: {Result[result]}"
+        return f"{ts.size} times{span}"
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.names)

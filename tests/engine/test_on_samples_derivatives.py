@@ -3,7 +3,6 @@ everything.
 """
 
 import time
-from typing import Any
 
 import diffrax
 import equinox as eqx
@@ -90,7 +89,6 @@ def test_derivatives_by_the_values_of_the_drive_equal_central_differences() -> N
     assert np.max(np.abs(forward - np.asarray(jax.jit(jax.jacrev(states))(values)))) <= 1e-9 * scale
 
 
-@pytest.mark.slow
 class _Rotor(fx.AbstractHybridSystem):
     def flow(self, t, y, mode, args):
         return args["motor"][None] - jnp.sin(y)
@@ -103,26 +101,25 @@ class _Rotor(fx.AbstractHybridSystem):
 
 
 @pytest.mark.slow
-def test_reverse_mode_by_a_long_table_takes_a_few_times_as_long_as_the_run() -> None:
-    n = 10_000
-    t = jnp.linspace(0.0, 10.0, n)
-    u = jnp.sin(t)
+def test_the_time_of_reverse_mode_is_proportional_to_the_length_of_a_table() -> None:
+    seconds = []
+    for n in (10_000, 40_000):
+        t = jnp.linspace(0.0, 10.0, n)
+        u = jnp.sin(t)
 
-    def end(u: jax.Array) -> jax.Array:
-        rotor = fx.Driven(_Rotor(), motor=fx.Sampled(t, u))
-        begun = rotor.with_pieces(jnp.zeros(1), jnp.zeros(1, int), t[0])
-        return fx.walk(rotor, *begun, t, options=HOW).ys[-1, 0]
+        def end(u: jax.Array, t: jax.Array = t) -> jax.Array:
+            rotor = fx.Driven(_Rotor(), motor=fx.Sampled(t, u))
+            begun = rotor.with_pieces(jnp.zeros(1), jnp.zeros(1, int), t[0])
+            return fx.walk(rotor, *begun, t, options=HOW).ys[-1, 0]
 
-    def seconds(f: Any) -> float:
-        taken = []
-        for _ in range(4):  # the first compiles
-            began = time.process_time()
-            jax.block_until_ready(f(u))
-            taken.append(time.process_time() - began)
-        return min(taken)
-
-    back = jax.jit(jax.grad(end))
-    assert seconds(back) < 30 * seconds(jax.jit(end))
+        back, taken = jax.jit(jax.grad(end)), []
+        for _ in range(6):  # the first compiles
+            began = time.perf_counter()
+            jax.block_until_ready(back(u))
+            taken.append(time.perf_counter() - began)
+        seconds.append(min(taken))
+    # If each step wrote a whole table, the ratio would be about 14.
+    assert seconds[1] < 8 * seconds[0]
     along = jnp.cos(3 * t)
     d_end = jax.jvp(end, (u,), (along,))[1]
     assert float(back(u) @ along) == pytest.approx(float(d_end), rel=1e-9)

@@ -137,3 +137,50 @@ def test_no_host_callback_is_in_the_compiled_program() -> None:
 def test_a_wrong_option_is_named_with_its_remedy(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         fx.OnSamples(**options)
+
+
+ENDS = jnp.linspace(0.0, 1.0, 11)
+SWITCHES = {
+    "step": lambda start: fx.Force("mass", fx.Step(height=3.0, startTime=start)),
+    "samples that are held": lambda start: fx.Force(
+        "mass", fx.Sampled(ENDS, jnp.where(ENDS >= start, 3.0, 0.0), hold=True)
+    ),
+    "knot of a position": lambda start: fx.Position(
+        "mass", fx.Sampled(jnp.array([0.0, start, 2.0]), jnp.array([0.0, 0.5, 0.5]))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_at_the_last_sample_is_taken_by_both_engines(name: str) -> None:
+    parts = {"mass": fx.Mass(m=1.0), "drive": SWITCHES[name](1.0)}
+    if name != "knot of a position":
+        law = fx.Coulomb(F_Coulomb=1.0)
+        parts["friction"] = fx.SupportFriction("mass", f_pos=law)
+    machine = fx.Mechanism(**parts)
+    runs = [fx.simulate(machine, ENDS, engine) for engine in (HOW, fx.Adaptive())]
+    for run in runs:
+        assert float(run["mass"].v[-1]) == 0.0
+        assert float(run["mass"].v[-2]) == pytest.approx(0.5 if len(parts) == 2 else 0.0)
+        if len(parts) == 3:
+            assert float(run["drive"].f[-1]) == 3.0
+            assert run["friction"].mode[-1] == 1
+    assert int(runs[0].events.count) == int(runs[1].events.count)
+
+
+def test_derivatives_of_a_switch_at_the_last_sample() -> None:
+    def speed(start: Any, engine: Any) -> Any:
+        friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.0)
+        force = fx.Force("mass", fx.Step(height=3.0, offset=2.0, startTime=start))
+        machine = fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=force)
+        return fx.simulate(machine, ENDS, engine)["mass"].v[-1]
+
+    lanes = jnp.full(9, 1.0).at[3].set(0.5)
+    for derivative in (jax.jacfwd, jax.grad):
+        slopes = [
+            jax.jit(derivative(speed), static_argnums=1)(1.0, e) for e in (HOW, fx.Adaptive())
+        ]
+        assert slopes[0] == pytest.approx(-3.0, abs=1e-12)
+        assert slopes[1] == pytest.approx(-3.0, abs=1e-6)
+        together = jax.jit(jax.vmap(derivative(lambda start: speed(start, HOW))))(lanes)
+        assert np.asarray(together) == pytest.approx(-3.0, abs=1e-12)

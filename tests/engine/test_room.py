@@ -56,7 +56,7 @@ def test_many_samples_of_drives_do_not_fill_the_room_for_events_under_jit() -> N
 
     value, (result, count) = jax.jit(lambda F: end(F, fx.Adaptive()))(0.5)
     assert bool(result == fx.Result.successful)
-    assert int(count) > 2 * T.size
+    assert int(count) > T.size  # Both drives switch in the same events.
     assert abs(float(value) - float(end(0.5, fx.OnSamples())[0])) <= 1e-5
     slope, _ = jax.jit(jax.jacfwd(lambda F: end(F, fx.Adaptive()), has_aux=True))(0.5)
     assert jnp.isfinite(slope)

@@ -5,6 +5,7 @@ found late.
 from collections.abc import Callable
 from typing import Any
 
+import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -121,3 +122,32 @@ def test_the_derivative_of_an_events_time_does_not_depend_on_how_near_it_was_fou
     slope = jax.jit(jacobian(time))
     for p in (0.3, 1.0, 2.0):
         assert float(slope(p)) == pytest.approx(0.25 * p**-0.75, abs=1e-10)
+
+
+class _Follower(fx.AbstractHybridSystem):
+    """A stiff motion, which follows cos(t) with the rate k."""
+
+    k: Any
+
+    def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return self.k * (jnp.cos(t) - y)
+
+    def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return jnp.ones(1)
+
+    def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
+        return y, mode, jnp.array(0)
+
+    def is_stiff(self, args: Any) -> bool:
+        return True
+
+
+def test_a_stiff_motion_of_your_own_has_derivatives() -> None:
+    k, ts = 1e4, jnp.array([0.0, 1.0])
+
+    def end(k: Any) -> Any:
+        engine = fx.Adaptive(adjoint=diffrax.ForwardMode())
+        return fx.walk(_Follower(k), jnp.zeros(1), [0], ts, options=engine).ys[-1, 0]
+
+    closed = lambda k: (k**2 * jnp.cos(1.0) + k * jnp.sin(1.0)) / (k**2 + 1)  # noqa: E731
+    assert float(jax.jit(jax.jacfwd(end))(k)) == pytest.approx(float(jax.grad(closed)(k)), rel=0.01)

@@ -1,8 +1,10 @@
 """Designed experiments: within their limits, as good as they say, better than others."""
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -176,6 +178,45 @@ def test_a_constant_that_the_designed_input_replaces_is_not_free():
     force = force_of(np.zeros(problem.t.size))
     assert force is not None
     np.testing.assert_allclose(force, 0.0, atol=1e-9)
+
+
+class _Own(_Carriage):
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def states(self) -> tuple[str, ...]:
+        return self.names
+
+    def start(self, t: Any) -> Any:
+        return self.begin(t, jnp.zeros(2))
+
+
+TURNS = {"rotor": fx.Inertia(J=1.0)}
+LOOP = fx.PositionController("rotor", 0.0, 20.0, 40.0)
+SLIDE_LOOP = fx.PositionController("mass", 0.0, 20.0, 40.0)
+
+
+@pytest.mark.parametrize(
+    ("machine", "output", "units"),
+    [
+        (fx.Mechanism(motor=LOOP, **TURNS), "rotor.phi", ["rad", "rad"]),
+        (fx.Mechanism(motor=fx.Torque("rotor", 0.0), **TURNS), "rotor.a", ["N.m", "rad/s2"]),
+        (fx.Mechanism(mass=fx.Mass(m=1.0), motor=SLIDE_LOOP), "mass.v", ["m", "m/s"]),
+        (_Own(_block()["friction"], ("phi", "w")), "w", ["N.m", "rad/s"]),
+        (_Own(_block()["friction"], ("s", "v")), "v", ["N", "m/s"]),
+    ],
+)
+def test_a_designed_record_states_the_units_of_its_machine(
+    machine: Any, output: str, units: list[str]
+) -> None:
+    limits, outputs = fx.Limits(force=3.0, travel=0.5, band=(0.25, 3.0)), {output: 1e-3}
+    problem = _problem(machine=machine, outputs=outputs, limits=limits, drive="motor")
+    u = np.sin(problem.t)
+    bare: Any = SimpleNamespace(problem=problem, excitation=u, outputs=outputs)
+    bare.clean = lambda: {output: u}
+    record = fx.Design.record(bare)
+    assert [record.units[name].name for name in ("motor", output)] == units
+    assert record.declared == {"motor"} | ({output} - {"v"})  # "v" may also be in rad/s
+    assert problem.unit == units[0]
 
 
 @pytest.mark.slow

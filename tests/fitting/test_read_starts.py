@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.analysis.selection.cross_validation import body_speeds
+from frictax.fitting.problem.initial_state import starting_state
 from frictax.fitting.problem.simulations import without_rounding
+from frictax.fitting.result.notices import idle_filters
 from rigs import FINE
 
 T = np.linspace(0.0, 10.0, 1001)
@@ -127,6 +130,31 @@ def test_a_cutoff_is_a_frequency_or_left_out() -> None:
     for objective in (fx.Windows, fx.FreeRun):
         with pytest.raises(ValueError, match=r"cutoff` must be a number > 0 \[Hz\], got 0"):
             objective(cutoff=0.0)
+
+
+def turned(t: np.ndarray, w: float) -> fx.Record:
+    return fx.Record(t, {"drive": np.cos(t)}, {"rotor.phi": np.sin(w * t)}, hold=False)
+
+
+def test_a_filter_stays_below_the_mean_sampling_rate_of_a_record_with_gaps() -> None:
+    k = np.arange(400)
+    record = turned(1e-3 * (k + 120 * (k // 10)), 1.0)  # 10 samples at 1 kHz, then 121 ms
+    objective = fx.InverseDynamics(at_samples=True)
+    assert np.asarray(objective.prepare(rotor(*TRUE.values()), record).weight).any()
+    assert np.isfinite(body_speeds(record, 50.0)["rotor"]).all()
+    (notice,) = idle_filters(objective, [record])
+    mean = 399 / record.duration
+    assert f"at {mean:.4g} Hz cannot be filtered at 50 Hz. At {0.45 * mean:.4g} Hz" in str(notice)
+
+
+def test_a_record_of_ten_milliseconds_is_filtered_at_four_periods() -> None:
+    machine, record = rotor(*TRUE.values()), turned(np.linspace(0.0, 0.01, 201), 400.0)
+    prepared: Any = fx.FreeRun(measured_start=True).prepare(machine, record)
+    assert float(prepared.cutoffs["rotor.phi"]) == pytest.approx(400.0)
+    assert float(prepared.start["rotor.w"]) == pytest.approx(400.0, rel=0.02)
+    assert starting_state(machine, record, "rotor.w") == pytest.approx(400.0, rel=0.02)
+    forces = fx.InverseDynamics(at_samples=True).prepare(machine, record)
+    assert np.asarray(forces.weight).any()
 
 
 @pytest.mark.slow

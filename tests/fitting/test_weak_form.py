@@ -9,6 +9,7 @@ import pytest
 from scipy.signal import lfilter
 
 import frictax as fx
+from frictax.analysis.residuals.series import force_series
 from frictax.fitting import FitOptions
 from frictax.fitting.build_problem import build_problem
 from frictax.fitting.fit_many import fit_each
@@ -285,8 +286,12 @@ def test_friction_that_heats_itself_is_not_for_inverse_dynamics() -> None:
     with pytest.raises(ValueError, match="temperature of 'disc'. Take `FreeRun"):
         fx.fit(hot, record, free=free, objective=fx.InverseDynamics())
     options = FitOptions(free=free, objective=fx.InverseDynamics(at_samples=True))
-    (notice,) = build_problem(hot, {"run": record}, options)[1]
+    problem, (notice,) = build_problem(hot, {"run": record}, options)
     assert "without the change of temperature of 'disc'" in str(notice)
+    found: Any = object.__new__(fx.FitResult)
+    vars(found).update({"records": {"run": record}, "problem": problem, "x": problem.x0})
+    with pytest.raises(ValueError, match="the friction depends on the temperature of .disc."):
+        force_series(found, "run", None)
 
 
 def test_each_record_is_read_by_its_own_sensor() -> None:

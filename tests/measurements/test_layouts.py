@@ -39,7 +39,15 @@ def test_the_layout_of_a_file_is_told_from_its_lines(name: str) -> None:
     assert shape.units == tuple(unit or None for unit in units.split(sign))
     assert shape.values.shape[1] == len(shape.names)
     assert np.isfinite(shape.values).mean() > (0.6 if name in ("two_clocks", "dated") else 0.95)
-    assert shape.dated == ((0,) if name == "dated" else ())
+    dated = [j for j, kind in enumerate(shape.kinds) if kind == "dates"]
+    assert dated == ([0] if name == "dated" else [])
+
+
+def test_a_line_of_names_with_units_is_not_a_line_of_units(tmp_path: Path) -> None:
+    rows = (f"{k},{k % 7},{k % 5}" for k in range(20))
+    head = "date: 2024-01-01,10:00,x\nt [s],pos_error [deg],M [Nm]"
+    (tmp_path / "f.csv").write_text("\n".join([head, *rows]))
+    assert shape_of(tmp_path / "f.csv").names == ("t [s]", "pos_error [deg]", "M [Nm]")
 
 
 @pytest.mark.parametrize("text", ["", "nothing but words\nand more\n", "1\n", "a,b\nz,x\nw,y\n"])

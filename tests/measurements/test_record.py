@@ -77,6 +77,14 @@ def test_a_gain_converts_volts_to_newtons_and_counts_to_radians() -> None:
     assert [found.units[name].name for name in ("drive", "arm.phi")] == ["N", "rad"]
 
 
+def test_counts_in_a_turn_of_a_column_in_another_unit_are_mentioned() -> None:
+    frame = FRAME.rename(columns={"q": "angle [deg]"})
+    for name, unit in (("angle [deg]", None), ("angle [deg]", "rad")):
+        outputs = {"arm.phi": fx.Column(name, unit, per_turn=4096)}
+        found = fx.Record.from_pandas(frame, time="t", outputs=outputs)
+        assert f"is in {unit or 'deg'}, but `per_turn` reads" in found.notes[0]
+
+
 def test_a_unit_in_the_columns_name_counts_as_declared_unless_another_is() -> None:
     frame = FRAME.rename(columns={"q": "pos [mm]", "t": "time (ms)"})
     found = fx.Record.from_pandas(frame, time="time (ms)", outputs={"mass.s": "pos [mm]"})

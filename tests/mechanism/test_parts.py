@@ -136,3 +136,14 @@ def test_machines_that_do_not_touch_move_as_if_alone() -> None:
         assert np.array_equal(both[f"on_{name}"].mode, run["on_a"].mode)
         own_events = both.events.time[both.events.part == both.events.names.index(f"on_{name}")]
         assert np.allclose(own_events, run.events.time[: run.events.count], atol=1e-9)
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("engine", [fx.OnSamples(), fx.Adaptive()], ids=["on samples", "adaptive"])
+def test_a_machine_whose_motions_are_all_prescribed_moves_as_given(engine: Any) -> None:
+    wave = fx.Function(lambda t: 0.1 * jnp.sin(3.0 * t))
+    machine = fx.Mechanism(mass=fx.Mass(m=2.0), motion=fx.Position("mass", wave))
+    ts = jnp.linspace(0.0, 2.0, 21)
+    run = fx.simulate(machine, ts, engine)
+    np.testing.assert_allclose(run["mass"].s, 0.1 * jnp.sin(3.0 * ts), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(run["mass"].v, 0.3 * jnp.cos(3.0 * ts), rtol=0, atol=1e-15)

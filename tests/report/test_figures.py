@@ -40,6 +40,23 @@ def line(axes: Axes, label: str) -> np.ndarray:
     return y
 
 
+def test_the_breakaway_force_of_hot_friction_falls_as_the_run_says() -> None:
+    law = fx.TemperatureDependent(fx.Coulomb(F_Coulomb=5.0), beta=0.1, T_ref=300.0)
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=2.0, v=10.0),
+        brake=fx.SupportFriction("mass", f_pos=law),
+        disc=fx.HeatCapacitor("brake", C=4.0, T=300.0),
+    )
+    run = fx.simulate(machine, np.linspace(0.0, 2.0, 21))
+    forces = panel(draw_trajectory(run), "force")
+    _, size = prefix_unit("N", np.array([5.0]))
+    both = [np.asarray(li.get_ydata()) for li in forces.lines if li.get_label() == "±f0_max"]
+    most, least = both
+    np.testing.assert_allclose(most, run["brake"].f0_max / size)
+    np.testing.assert_allclose(least, -run["brake"].f0_max / size)
+    assert most[-1] < 0.9 * most[0]
+
+
 def test_a_run_is_drawn_as_position_velocity_force_and_a_strip_of_modes(run: Trajectory) -> None:
     figure = run.plot()
     assert [a.get_ylabel() for a in figure.axes] == [

@@ -209,7 +209,9 @@ def test_the_strip_of_a_contact_that_chatters_stays_small() -> None:
     assert 'd="M600 56h600" stroke="#0072B2"' in two
 
 
-def test_an_inaccurate_run_reached_its_end(run: Any, tmp_path: Path) -> None:
+def test_an_inaccurate_run_reached_its_end(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = dataclasses.replace(run.path, result=Result.inaccurate)
     inaccurate = dataclasses.replace(run, path=path)
     page = shown(inaccurate)
@@ -217,6 +219,10 @@ def test_an_inaccurate_run_reached_its_end(run: Any, tmp_path: Path) -> None:
     assert "did not reach its end" not in page.text
     with pytest.raises(ValueError, match="`page` needs a run that is complete and accurate, got"):
         inaccurate.page(tmp_path / "page.html")
+    assert "from 0 to 8 s, inaccurate: The run reached its end, but" in repr(inaccurate)
+    monkeypatch.setattr("frictax.simulation.simulate_once", lambda *_: inaccurate)
+    with pytest.raises(fx.SimulationError, match="^The run reached its end, but the error"):
+        fx.simulate(run.system.mechanism, run.ts)
 
 
 def test_of_a_batch_of_runs_its_shape_is_told(run: Any) -> None:

@@ -100,6 +100,10 @@ def page(fitted: fx.FoundMachine, compared: StructureComparison) -> str:
 def test_a_run_that_is_inaccurate_reached_its_end(page: str) -> None:
     assert "reached its end, but the error of a state is above 1e-3 of its range." in page
     assert "ended early" not in page
+    inaccurate, early = motion(Result.inaccurate), motion(Result.chatter)
+    assert inaccurate.complete
+    assert not inaccurate.successful
+    assert not early.complete
 
 
 def test_the_page_names_the_data_that_were_left_out_and_all_doubts(page: str) -> None:
@@ -195,6 +199,12 @@ def test_a_page_says_how_many_of_many_records_it_draws() -> None:
     captions = [caption for _, caption in sliders(fit_of(**records)).captions]
     assert captions[-1].endswith("The page draws the first 6 of 7 records.")
     assert not any("The page draws" in caption for caption in captions[:-1])
+
+
+def test_a_caption_says_whether_a_band_is_a_median_of_the_noise() -> None:
+    for sigma, what in (([0.1] * 5, "standard"), ([0.1, 0.1, 0.1, 0.2, 0.3], "median standard")):
+        found = fx.fit(fx.Coulomb(F_Coulomb=5.0, F_prop=0.2), fx.Sweep(SPEEDS, FORCES, sigma))
+        assert f"band: two {what} deviations of the noise" in sliders(found).captions[0][1]
 
 
 FURTHER = {

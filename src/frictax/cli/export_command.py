@@ -69,6 +69,8 @@ def export(options: Export) -> None:
         name, equals, how = given.partition("=")
         if "" in (name, equals, how):
             raise typer.BadParameter(f"--input must be NAME=held or NAME=linear, got {given!r}.")
+        if name in inputs:
+            raise typer.BadParameter(f"--input names {name!r} twice. Leave one of the two out.")
         inputs[name] = how
     with plain_errors(options=False), progress() as doing:
         doing("Reading")

@@ -20,7 +20,7 @@ from .options import (
     where_option,
     with_options,
 )
-from .working import DATA_FAILED, USAGE, conditions, end, plain_errors
+from .working import DATA_FAILED, USAGE, conditions, end, plain_errors, say
 
 if TYPE_CHECKING:
     from frictax.problems.starting import Draft
@@ -145,11 +145,10 @@ def init(reading: Reading, columns: Columns, constants: Constants, writing: Writ
             folder = record.with_name(name) if out is None else out
             written = write_problem(draft, folder, overwrite=overwrite)
             simulated = draft.machine != "sweep"
-            typer.echo(_describe_draft(draft))
-    typer.echo(f"Written: {', '.join(map(str, written))}")
+            say(_describe_draft(draft))
+    say(f"Written: {', '.join(map(str, written))}")
     code = any(path.suffix == ".py" for path in written)
-    for line in next_commands(folder, allow_code=code, simulated=simulated):
-        typer.echo(line)
+    say("\n".join(next_commands(folder, allow_code=code, simulated=simulated)))
 
 
 def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = True) -> list[str]:
@@ -218,8 +217,9 @@ def _ask(draft: "Draft") -> "Draft":
         while machine not in MACHINES:
             machine = typer.prompt(f"One of {', '.join(MACHINES)}", default=draft.machine)
         draft = with_machine(draft, machine)
+    answers = dict[str, str]()
     while draft.lacking() or not all(c.sure for c in draft.used_columns) or draft.unknown_counts():
-        draft = _ask_columns(draft)
+        draft = _ask_columns(draft, answers)
     for name in draft.asked_constants():
         if name not in draft.constants:
             number = typer.prompt(draft.question(name), type=float)
@@ -229,43 +229,46 @@ def _ask(draft: "Draft") -> "Draft":
     return draft
 
 
-def _ask_columns(draft: "Draft") -> "Draft":
-    """Show the role of each column to the user, and apply the user's corrections."""
-    from frictax.problems.starting import ROLES, with_columns
+def _ask_columns(draft: "Draft", answers: dict[str, str]) -> "Draft":
+    """Show the role of each column to the user, and apply the user's corrections. Add these to
+    `answers`, from role to column. After a new time or rate, apply all answers again.
+    """
+    from frictax.problems.starting import ROLES, with_clock, with_columns
 
-    typer.echo(_describe_draft(draft))
+    say(_describe_draft(draft))
     lack = draft.lacking()
     open_ = [lack] if lack else draft.unknown_counts()
     for sentence in [c.doubt for c in draft.used_columns if c.doubt] + [one.says for one in open_]:
-        typer.echo(f"  {sentence}")
+        say(f"  {sentence}")
     answer = typer.prompt(
         "Correct? Press Enter, or type changes such as position=enc[deg]",
         default="",
         show_default=False,
     )
-    pairs = re.findall(r"(\w+)=((?:[^\s\[]|\s(?!\w+=))+(?:\[[^\]]*\])?)", answer)
-    if answer.strip() and not pairs:
-        typer.echo("  Write ROLE=COLUMN[UNIT], such as position=enc[deg].")
+    parts = re.split(r"[\s,;]+(?=\w+=)", answer.strip()) if answer.strip() else []
+    if not all(re.match(r"\w+=", part) for part in parts):
+        say("  Write ROLE=COLUMN[UNIT], such as position=enc[deg].")
         return draft
     named = dict[str, str]()
-    for role, text in pairs:
+    for role, _, text in (part.partition("=") for part in parts):
         if role == "rate":
-            number = re.match(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text)
-            if number is None or not float(number[0]) > 0:
-                typer.echo("  The rate must be a number > 0 [Hz], such as rate=1000.")
+            number = re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*(k?)(hz)?", text.lower())
+            if number is None or not (rate := float(number[1] + (number[2] or ""))) > 0:
+                say("  The rate must be a number > 0 [Hz], such as rate=1000.")
             else:
-                columns = {r: c for r, c in draft.columns.items() if r != "time"}
-                draft = dataclasses.replace(draft, rate=float(number[0]), columns=columns)
+                draft = with_clock(draft, rate * (1000.0 if number[3] else 1.0))
+                answers.pop("time", None)
+                named = {**answers, **named}
         elif role in ROLES:
-            named[role] = text
+            named = {**(answers if role == "time" else {}), **named, role: text}
         else:
-            typer.echo(f"  {role!r} is not a role. Roles are: {', '.join(ROLES)}, rate.")
+            say(f"  {role!r} is not a role. Roles are: {', '.join(ROLES)}, rate.")
     try:
         draft = with_columns(draft, named)
+        answers.update(named)
     except ValueError as error:
-        typer.echo(f"  {error}")
-        return draft
-    if pairs:
+        say(f"  {error}")
+    if parts:
         return draft
     columns = {r: dataclasses.replace(c, sure=True, doubt="") for r, c in draft.columns.items()}
     return dataclasses.replace(draft, columns=columns)
@@ -289,12 +292,12 @@ def _describe_draft(draft: "Draft") -> str:
         values = f"{np.min(x):.6g} to {np.max(x):.6g}" if x.size else "no numbers"
         sure = "" if column.sure else f"   (guessed: {column.unit} is not stated in the file)"
         of = ""
-        if draft.machine == "gear" and column is draft.output:
+        if draft.machine == "gear" and column.role in ("position", "velocity", "force"):
             of = " (of the motor)" if draft.of_motor(column) is column else " (of the load)"
         lines.append(f"  {column.role:9}  {column.as_typed:{wide}}  {values}{of}{sure}")
     if draft.not_used:
         lines.append(f"  not used: {', '.join(draft.not_used)}")
-    lines += [f"  {note}" for note in draft.shape.notes]
+    lines += [f"  {note}" for note in draft.notes]
     if draft.reversed and draft.drive is not None:
         lines.append(
             f"  {draft.drive.label} brakes where force and motion are positive, so it is read with"

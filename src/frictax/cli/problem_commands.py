@@ -230,6 +230,8 @@ def simulate(options: Simulate) -> None:
     show("\n".join(said[:-1]), said[-1])
     if not all(one.motion.complete for one in made):
         end("A simulation ended before the end of its record: see above.", DATA_FAILED)
+    if not all(one.motion.successful for one in made):
+        end("A simulation is inaccurate: see above.", DATA_FAILED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -269,7 +271,8 @@ def design(options: DesignRun) -> None:
         target = check_target(out, "the table")
         refuse_existing(out, overwrite)
         if report is not None:
-            check_report(report, overwrite=overwrite)
+            if check_report(report, overwrite=overwrite) == target:
+                end(f"--out and --report both name {out}. Give each a file of its own.")
         asked = read(options.problem, allow_code=options.allow_code)
         try:
             made = design_experiment(asked, progress=doing)
@@ -365,6 +368,9 @@ def fleet(options: FleetRun) -> None:
         end(f"--jobs must be at least 1, got {jobs}. Leave it out for one process per processor.")
     if jobs is not None and options.cluster is not None:
         end("--jobs is not used: the workers of --cluster do the work. Leave out one of the two.")
+    others = (options.records, options.about, options.report)
+    if out.resolve() in [path.resolve() for path in others if path is not None]:
+        end(f"--out {out} is also read, or is the report. Name another file for the table.")
     with plain_errors(options=False), progress() as doing:
         doing("Reading the records")
         from frictax.fleets import fleet as run

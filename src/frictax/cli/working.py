@@ -55,6 +55,8 @@ def plain_errors(options: bool = True) -> Iterator[None]:
         end("Interrupted.", INTERRUPTED)
     except MemoryError:
         end("The memory of this machine is too small. Use a smaller part of the data.", DATA_FAILED)
+    except OverflowError:
+        end("A number is too large or too small to compute with. Check the units.", DATA_FAILED)
     except (ValueError, KeyError, OSError, ImportError) as error:
         if isinstance(error, ImportError) and error.name is not None:
             raise  # The installation of Python is incomplete, which is not a mistake of the user.

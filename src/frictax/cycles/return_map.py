@@ -68,8 +68,8 @@ class ReturnSystem(AbstractHybridSystem):
     def is_smooth(self, args: PyTree) -> bool:
         return self.system.is_smooth(args)
 
-    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
-        return self.system.longest_step(mode[:-1], span, args)
+    def longest_step_at(self, t: Number, mode: Modes, span: Number, args: PyTree) -> Number | None:
+        return self.system.longest_step_at(t, mode[:-1], span, args)
 
 
 class PoincareSection(eqx.Module):

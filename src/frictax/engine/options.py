@@ -46,7 +46,9 @@ class Adaptive(Pickled, eqx.Module):
     - `dt0`: the first step of every phase [s]. Default: the mean step of the previous phase.
     - `dtmax`: the longest step [s]. An event function may fall to 0 and rise again within one step.
       With error control, the engine finds such a dip by a cubic through the event function's values
-      and rates at both ends of the step.
+      and rates at both ends of the step. A step may still pass over a short pulse of a load that a
+      machine of your own computes from the time `t`. Set `dtmax` to the shortest time in which such
+      a load may rise and fall again, or make the load a `Function` with its own `dtmax`.
     - `max_events`: largest number of mode changes and drive switches in a run. Default: 1000 plus
       the number of samples of all `Sampled` drives. Outside of `jit` and `vmap`, `simulate` doubles
       `max_events` until it is sufficient. Under `jit`, choose a larger limit for a `Pulse`,
@@ -191,6 +193,10 @@ class OnSamples(Pickled, eqx.Module):
     `Sampled` with the same times, so its corners are at the samples. A corner at a sample does not
     need extra steps, while `Adaptive` ends a phase at each corner. Other drives may be smooth, or
     switch between samples.
+
+    A machine of your own may read the rate of a drive, such as `args["der(motor)"]`. This rate
+    jumps at each sample of a `Sampled` drive. Derivatives by the `times` of this drive are then NaN
+    (without `jit`, a `ValueError`), and `Adaptive` computes them.
 
     **Arguments:**
 

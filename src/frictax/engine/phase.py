@@ -235,18 +235,25 @@ class _SameAdaptiveSteps(_SameSteps, diffrax.AbstractAdaptiveStepSizeController)
 
 
 def _controller(
-    system: Reused, options: Adaptive, start: Start, span, margins=None, first=None, sums=None
+    system: Reused, options: Adaptive, start: Start, t1, span, margins=None, first=None, sums=None
 ) -> Any:
     """Return the step-size controller of a phase: the controller of `options`, wrapped in `_Steps`
-    (or in `_Begun` if it has no error control).
+    (or in `_Begun` if it has no error control). The run ends at the time `t1` and lasts `span`.
 
     Step lengths are not differentiated.
     """
-    controller = options.controller(start.y.dtype, constant(system.longest_step(start.mode, span)))
+    longest = constant(system.longest_step_at(constant(t1 - span), start.mode, span))
+    controller = options.controller(start.y.dtype, longest)
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
         tolerances = controller.rtol, controller.atol, controller.norm
         return _Steps(controller, start.dt, *tolerances, margins, first, sums)
     return _Begun(controller, start.dt)
+
+
+def _solver(system: Reused, options: Adaptive) -> Any:
+    """Return the diffrax solver of a phase."""
+    implicit = options.solver is None and system.is_stiff() and not system.swings()
+    return Rodas4() if implicit else options.walker()
 
 
 def _solve(
@@ -276,11 +283,9 @@ def _solve(
         change = jax.jvp(lambda t, y: still.flow(t, y, start.mode), (t_, y_), along)[1]
         return system.flow(t, y[0], start.mode), constant(change)
 
-    implicit = options.solver is None and system.is_stiff() and not system.swings()
-    solver = Rodas4() if implicit else options.walker()
     how: dict[str, Any] = {"args": system, "stepsize_controller": controller, "throw": False}
     return diffrax.diffeqsolve(
-        diffrax.ODETerm(flow), solver, start.t, t1, None, y0, **how, **kwargs
+        diffrax.ODETerm(flow), _solver(system, options), start.t, t1, None, y0, **how, **kwargs
     )
 
 
@@ -341,7 +346,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: 
         options,
         start,
         until,
-        _controller(system, options, start, span, margins, first, sums),
+        _controller(system, options, start, t1, span, margins, first, sums),
         saveat=diffrax.SaveAt(t1=True, dense=ts is not None, controller_state=True),
         event=event,
         adjoint=diffrax.ForwardMode(),
@@ -395,7 +400,10 @@ def cross(
     step = jnp.where(falling, step, 0.0)
     step = jnp.where(fired >= 0, jnp.where(at_once, began - constant(began), step), 0.0)
     # The difference `known - constant(known)` is 0, but it has the derivative of the known time.
-    known = jnp.where(fired == DEADLINE, system.deadline(start.mode).astype(t.dtype), t1)
+    # If the deadline is before the phase, the event is at the start of the phase.
+    deadline = system.deadline(start.mode).astype(t.dtype)
+    deadline = deadline + constant(jnp.maximum(start.t - deadline, 0.0))
+    known = jnp.where(fired == DEADLINE, deadline, t1)
     at_known = (fired == DEADLINE) | (fired == END)
     time = jnp.where(at_known, known, t + step)
     state = y + slope.speed * jnp.where(at_known, known - constant(known), step)
@@ -430,7 +438,11 @@ def transport(
     most = (2 * STEPS if ts is None else STEPS_DENSE) + (
         9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16
     )
-    controller, with_speed, done = _controller(system, options, begin, span), not smooth, True
+    # `_solve` does not differentiate the rate of the speed. Therefore an implicit solver would need
+    # very short steps to integrate the speed of a stiff motion.
+    implicit = isinstance(_solver(system, options), Rodas4 | diffrax.AbstractImplicitSolver)
+    with_speed, done = not smooth and not implicit, True
+    controller = _controller(system, options, begin, t1, span)
     if isinstance(adjoint, diffrax.RecursiveCheckpointAdjoint):
         still, at = constant((system, begin))
         steps = _solve(

@@ -20,6 +20,7 @@ from .stepping import entries, relative_error, select
 from .system import CUT, END
 from .tangents import (
     add_time_tangents,
+    check_fixed_options,
     linear_map,
     nan_where,
     pull_known,
@@ -47,15 +48,11 @@ def run_phases(model, t0, t1, y0, mode0, ts, options: Adaptive) -> Any:
 def _run_phases_jvp(primals, tangents) -> Any:
     model, t0, t1, y0, mode0, ts, options = primals
     d_model, d_t0, d_t1, d_y0, _, d_ts, d_options = tangents
-    if jax.tree.leaves(d_options):
-        raise ValueError(
-            "A run cannot be differentiated by its tolerances. Pass `Adaptive` by closure, not as a"
-            " differentiated argument."
-        )
-    floats, whole, record = _forward(model, t0, t1, y0, mode0, ts, options)
+    check_fixed_options(options, d_options)
     # The Newton step that locates an event treats rates as constants, which is exact only for first
     # derivatives. A second derivative raises an error, because it would be wrong.
-    model_, t1_, ts_, record_ = nondifferentiable((model, t1, ts, record), msg=SECOND)
+    model_, t0_, t1_, y0_, ts_ = nondifferentiable((model, t0, t1, y0, ts), msg=SECOND)
+    floats, whole, record = _forward(model_, t0_, t1_, y0_, mode0, ts_, options)
     moved, rest, d_moved = split_moving(model_, d_model)
     # For reverse mode, JAX transposes the map from input tangents to output tangents. Each tangent
     # must be linear in an input tangent. Therefore `nought`, 0 times an input tangent, replaces a
@@ -82,12 +79,12 @@ def _run_phases_jvp(primals, tangents) -> Any:
     used = jnp.where(given_up, count - 1, count)
     used = jnp.where(result == Result.successful, times.shape[0], used)
     unknown = unknown_after_cut(ys, times, used)
-    along = _push(phase(diffrax.ForwardMode()), moved, t1_, record_, floats)
+    along = _push(phase(diffrax.ForwardMode()), moved, t1_, record, floats)
     push = lambda inputs: nan_where(unknown, along(inputs))  # noqa: E731
     if options.adjoint is not None:
         d_ys, d_times = push(inputs)
     else:
-        back = _pull(phase(diffrax.RecursiveCheckpointAdjoint()), moved, t1_, record_, floats)
+        back = _pull(phase(diffrax.RecursiveCheckpointAdjoint()), moved, t1_, record, floats)
         pull = lambda cotangents: pull_known(back, unknown, cotangents)  # noqa: E731
         d_ys, d_times = linear_map(push, pull, inputs, nothing)
     # `d_ys` already contains the derivatives with respect to the first and the last sample time.

@@ -76,8 +76,8 @@ class Reused(eqx.Module):
 
     is_smooth, is_stiff = _method("is_smooth", False), _method("is_stiff", False)
     judged_states, swings = _method("judged_states", False), _method("swings", False)
-    flow, guard, jump, deadline, tick, longest_step = map(
-        _method, ("flow", "guard", "jump", "deadline", "tick", "longest_step")
+    flow, guard, jump, deadline, tick, longest_step_at = map(
+        _method, ("flow", "guard", "jump", "deadline", "tick", "longest_step_at")
     )
     implicit_step, sound, safe_step = map(_method, ("implicit_step", "sound", "safe_step"))
     prepare_start = _method("prepare_start")

@@ -144,8 +144,8 @@ class Sensitive(AbstractHybridSystem):
     def known_switches(self, args: PyTree, on_samples: bool) -> int:
         return self._now.known_switches(args, on_samples)
 
-    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
-        return self._now.longest_step(mode, span, args)
+    def longest_step_at(self, t: Number, mode: Modes, span: Number, args: PyTree) -> Number | None:
+        return self._now.longest_step_at(t, mode, span, args)
 
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
         return self._now.tick(t, mode, args)

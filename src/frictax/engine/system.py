@@ -85,13 +85,18 @@ class AbstractHybridSystem(Pickled, eqx.Module):
         """Return the longest step [s] in `mode` (None: no limit). `span`: duration of a run [s]."""
         return None
 
+    def longest_step_at(self, t: Number, mode: Modes, span: Number, args: PyTree) -> Number | None:
+        """Return `longest_step` in a run that begins at the time `t` [s]."""
+        return self.longest_step(mode, span, args)
+
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
         """Return `mode` with the segment numbers that the drives have at time `t` [s]. `OnSamples`
         calls this method at every sample.
 
         Set a segment number here only if the switch changes just the formula of the drive. Make all
-        other mode changes in `jump`, for the cause `DEADLINE`. The default returns `mode`
-        unchanged.
+        other mode changes in `jump`, for the cause `DEADLINE`. If dy/dt jumps at a switch in
+        `tick`, derivatives with respect to the time of this switch are NaN. The default returns
+        `mode` unchanged.
         """
         return mode
 

@@ -43,6 +43,16 @@ def _is_none(x) -> bool:
     return x is None
 
 
+def check_fixed_options(options, d_options) -> None:
+    """Raise `ValueError` if the `options` of a run have tangents."""
+    if jax.tree.leaves(d_options):
+        name = type(options).__name__
+        raise ValueError(
+            f"A run cannot be differentiated by its tolerances. Pass `{name}` by closure, not as a"
+            f" differentiated argument, and give `{name}` constant numbers."
+        )
+
+
 def split_moving(model, d_model) -> tuple[Any, Any, Any]:
     """Return the arrays of `model` that have a tangent, all other leaves, and these tangents."""
     # Convert Python numbers, which JAX passes unchanged outside of compiled code, to arrays.

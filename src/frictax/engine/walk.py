@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike
 from frictax.parameters import Integer, Number, as_seconds, is_not_numeric, is_traced
+from frictax.programs.users_data import refuse_traced_data
 
 from .options import EVENTS, Adaptive, Engine, OnSamples
 from .reused import Reused, model_of
@@ -100,7 +101,8 @@ def walk(
     and their derivatives are NaN at times that were not reached.
 
     **Raises:** `ValueError` for times that do not increase, or if `args` is an `Adaptive` or an
-    `OnSamples`.
+    `OnSamples`. Also if a method reads a traced number from outside of `system` and `args`, such as
+    a differentiated variable of the function that contains the class.
 
     A mass point falls from 1 m and bounces with half of its speed:
 
@@ -125,9 +127,9 @@ def walk(
             f"`walk` must be given its options by name, got `{type(args).__name__}` in the place of"
             " `args`. Write options=..."
         )
+    refuse_traced_data((system, args))
     options = with_room(Adaptive() if options is None else options, system, args)
-    y0 = jnp.asarray(y0)
-    y0 = y0 if jnp.issubdtype(y0.dtype, jnp.inexact) else y0.astype(float)
+    y0 = jnp.asarray(y0, dtype=float)  # 64-bit numbers, if JAX computes with 64 bits
     if not is_traced(ts):
         given = as_seconds(ts) if is_not_numeric(ts) else ts
         times = np.full(1, np.nan) if is_not_numeric(given) else np.asarray(given, float)

@@ -166,6 +166,7 @@ class Design(Summarised, DesignVerbs):
             {problem.drive: self.excitation, **inputs},
             noisy,
             sd=dict(self.outputs),
+            units=problem.channel_units,
             hold=problem.under_test.hold,
             name=name,
         )

@@ -389,8 +389,8 @@ class InformationSystem(AbstractHybridSystem):
         rates = self.information_rates(t0, y0[:size], own) + self.information_rates(t1, after, own)
         return jnp.concatenate([after, y0[size:] + 0.5 * (t1 - t0) * rates])
 
-    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
-        return self.sensitive.longest_step(self._own(mode)[0], span, args)
+    def longest_step_at(self, t: Number, mode: Modes, span: Number, args: PyTree) -> Number | None:
+        return self.sensitive.longest_step_at(t, self._own(mode)[0], span, args)
 
     def staying(self, mode: Modes, args: PyTree) -> "InformationSystem":
         sensitive = self.sensitive.staying(self._own(mode)[0], args)

@@ -14,9 +14,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from frictax.engine import OnSamples, Result, walk
-from frictax.fitting.problem.setup import contact_modes, variable_at
+from frictax.fitting.problem.setup import (
+    contact_modes,
+    signal_field,
+    state_names,
+    variable_at,
+    variable_unit,
+)
+from frictax.measurements.units import VARIABLES, split_channel
 from frictax.mechanism import MechanicalSystem, Mechanism, PositionController
-from frictax.mechanism.layout import is_rotational
 from frictax.parameters import Numbers
 from frictax.parameters.arrays import constant, least, smaller
 from frictax.programs import interruptible_jit
@@ -130,14 +136,23 @@ class DesignProblem:
     @property
     def unit(self) -> str:
         """Unit of the drive."""
-        machine, turns = self.machine, False
+        return self.channel_units[self.drive]
+
+    @property
+    def channel_units(self) -> dict[str, str]:
+        """SI units of inputs and outputs. For a machine of a user's class, the dict contains the
+        drive, and the outputs whose names determine whether they are of a rotation.
+        """
+        machine, outputs = self.machine, self.under_test.outputs
         if isinstance(machine, Mechanism):
-            own = getattr(machine[self.drive.partition(".")[0]], "body", self.body)
-            own = own.partition(".")[0]
-            turns = own in machine.names and is_rotational(machine[own])
-        if self.excites_reference:
-            return "rad" if turns else "m"
-        return "N.m" if turns else "N"
+            inputs = self.under_test.inputs
+            paths = {n: f"{n.partition('.')[0]}.{signal_field(machine, n)}" for n in inputs}
+            paths |= {name: name for name in outputs}
+            return {name: variable_unit(machine, path) or "1" for name, path in paths.items()}
+        place = split_channel((*state_names(machine), "s")[0])[1]
+        clear = [n for n in outputs if len(VARIABLES.get(split_channel(n)[1], ())) == 1]
+        units = {name: variable_unit(machine, name) for name in clear}
+        return units | {self.drive: "N.m" if place == "phi" else "N"}
 
     @property
     def t(self) -> np.ndarray:

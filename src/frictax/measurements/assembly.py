@@ -439,13 +439,19 @@ def _contradiction(column: Column, table: Table, kinds: Sequence[str] | None) ->
     `kinds`: possible SI units of the column; None if its values show their unit.
     """
     name = table.name(column.name)
-    cells = table.unit(column.name)
-    if cells is not None and column.unit is not None and normalize_unit(column.unit) != cells:
+    cells, unit = table.unit(column.name), column.unit and normalize_unit(column.unit)
+    if cells is not None and unit not in (None, cells):
         yield (
             f"Column {name!r} of {table.source} has the unit {cells} in its cells, but `unit` is"
             f" {column.unit}. {column.unit} is used. Correct `unit` if the cells are right."
         )
     said = named_in(name)
+    numbers_in = unit or normalize_unit(said or "counts")
+    if column.per_turn is not None and known_unit(numbers_in) is not None:
+        yield (
+            f"Column {name!r} of {table.source} is in {numbers_in}, but `per_turn` reads its"
+            " numbers as counts of an encoder. Leave one of the two out."
+        )
     this, untold = f"Column {name!r} of {table.source}", column.unit is None and column.to is None
     if column.gain is not None and untold and said is not None:
         yield (
@@ -454,13 +460,13 @@ def _contradiction(column: Column, table: Table, kinds: Sequence[str] | None) ->
         )
     unread = unread_unit(name, kinds) if untold and cells is None and kinds is not None else None
     if unread is not None:
-        text, unit = unread
-        what, remedy = ("read as a unit", f"unit={unit!r}") if unit else ("a known unit", "`unit`")
+        text, read = unread
+        what, remedy = ("read as a unit", f"unit={read!r}") if read else ("a known unit", "`unit`")
         yield (
             f"{this} has {text!r} in its name, which is not {what}, so it is read in SI units. Give"
-            f" {remedy}{'' if unit else ', or a gain and `to`'}."
+            f" {remedy}{'' if read else ', or a gain and `to`'}."
         )
-    if said is not None and column.unit is not None and said != normalize_unit(column.unit):
+    if said is not None and unit not in (None, said):
         yield (
             f"{this} has {said} in its name, but `unit` is {column.unit}. {column.unit} is used."
             " Correct `unit` if the name is right."

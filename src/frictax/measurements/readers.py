@@ -62,27 +62,17 @@ class Column:
                 f"`Column.name` must be the name of a column, got {self.name!r}. Write it as the"
                 " file does, or its number, the first being 1."
             )
-        own = f"`Column` {self.name!r}:"
+        own, factor = f"`Column` {self.name!r}:", "A factor is given as `gain`."
         for what in ("unit", "to"):
-            value = getattr(self, what)
-            if value is not None and (not isinstance(value, str) or not value.strip()):
-                raise ValueError(
-                    f"{own} `{what}` must be the name of a unit, got {value!r}. A factor is given"
-                    " as `gain`."
-                )
-        if self.sign not in (1, -1) or isinstance(self.sign, bool):
-            raise ValueError(
-                f"{own} `sign` must be 1 or -1, got {self.sign!r}. A factor is given as `gain`."
-            )
-        if self.gain is not None and not (is_finite_number(self.gain) and self.gain != 0):
-            raise ValueError(
-                f"{own} `gain` must be a finite number other than 0, got {self.gain!r}. Leave it"
-                " out for a factor of 1."
-            )
-        if self.gain is not None and self.gain < 0:
-            raise ValueError(
-                f"{own} `gain` must be > 0, got {self.gain!r}. Give the direction as sign=-1."
-            )
+            text = getattr(self, what)
+            is_name = isinstance(text, str) and bool(text.strip())
+            self._require(what, is_name, "the name of a unit", factor)
+        is_sign = self.sign in (1, -1) and not isinstance(self.sign, bool)
+        self._require("sign", is_sign, "1 or -1", factor)
+        is_other = is_finite_number(self.gain) and bool(self.gain)
+        remedy = "Leave it out for a factor of 1."
+        self._require("gain", is_other, "a finite number other than 0", remedy)
+        self._require("gain", _is_positive(self.gain), "> 0", "Give the direction as sign=-1.")
         if self.to is not None and self.gain is None:
             raise ValueError(
                 f"{own} `to` = {self.to!r} needs the `gain` that leads there, got None. Give it, or"
@@ -92,20 +82,11 @@ class Column:
             self._check_per_turn(own)
             object.__setattr__(self, "gain", 360.0 / float(self.per_turn))
             object.__setattr__(self, "to", "deg")
-        if not (
-            self.unwrap is None
-            or isinstance(self.unwrap, bool)
-            or (is_finite_number(self.unwrap) and self.unwrap > 0)
-        ):
-            raise ValueError(
-                f"{own} `unwrap` must be True, False or a range > 0, got {self.unwrap!r}. True"
-                " finds the range from the numbers."
-            )
-        if self.nanoseconds is not None and not _names(self.nanoseconds):
-            raise ValueError(
-                f"{own} `nanoseconds` must be the name of a column, got {self.nanoseconds!r}. Name"
-                " the column that is added to these seconds."
-            )
+        is_range = isinstance(self.unwrap, bool) or _is_positive(self.unwrap)
+        remedy = "True finds the range from the numbers."
+        self._require("unwrap", is_range, "True, False or a range > 0", remedy)
+        remedy = "Name the column that is added to these seconds."
+        self._require("nanoseconds", _names(self.nanoseconds), "the name of a column", remedy)
         if self.time is not None:
             object.__setattr__(self, "time", column_of(f"{own} `time`", self.time))
             assert isinstance(self.time, Column)
@@ -114,23 +95,22 @@ class Column:
                     f"{own} the `time` of a channel takes a unit and a gain only, got"
                     f" {self.time!r}. Leave the rest out."
                 )
-        if (
-            self.sd is not None
-            and not isinstance(self.sd, str)
-            and not (is_finite_number(self.sd) and self.sd > 0)
-        ):
+        is_sd = isinstance(self.sd, str) or _is_positive(self.sd)
+        remedy = "Leave it out if it is not known."
+        self._require("sd", is_sd, "a number > 0 or the name of a column", remedy)
+
+    def _require(self, what: str, is_valid: bool, rule: str, remedy: str) -> None:
+        """Raise `ValueError` if the argument `what` is given and is not valid."""
+        value = getattr(self, what)
+        if value is not getattr(Column, what) and not is_valid:
             raise ValueError(
-                f"{own} `sd` must be a number > 0 or the name of a column, got {self.sd!r}. Leave"
-                " it out if it is not known."
+                f"`Column` {self.name!r}: `{what}` must be {rule}, got {value!r}. {remedy}"
             )
 
     def _check_per_turn(self, own: str) -> None:
-        counts = self.per_turn
-        if not (is_finite_number(counts) and counts is not None and counts > 0):
-            raise ValueError(
-                f"{own} `per_turn` must be a number of counts > 0, got {self.per_turn!r}. Give the"
-                " direction as sign=-1."
-            )
+        remedy = "Give the direction as sign=-1."
+        is_count = _is_positive(self.per_turn)
+        self._require("per_turn", is_count, "a number of counts > 0", remedy)
         if self.gain is not None or self.to is not None:
             raise ValueError(
                 f"{own} `per_turn` says what `gain` and `to` would say too, got both. Leave out one"
@@ -170,3 +150,8 @@ def _names(name: Any) -> bool:
     if isinstance(name, str):
         return bool(name.strip())
     return isinstance(name, int) and not isinstance(name, bool) and name >= 1
+
+
+def _is_positive(value: Any) -> bool:
+    """Return whether a value is a finite number above 0."""
+    return is_finite_number(value) and bool(value > 0)

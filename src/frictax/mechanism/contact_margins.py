@@ -152,10 +152,13 @@ def _rounding_at(t: Array, rate: Array) -> Array:
     return jnp.finfo(t.dtype).eps * (500.0 + 50.0 * jnp.abs(rate * t))
 
 
-def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> tuple[list[Any], list[Any]]:
+def longest_steps(
+    mechanism: Mechanism, lay: Layout, t: Number, span: Number
+) -> tuple[list[Any], list[Any]]:
     """Return two lists of longest allowed time steps [s]: in every mode, and while a contact is
     stuck. In a longer step, a pulse of a user's function may have no effect. The load of a stuck
-    contact may exceed the breakaway force and fall again undetected. `span`: duration of the run.
+    contact may exceed the breakaway force and fall again undetected. `t`: start of the run [s];
+    `span`: its duration [s].
     """
     signals = [signal_of(mechanism, place) for place in lay.signals]
     always = longest_steps_of_functions(signals, span)
@@ -184,11 +187,11 @@ def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> tuple[list
             summed |= set(loads)
     frequencies = [signals[j].f for j in summed if isinstance(signals[j], Sine)]
     stuck = [1 / (32 * jnp.maximum(f, jnp.finfo(f.dtype).tiny)) for f in frequencies]
-    return always, stuck + _steps_over_waves(mechanism, lay, signals, span)
+    return always, stuck + _steps_over_waves(mechanism, lay, signals, t, span)
 
 
 def _steps_over_waves(
-    mechanism: Mechanism, lay: Layout, signals: list[AbstractSignal], span: Number
+    mechanism: Mechanism, lay: Layout, signals: list[AbstractSignal], t: Number, span: Number
 ) -> list[Array]:
     """Return the longest time step [s] that resolves a periodic force over the position of a body
     that a prescribed motion carries, in a list; an empty list without such a force.
@@ -197,7 +200,7 @@ def _steps_over_waves(
     waves = [s.period for s in sources if isinstance(s, PeriodicPositionDependentForce)]
     if not waves or not lay.motions:
         return []
-    fastest = jnp.max(jnp.stack([largest_rate(signals[j], span) for *_, j in lay.motions]))
+    fastest = jnp.max(jnp.stack([largest_rate(signals[j], t, span) for *_, j in lay.motions]))
     for gear in lay.gears:
         ratios = jnp.abs(jnp.stack(list(mechanism.parts[gear.part].factors())))
         fastest *= jnp.max(ratios) / jnp.min(ratios)

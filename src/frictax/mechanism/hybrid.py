@@ -10,7 +10,6 @@ from frictax.contacts.mode import FREE, STUCK, mode_vector
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.arrays import constant
-from frictax.signals.signal import first_end, next_piece
 
 from . import dynamics
 from .bristle_steps import (
@@ -28,6 +27,7 @@ from .layout import Layout, layout, signal_of, state_names as state_names
 from .mechanism import Mechanism, structure_only
 from .mode_transition import bring_to_rest, crossed_guards, inelastic_impact, modes_after_event
 from .sparse import dot
+from .switches import add_switch_times, first_switch, latest_due, switch_signals
 
 
 class MechanicalSystem(AbstractHybridSystem):
@@ -104,7 +104,7 @@ class MechanicalSystem(AbstractHybridSystem):
         return _concatenate(found)
 
     def deadline(self, mode: Modes, args: PyTree) -> Number:
-        return first_end(self._ends(mode))
+        return first_switch(self._signals(mode), self._ends(mode))
 
     def _ends(self, mode: Array) -> list[Array]:
         """Return the time at which the present segment of each signal ends; inf if the segment ends
@@ -193,8 +193,8 @@ class MechanicalSystem(AbstractHybridSystem):
 
         return passive_step(at, self._rates, t0, t1, y0)
 
-    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Any:
-        lay, (always, stuck) = self.layout, longest_steps(self.mechanism, self.layout, span)
+    def longest_step_at(self, t: Number, mode: Modes, span: Number, args: PyTree) -> Any:
+        lay, (always, stuck) = self.layout, longest_steps(self.mechanism, self.layout, t, span)
         contacts = *lay.contacts, *lay.bristles
         if not always and not (stuck and contacts):
             return None
@@ -210,7 +210,8 @@ class MechanicalSystem(AbstractHybridSystem):
     ) -> tuple[State, Modes, Integer]:
         # The choice of modes does not have derivatives, so it uses constants: `still`, `t_`, `y_`.
         still, t_, y_ = constant((self, t, y))
-        new = still._mode_with_signals(t_, mode, fired)
+        start = y, mode
+        new, switched = still._mode_with_signals(t_, mode, fired)
         events = crossed_guards(self.layout, self.mechanism.parts, fired)
         for contact, event in zip(self.layout.contacts, events, strict=True):
             if contact.face is not None:
@@ -251,11 +252,9 @@ class MechanicalSystem(AbstractHybridSystem):
         rests, ok = modes_after_event(
             before, still.snapshot(t_, constant(y), begun), events, fired, new
         )
-        return (
-            self._bring_to_rest(t, y, begun, rests),
-            mode_vector(new),
-            jnp.where(ok, 0, 1).astype(jnp.int32),
-        )
+        end = self._bring_to_rest(t, y, begun, rests), mode_vector(new)
+        y = add_switch_times(self, (t, args), start, end, self._signals(mode), switched)
+        return y, end[1], jnp.where(ok, 0, 1).astype(jnp.int32)
 
     def start(self, t: Number) -> tuple[State, Modes]:
         """Return state and mode vector at the start of a run that begins at time `t` [s]."""
@@ -321,16 +320,16 @@ class MechanicalSystem(AbstractHybridSystem):
 
     # The following methods are the steps of `jump`, in the order in which `jump` calls them.
 
-    def _mode_with_signals(self, t: Array, mode: Array, fired: Array) -> list[Array]:
-        """Return the mode vector, as a list, with the signals' segments after event `fired`."""
-        new = list(mode)
-        # If several signals switch at one time, each switch is an event of its own, because each
-        # switch time has its own derivative. Phases of length 0 separate simultaneous switches.
-        switches = jnp.argmin(jnp.stack([jnp.asarray(jnp.inf), *self._ends(mode)])) - 1
-        for j, (signal, k) in enumerate(self._signals(mode)):
-            ends = (fired == DEADLINE) & (switches == j)
-            new[self.layout.first_signal + j] = next_piece(signal, k, t, ends)
-        return new
+    def _mode_with_signals(
+        self, t: Array, mode: Array, fired: Array
+    ) -> tuple[list[Array], list[Array]]:
+        """Return the mode vector, as a list, with the signals' segments after event `fired`, and
+        whether each signal switches at the event.
+        """
+        signals, ends = self._signals(mode), self._ends(mode)
+        due = latest_due(t, first_switch(signals, ends), fired)
+        pieces, switched = switch_signals(signals, ends, due, fired)
+        return [*list(mode)[: self.layout.first_signal], *pieces], switched
 
     def _hit_stops(
         self, t: Array, y: Array, mode: Array, events: list[dict[str, Array]], new: list[Array]
@@ -399,6 +398,8 @@ class MechanicalSystem(AbstractHybridSystem):
 
 def _concatenate(parts: list[Array]) -> Array:
     """Return one vector of all `parts`: scalars, and vectors of bristles with elements."""
+    if not parts:  # All motions are prescribed.
+        return jnp.zeros(0)
     if all(part.ndim == 0 for part in parts):
         return jnp.stack(parts)
     return jnp.concatenate([jnp.atleast_1d(part) for part in parts])

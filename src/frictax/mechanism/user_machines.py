@@ -24,7 +24,7 @@ from frictax.parameters.arrays import constant
 from frictax.signals import AbstractSignal
 from frictax.signals.as_signal import as_signal
 from frictax.signals.function import longest_steps_of_functions
-from frictax.signals.signal import first_end, next_piece
+from frictax.signals.signal import first_end
 
 from .contact_margins import all_margins
 from .layout import Contact, Flange, Layout
@@ -36,6 +36,18 @@ from .mode_transition import (
 )
 from .snapshot import Snapshot
 from .sparse import SparseRow
+from .switches import add_switch_times, first_switch, latest_due, switch_signals
+
+# What to do if the result of a user's method has a wrong shape.
+_ENTRIES = "Index an array that has one entry, such as x[0]."
+_ROWS = "It has a row for each coordinate, of which there are `degrees_of_freedom`."
+_REMEDIES = {
+    **dict.fromkeys(("inertia", "load", "pressing"), _ENTRIES),
+    **dict.fromkeys(("mass_matrix", "force"), _ROWS),
+    "jacobian": "It has a row for each entry of `frictions` and a column for each coordinate. The"
+    " default is the unit matrix, which needs as many frictions as `degrees_of_freedom`.",
+    "others": "It returns a rate for each state after positions and velocities.",
+}
 
 
 class AbstractOwnMotion(AbstractHybridSystem):
@@ -49,6 +61,40 @@ class AbstractOwnMotion(AbstractHybridSystem):
 
     def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:
         return dict(zip(self.states(), y, strict=True))
+
+    def _extrema_matter(self, mode: Array) -> Any:
+        """Return whether the extrema of signals matter: an event function that depends on signals
+        may otherwise cross 0 twice in one time step.
+        """
+        return True
+
+    def _check_start(self, y: Array, mode: Array | None = None) -> None:
+        """Raise `ValueError` if the state or the mode at the start of a run has a wrong length."""
+        name, states = type(self).__name__, self.states()
+        if y.shape != (len(states),):
+            raise ValueError(
+                f"`{name}`: the state at the start must have one entry for each name in `states`"
+                f" ({', '.join(states)}), got shape {y.shape}."
+                " Give all states, or correct `states`."
+            )
+        if mode is not None and mode.shape[0] != self.mode_size:
+            raise ValueError(
+                f"`{name}`: the mode at the start must have length {self.mode_size}, got"
+                f" {mode.shape[0]}. Take the state and the mode that `begin(t, y)` returns."
+            )
+
+    def _as_array(self, name: str, value: Any, shape: tuple[int, ...], like: Array) -> Array:
+        """Return `value`, the result of the user's method `name`, as an array of the type of
+        `like`. Raise `ValueError` if its shape is not `shape`.
+        """
+        array = jnp.asarray(value, like.dtype)
+        if array.shape != shape:
+            kind = f"an array of shape {shape}" if shape else "one number, of shape ()"
+            raise ValueError(
+                f"`{type(self).__name__}.{name}` must return {kind}, got shape {array.shape}."
+                f" {_REMEDIES[name]}"
+            )
+        return array
 
 
 class AbstractAxis(AbstractOwnMotion):
@@ -108,6 +154,9 @@ class AbstractAxis(AbstractOwnMotion):
     def load(self, t: Number, y: State, args: PyTree) -> Number:
         """Return the sum of all forces [N] or torques [N.m] except friction, such as gravity,
         springs, a motor and a controller. The sum must be smooth in t and y.
+
+        `Adaptive` may step over a short pulse of this formula in `t`. Then limit the step by
+        `Adaptive(dtmax=...)`, or read the pulse by `Driven` from a `Function` with its own `dtmax`.
         """
 
     @abc.abstractmethod
@@ -128,6 +177,7 @@ class AbstractAxis(AbstractOwnMotion):
         axis begins to slide at once.
         """
         y = jnp.asarray(y, dtype=float)
+        self._check_start(y)
         direction = jnp.sign(y[1]).astype(jnp.int32)
         mode = [direction] + [jnp.ones_like(direction)] * self._is_pressed
         if has_breaks(self.friction):
@@ -144,16 +194,18 @@ class AbstractAxis(AbstractOwnMotion):
         )
         return jnp.where(
             m == STUCK,
-            self.load(t, y, args),
+            self._load(t, y, args),
             m * (sliding + self._pressed_friction(t, y, mode, args)),
         )
 
     # The engine calls the following methods.
 
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
-        net = self.load(t, y, args) - self.friction_force(t, y, mode, args)
-        acceleration = jnp.where(mode[0] == STUCK, 0.0, net) / self.inertia(t, y, args)
-        return jnp.concatenate([jnp.stack([y[1], acceleration]), self.others(t, y, args)])
+        net = self._load(t, y, args) - self.friction_force(t, y, mode, args)
+        inertia = self._as_array("inertia", self.inertia(t, y, args), (), y)
+        acceleration = jnp.where(mode[0] == STUCK, 0.0, net) / inertia
+        others = self._as_array("others", self.others(t, y, args), (y.shape[0] - 2,), y)
+        return jnp.concatenate([jnp.stack([y[1], acceleration]), others])
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         # A rounding error is added to each event function, so that every event function is positive
@@ -209,6 +261,7 @@ class AbstractAxis(AbstractOwnMotion):
         return y, mode_vector(new), jnp.zeros((), jnp.int32)
 
     def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
+        self._check_start(y, mode)
         held = (mode[0] == STUCK) & jnp.all(self.guard(t, y, mode, args) > 0)
         return y.at[1].set(jnp.where(held, jax.lax.stop_gradient(y[1]), y[1])), mode
 
@@ -226,11 +279,20 @@ class AbstractAxis(AbstractOwnMotion):
         """Return the friction added by `pressing`: its value times its sign in the mode vector. The
         product is smooth, and equals the absolute value until `pressing` changes its sign.
         """
-        return mode[1] * self.pressing(t, y, args) if self._is_pressed else 0.0
+        if not self._is_pressed:
+            return 0.0
+        return mode[1] * self._as_array("pressing", self.pressing(t, y, args), (), y)
+
+    def _load(self, t: Array, y: Array, args: PyTree) -> Array:
+        return self._as_array("load", self.load(t, y, args), (), y)
+
+    def _extrema_matter(self, mode: Array) -> Any:
+        guards = type(self).guard is AbstractAxis.guard and not self._is_pressed
+        return mode[0] == STUCK if guards else True
 
     def _reserves(self, t: Array, y: Array, mode: Array, args: PyTree) -> tuple[Array, Array]:
         """Return the additional load [N or N.m] that a stuck axis holds, forward and backward."""
-        load = self.load(t, y, args)
+        load = self._load(t, y, args)
         added = self.friction.breakaway() * self._pressed_friction(t, y, mode, args)
         forward, backward = self.friction.holds(1, 1.0), self.friction.holds(-1, 1.0)
         return forward + added - load, backward + added + load
@@ -336,8 +398,8 @@ class AbstractLinkage(AbstractOwnMotion):
 
     def velocity_terms(self, q: Float[Array, " n"], u: Float[Array, " n"]) -> Float[Array, " n"]:
         """Return the Coriolis and centrifugal terms C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq."""
-        _, turning = jax.jvp(self.mass_matrix, (q,), (u,))
-        return turning @ u - 0.5 * jax.grad(lambda q: u @ self.mass_matrix(q) @ u)(q)
+        _, turning = jax.jvp(self._mass_at, (q,), (u,))
+        return turning @ u - 0.5 * jax.grad(lambda q: u @ self._mass_at(q) @ u)(q)
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
         """Return state and mode at the start of a run from the state `y`. A contact slides if its
@@ -345,8 +407,9 @@ class AbstractLinkage(AbstractOwnMotion):
         force begins to slide at once.
         """
         y = jnp.asarray(y, dtype=float)
+        self._check_start(y)
         n = self.degrees_of_freedom
-        speeds = self.jacobian(y[:n]) @ y[n : 2 * n]
+        speeds = self._jacobian_at(y[:n]) @ y[n : 2 * n]
         mode = [jnp.sign(v) for v in speeds]
         mode += [
             piece_at(friction, jnp.sign(v).astype(jnp.int32), jnp.abs(v))
@@ -365,14 +428,15 @@ class AbstractLinkage(AbstractOwnMotion):
 
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " n"]:
         now = self._snapshot(t, y, mode, args)
-        return jnp.concatenate(
-            [jnp.stack([*now.u, *now.coordinate_acceleration]), self.others(t, y, args)]
-        )
+        rest = (y.shape[0] - 2 * self.degrees_of_freedom,)
+        others = self._as_array("others", self.others(t, y, args), rest, y)
+        return jnp.concatenate([jnp.stack([*now.u, *now.coordinate_acceleration]), others])
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         return jnp.stack(all_margins(self._snapshot(t, y, mode, args)))
 
     def prepare_start(self, t: Number, y: State, mode: Modes, args: PyTree) -> tuple[State, Modes]:
+        self._check_start(y, mode)
         if not self.is_by_joint:
             mode = self._slide_without_lever(*constant((self, t, y, mode, args)))
         held = jnp.all(self.guard(t, y, mode, args) > 0)
@@ -416,7 +480,7 @@ class AbstractLinkage(AbstractOwnMotion):
     def _snapshot(self, t: Array, y: Array, mode: Array, args: PyTree) -> "_LinkageSnapshot":
         n, k = self.degrees_of_freedom, len(self.frictions)
         q, u = y[:n], y[n : 2 * n]
-        jacobian, turning = jax.jvp(self.jacobian, (q,), (u,))
+        jacobian, turning = jax.jvp(self._jacobian_at, (q,), (u,))
         speeds = jacobian @ u
         entries, place = [], k
         for c, friction in enumerate(self.frictions):
@@ -436,8 +500,20 @@ class AbstractLinkage(AbstractOwnMotion):
         modes = [mode[i] for i in range(mode.shape[0])]
         at = self.frictions, laid, t, modes, list(q), list(u)
         contacts = contact_jacobian, v_rel, direction, pieces
-        matrices = self.mass_matrix(q), self.force(t, q, u, args), turning @ u, self.jacobian
+        force = self._as_array("force", self.force(t, q, u, args), (n,), q)
+        matrices = self._mass_at(q), force, turning @ u, self._jacobian_at
         return _LinkageSnapshot(*at, *contacts, *matrices)
+
+    def _mass_at(self, q: Array) -> Array:
+        return self._as_array("mass_matrix", self.mass_matrix(q), q.shape * 2, q)
+
+    def _jacobian_at(self, q: Array) -> Array:
+        shape = len(self.frictions), q.shape[0]
+        return self._as_array("jacobian", self.jacobian(q), shape, q)
+
+    def _extrema_matter(self, mode: Array) -> Any:
+        guards = type(self).guard is AbstractLinkage.guard
+        return jnp.any(mode[: len(self.frictions)] == STUCK) if guards else True
 
     @property
     def is_by_joint(self) -> bool:
@@ -516,12 +592,20 @@ class _LinkageSnapshot(Snapshot):
 class Driven(AbstractHybridSystem):
     """A user's hybrid system with drive signals. The methods of the system receive a dict `args`:
     ``args["motor"]`` is the value of the signal "motor", and ``args["der(motor)"]`` is its rate.
+    If the `args` of `walk` are a dict, the methods receive its entries too. Methods without a time,
+    such as `deadline`, receive only the `args` of `walk`.
 
-    The engine ends a time step at each switch of a signal. If a switch makes a contact break away,
-    an event function (`guard`) is negative after the switch. The engine then calls `jump`.
+    The engine ends a time step at each switch of a signal, and calls `jump` with the cause
+    `DEADLINE`. All signals that switch at one time switch together. If the system has a `deadline`
+    of its own, `jump` is called with the cause `DEADLINE` at this deadline only. If a switch makes
+    a contact break away, an event function (`guard`) is negative after the switch, and the engine
+    calls `jump` for this event function.
 
     **Arguments:** `system`, the user's hybrid system; then keyword arguments, each a signal, a
-    function of time or a number.
+    function of time or a number. Signals of a `system` that is a `Driven` are kept, except those
+    with the same name.
+
+    **Raises:** `ValueError` if `system` is not a hybrid system.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Rotor(fx.AbstractHybridSystem):
@@ -546,6 +630,14 @@ class Driven(AbstractHybridSystem):
     def __init__(
         self, system: AbstractHybridSystem, **signals: AbstractSignal | ScalarLike
     ) -> None:
+        if not isinstance(system, AbstractHybridSystem):
+            raise ValueError(
+                f"`Driven.system` must be an `AbstractHybridSystem`, got a {type(system).__name__}."
+                " Give the signals of a `Mechanism` to its parts, such as `Force`."
+            )
+        if isinstance(system, Driven):
+            signals = dict(zip(system.names, system.signals, strict=True)) | signals
+            system = system.system
         self.system = system
         self.signals = tuple(as_signal(s) for s in signals.values())
         self.names = tuple(signals)
@@ -554,17 +646,26 @@ class Driven(AbstractHybridSystem):
         """Return `y` and the mode vector at the start of a run: the mode of the system, followed by
         the segment number of each signal at time `t`.
         """
-        pieces = jnp.stack([s.piece(t) for s in self.signals]).astype(jnp.int32)
-        return y, jnp.concatenate([jnp.asarray(mode, jnp.int32), pieces])
+        t = jnp.asarray(t, dtype=float)
+        return y, _join(mode, [s.piece(t) for s in self.signals])
 
     def prepare_start(
         self, t: Number, y: State, mode: Modes, args: PyTree
     ) -> tuple[State, Int[Array, " k"]]:
         if self.system.mode_size == mode.shape[0]:  # the segment numbers of the signals are missing
             y, mode = self.with_pieces(y, mode, t)
-        self._check(t, y, mode)
-        y, own = self.system.prepare_start(t, y, self._own(mode), self._values(t, mode))
-        return y, jnp.concatenate([own, mode[own.shape[0] :]])
+        self._check(t, y, mode, args)
+        # The mode may be that of another time. A segment that ends exactly at the start is kept,
+        # because the run then begins with the event at its end.
+        rounding = 8 * jnp.finfo(t.dtype).eps * jnp.abs(t)
+        pieces = [
+            jnp.where((signal.end(k) < t - rounding) | (k > now), now, k)
+            for signal, k in self._pieces(mode)
+            for now in [signal.piece(t + rounding)]
+        ]
+        values = self._values(t, _join(self._own(mode), pieces), args)
+        y, own = self.system.prepare_start(t, y, self._own(mode), values)
+        return y, _join(own, pieces)
 
     @property
     def mode_size(self) -> int | None:
@@ -572,63 +673,90 @@ class Driven(AbstractHybridSystem):
         return None if own is None else own + len(self.signals)
 
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
-        return self.system.flow(t, y, self._own(mode), self._values(t, mode))
+        return self.system.flow(t, y, self._own(mode), self._values(t, mode, args))
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
-        return self.system.guard(t, y, self._own(mode), self._values(t, mode))
+        return self.system.guard(t, y, self._own(mode), self._values(t, mode, args))
 
     def jump(
         self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
-        switch = jnp.argmin(jnp.stack([signal.end(k) for signal, k in self._pieces(mode)]))
-        pieces = [
-            next_piece(signal, k, t, (fired == DEADLINE) & (switch == j))
-            for j, (signal, k) in enumerate(self._pieces(mode))
-        ]
-        after = jnp.concatenate([self._own(mode), jnp.stack(pieces).astype(jnp.int32)])
-        y, own, status = self.system.jump(t, y, self._own(mode), fired, self._values(t, after))
-        return y, jnp.concatenate([jnp.asarray(own, jnp.int32), after[own.shape[0] :]]), status
+        own, signals = self._own(mode), self._pieces(mode)
+        due = latest_due(t, self.deadline(mode, args), fired)
+        pieces, switched = switch_signals(signals, self._ends(mode), due, fired)
+        values = self._values(t, _join(own, pieces), args)
+        after, new, status = self.system.jump(t, y, own, fired, values)
+        # Before its own deadline, the system has no event of this cause.
+        end = self.system.deadline(own, args)
+        waits = (fired == DEADLINE) & (end > due) & jnp.isfinite(end)
+        after, status = jnp.where(waits, y, after), jnp.where(waits, 0, status)
+        new = _join(jnp.where(waits, own, new), pieces)
+        changed = (y, mode), (after, new)
+        return add_switch_times(self, (t, args), *changed, signals, switched), new, status
 
     def deadline(self, mode: Modes, args: PyTree) -> Number:
-        return first_end(signal.end(k) for signal, k in self._pieces(mode))
+        first = first_switch(self._pieces(mode), self._ends(mode))
+        return first_end([first, jnp.asarray(self.system.deadline(self._own(mode), args), float)])
+
+    def _ends(self, mode: Array) -> list[Array]:
+        """Return the time at which the present segment of each signal ends; inf if the segment ends
+        at an extremum that does not matter.
+        """
+        matters = True
+        if isinstance(self.system, AbstractOwnMotion):
+            matters = self.system._extrema_matter(self._own(mode))
+        return [
+            jnp.where(signal.turns(k) & jnp.logical_not(matters), jnp.inf, signal.end(k))
+            for signal, k in self._pieces(mode)
+        ]
 
     def known_switches(self, args: PyTree, on_samples: bool) -> int:
-        own = self.system.known_switches(None, on_samples)
+        own = self.system.known_switches(args, on_samples)
         return own + (0 if on_samples else sum(s.known_switches() for s in self.signals))
 
-    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
+    def longest_step_at(self, t: Number, mode: Modes, span: Number, args: PyTree) -> Number | None:
         steps = longest_steps_of_functions(self.signals, span)
-        own = self.system.longest_step(self._own(mode), span, None)
+        own = self.system.longest_step_at(t, self._own(mode), span, args)
         steps += [] if own is None else [own]
         return jnp.min(jnp.stack([jnp.asarray(step) for step in steps])) if steps else None
 
     def is_smooth(self, args: PyTree) -> bool:
-        return self.system.is_smooth(None)
+        return self.system.is_smooth(args)
 
     def is_stiff(self, args: PyTree) -> bool:
-        return self.system.is_stiff(None)
+        return self.system.is_stiff(args)
 
     def swings(self, args: PyTree) -> bool:
-        return self.system.swings(None)
+        return self.system.swings(args)
+
+    def judged_states(self, args: PyTree) -> int | None:
+        return self.system.judged_states(args)
+
+    def implicit_step(
+        self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree
+    ) -> State | None:
+        values = self._values(t1, mode, args)
+        return self.system.implicit_step(t0, t1, y0, self._own(mode), values)
 
     def sound(
         self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
     ) -> Bool[Array, ""]:
-        return self.system.sound(t0, y0, t1, y1, self._own(mode), self._values(t1, mode))
+        values = self._values(t1, mode, args)
+        return self.system.sound(t0, y0, t1, y1, self._own(mode), values)
 
     def safe_step(self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree) -> State:
-        return self.system.safe_step(t0, t1, y0, self._own(mode), self._values(t1, mode))
+        return self.system.safe_step(t0, t1, y0, self._own(mode), self._values(t1, mode, args))
 
     def staying(self, mode: Modes, args: PyTree) -> "Driven":
         signals = {
             name: signal.staying(k)
             for name, (signal, k) in zip(self.names, self._pieces(mode), strict=True)
         }
-        return Driven(self.system.staying(self._own(mode), None), **signals)
+        return Driven(self.system.staying(self._own(mode), args), **signals)
 
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
-        after = [signal.passed(t, k) for signal, k in self._pieces(mode)]
-        return jnp.concatenate([self._own(mode), jnp.stack(after).astype(jnp.int32)])
+        own, pieces = self._own(mode), [s.passed(t, k) for s, k in self._pieces(mode)]
+        return _join(self.system.tick(t, own, self._values(t, _join(own, pieces), args)), pieces)
 
     def start(self, t: Number) -> tuple[State, Modes]:
         return self.with_pieces(*self.system.start(t), t)
@@ -637,7 +765,7 @@ class Driven(AbstractHybridSystem):
         return self.with_pieces(*self.system.begin(t, y), jnp.asarray(t))
 
     def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:
-        values = self._values(t, mode)
+        values = self._values(t, mode, args)
         return {
             **{name: values[name] for name in self.names},
             **self.system.variables(t, y, self._own(mode), values),
@@ -646,7 +774,7 @@ class Driven(AbstractHybridSystem):
     def states(self) -> tuple[str, ...]:
         return self.system.states()
 
-    def _check(self, t: Array, y: Array, mode: Array) -> None:
+    def _check(self, t: Array, y: Array, mode: Array, args: PyTree) -> None:
         """Raise `ValueError` if `mode` does not contain a segment number for each signal."""
         name, size, got = type(self.system).__name__, self.mode_size, mode.shape[0]
         wants = f"the mode of `{name}` and a piece for each signal ({', '.join(self.names)})"
@@ -654,7 +782,7 @@ class Driven(AbstractHybridSystem):
         try:
             fits = size in (None, got) and got >= len(self.signals)
             if fits and size is None:
-                jax.eval_shape(lambda t, y, mode: self.guard(t, y, mode, None), t, y, mode)
+                jax.eval_shape(lambda t, y, mode: self.guard(t, y, mode, args), t, y, mode)
         except IndexError:
             fits = False
         if not fits:
@@ -668,10 +796,26 @@ class Driven(AbstractHybridSystem):
         """Return the signals, each with the number of its segment."""
         return list(zip(self.signals, mode[mode.shape[0] - len(self.signals) :], strict=True))
 
-    def _values(self, t: Array, mode: Array) -> dict[str, Array]:
-        now: dict[str, Array] = {}
+    def _values(self, t: Array, mode: Array, args: PyTree = None) -> dict[str, Any]:
+        """Return the entries of `args`, and value and rate of each signal at time `t`."""
+        if args is not None and not isinstance(args, dict):
+            raise ValueError(
+                f"`Driven`: `args` of a run must be a dict, got a {type(args).__name__}. Write"
+                " args={'g': 9.81}; the methods of the system find it beside the signals."
+            )
+        now: dict[str, Any] = dict(args or {})
         for name, (signal, k) in zip(self.names, self._pieces(mode), strict=True):
+            if name in now:
+                raise ValueError(
+                    f"`Driven`: `args` of a run must not have the name of a signal, got {name!r}."
+                    " Rename the entry."
+                )
             now[name], now[f"der({name})"] = jax.jvp(
                 lambda t, s=signal, k=k: s.on_piece(t, k), (t,), (jnp.ones_like(t),)
             )
         return now
+
+
+def _join(own: Array, pieces: list[Array]) -> Array:
+    """Return the mode vector of a `Driven`: the mode of its system, then the segment numbers."""
+    return jnp.concatenate([jnp.asarray(own, jnp.int32), mode_vector(pieces)])

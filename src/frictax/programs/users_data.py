@@ -133,6 +133,36 @@ def read_content(code: Iterable[Any]) -> Data:
     return Data(tuple(content))
 
 
+def refuse_traced_data(things: Any) -> None:
+    """Raise `ValueError` if a user's code in `things` reads a traced number (a placeholder of JAX)
+    that is not an array of the pytree `things`. A transformation of a run does not reach such a
+    number. For example, derivatives of the run omit it.
+    """
+    waiting: list[Any] = [(x, frozenset(), x, x) for x in find_users_code(things)]
+    visited: dict[Any, Any] = {}
+    while waiting and len(visited) < 10_000:
+        # `reader`: the function or class that reads `x`. `value`: its variable that contains `x`.
+        x, names, reader, value = waiting.pop()
+        if isinstance(x, Tracer):
+            attributes = getattr(reader, "__dict__", {}).items()
+            known = _variables(reader) if isinstance(reader, FunctionType) else attributes
+            found = [f"the variable `{name}`" for name, one in known if one is value]
+            name = getattr(reader, "__qualname__", type(reader).__qualname__)
+            raise ValueError(
+                f"Each number in `{name}` that `jax.grad`, `jax.vmap` or `jax.jit` traces must be a"
+                " field of the machine or law, or an entry of `args`, got"
+                f" {(*found, 'data')[0]} from outside. Derivatives of a run would omit this number."
+                " Write a field, such as `k: jax.Array`, and read `self.k`."
+            )
+        key = (id(x), names if isinstance(x, ModuleType) else None)
+        if key in visited or isinstance(x, (*_EXACT, *_NUMBERS, *_ARRAYS)):
+            continue
+        visited[key] = x  # This reference keeps `x` alive.
+        _, parts, names = _parts(x, names)
+        reads = isinstance(x, FunctionType | type)
+        waiting += [(part, names, *((x, part) if reads else (reader, value))) for part in parts]
+
+
 def _parts(x: Any, names: frozenset[str]) -> tuple[Any, Sequence[Any], frozenset[str]]:
     """Return what identifies the object itself, the objects that it contains, and the names of the
     attributes that a function reads. `names`: these names for the function that reads `x`.
@@ -147,12 +177,7 @@ def _parts(x: Any, names: frozenset[str]) -> tuple[Any, Sequence[Any], frozenset
         read = [] if _is_known(x.__name__) else sorted(names & vars(x).keys())
         return (_Same(x), *read), [vars(x)[name] for name in read], names
     if isinstance(x, type):
-        items = [item for of in x.__mro__ if _is_users(of) for item in vars(of).items()]
-        # Python itself makes the other attributes, such as `__doc__` and `_abc_impl`.
-        own = [
-            v for n, v in items if isinstance(v, FunctionType) or n[:2] != "__" and n[:5] != "_abc_"
-        ]
-        return _Same(x), own, names
+        return _Same(x), _attributes_of_class(x), names
     for kind, attributes in _WRAPPERS.items():
         if isinstance(x, kind):
             return kind, [getattr(x, name) for name in attributes], names
@@ -166,21 +191,38 @@ def _parts(x: Any, names: frozenset[str]) -> tuple[Any, Sequence[Any], frozenset
     return _Same(x), (), names
 
 
+def _attributes_of_class(cls: type) -> list[Any]:
+    """Return the attributes that users wrote in a class and in its base classes."""
+    items = [item for of in cls.__mro__ if _is_users(of) for item in vars(of).items()]
+    # Python itself makes the other attributes, such as `__doc__` and `_abc_impl`.
+    return [
+        v for n, v in items if isinstance(v, FunctionType) or n[:2] != "__" and n[:5] != "_abc_"
+    ]
+
+
 def _parts_of_function(f: FunctionType) -> tuple[Any, Sequence[Any], frozenset[str]]:
     """Return the code of a function, the objects that it reads, and the names of attributes that it
     reads. Functions of packages read only their closures.
     """
-    cells = []
-    for cell in f.__closure__ or ():
-        with contextlib.suppress(ValueError):  # The variable of the closure has no value yet.
-            cells.append(cell.cell_contents)
+    values = [value for _, value in _variables(f)]
     if not _is_users(f):
-        return f.__code__, cells, frozenset()
-    read, imported, names = names_in(f.__code__)
-    around = [f.__globals__.get(name) for name in read]
-    modules = [sys.modules.get(name) for name in imported]
+        return f.__code__, values, frozenset()
+    _, imported, names = names_in(f.__code__)
     own = (f.__defaults__, f.__kwdefaults__, f.__dict__)
-    return f.__code__, [*own, *cells, *around, *modules], names
+    return f.__code__, [*own, *values, *(sys.modules.get(name) for name in imported)], names
+
+
+def _variables(f: FunctionType) -> list[tuple[str, Any]]:
+    """Return names and values of the variables that a function reads from its closure and, if a
+    user wrote the function, from its module.
+    """
+    found = []
+    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # The variable of the closure has no value yet.
+            found.append((name, cell.cell_contents))
+    if _is_users(f):
+        found += [(name, f.__globals__.get(name)) for name in names_in(f.__code__)[0]]
+    return found
 
 
 @functools.lru_cache(maxsize=4096)

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 
 from frictax.excitation import Design
 from frictax.excitation.design import error_in_words
-from frictax.export.code.machine import output_unit
-from frictax.measurements.units import split_channel
+from frictax.fitting.problem.setup import variable_unit
 from frictax.text import figures
 
 from .page import Rows, Section, page, reproduction_section, write_page
@@ -66,9 +65,7 @@ def _panels(design: Design) -> list[Panel]:
     """Return panels over time: the excitation, and the expected signal of each sensor."""
     machine, curves = design.problem.machine, [(design.drive, design.unit, design.excitation)]
     for name, x in design.clean().items():
-        # The state `phi1` of a machine of a user's class has the unit of `phi`.
-        unit = output_unit(machine, name) or output_unit(machine, split_channel(name)[1])
-        curves.append((name, unit, x))
+        curves.append((name, variable_unit(machine, name), x))
     return [
         Panel(f"{name} [{unit}]" if unit else name, [Curve(design.t, x, INK, "", 1.3)])
         for name, unit, x in curves

@@ -21,7 +21,6 @@ from frictax.analysis.examination import examine_fit
 from frictax.analysis.replay.free_run import Motion
 from frictax.analysis.selection.structure import remarks, structures_rows
 from frictax.arguments import check_names, lists_options
-from frictax.engine import Result
 from frictax.export.fitted_machine import example_machine
 from frictax.fitting import Estimate, FitResult
 from frictax.fitting.options import refuse
@@ -234,7 +233,7 @@ def machine_report_text(
     ]
     machine, first = example_machine(found)
     of = "" if first is None else f"Values that differ by record are those of {first}."
-    whose = [("lead", of)] if of else []
+    whose = [("lead", of)] * bool(of)
     if isinstance(machine, Mechanism):
         picture = pictures(draw_mechanism(machine))["wide"]
         sections.append(Section("machine", "Machine", [("schematic", picture), *whose]))
@@ -242,9 +241,9 @@ def machine_report_text(
     if (curve := friction_plot(found, uncertainty, seen.study)) is not None:
         plots["friction"] = curve
         caption = f"Band: pointwise {100 * found.level:g} % interval."
-        if any(one["name"] == "from the measured motion" for one in curve["data"]):
+        if curve["data"][0]["name"] == "from the measured motion":
             caption += " Points: friction computed from the smoothed motion."
-        shown = ("plot", ("friction", " ".join(filter(None, (caption, of)))))
+        shown = ("plot", ("friction", f"{caption} {of}".rstrip()))
         sections.append(Section("friction", "Friction over speed", [shown]))
     runs = [(label, found.records[label], motion) for label, motion in seen.motions.items()]
     sections.append(_motions(runs, "fitted machine", plots, machine))
@@ -281,8 +280,7 @@ def machine_report_text(
         sections += [Section("modelica", "Modelica", shown)] if text else []
     files = downloads(found, fit_json(found), seen.motions)
     sections.append(Section("downloads", "Downloads", [("files", files)]))
-    sources = about.sources or None
-    sections.append(reproduction_section(about.command, about.repeatability, sources=sources))
+    sections.append(reproduction_section(about.command, about.repeatability, sources=about.sources))
     lead = (
         f"{len(found.estimates)} parameters from {sum(r.n for r in found.records.values())} samples"
         f" of {', '.join(found.records)}, by {type(found.problem.objective).__name__}."
@@ -313,9 +311,9 @@ def _warnings(found: FitResult, seen: Any, learnt: list[str]) -> Section:
     sentences += map(str, seen.notices)
     for label, m in seen.motions.items():
         end = f"ended early, at {m.end:.15g} s"
-        if bool(m.result == Result.inaccurate):
+        if m.complete:
             end = "reached its end, but the error of a state is above 1e-3 of its range"
-        if not bool(m.result == Result.successful):
+        if not m.successful:
             sentences.append(f"{label}: the free run of the fitted machine {end}.")
     blocks: list[tuple[str, Any]] = [("warning", sentence) for sentence in sentences]
     none = "The fit has no warnings, and its residuals have no significant pattern."

@@ -153,7 +153,7 @@ def reproduction_section(
     if python:
         blocks += [("text", "In Python:"), ("code", python)]
     blocks += [("text", made_with)] if made_with else []
-    if sources is not None:
+    if sources:
         sums = [(name, Markup("<code>{}</code>").format(one)) for name, one in sources.items()]
         blocks.append(("table", Rows(["file", "SHA-256"], sums, ["keep", ""])))
     return Section("again", "Reproduce this page", blocks)

@@ -14,7 +14,7 @@ from frictax.contacts import AbstractContact, Mode
 from frictax.contacts.contact import AbstractPressed
 from frictax.export.fitted_machine import example_machine, values_by_record
 from frictax.fitting import FitResult
-from frictax.fitting.problem.readings import largest_cutoff
+from frictax.fitting.problem.readings import allowed_cutoff
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import VELOCITY_OF, related_channel
@@ -180,9 +180,7 @@ def channels(record: Record) -> dict[str, tuple[np.ndarray, str]]:
         si, rate = record.units[name].si_name, related_channel(name, VELOCITY_OF)
         out[name] = values, si
         if rate and rate not in record.outputs:
-            # A filter needs several periods of its cutoff in the record.
-            cutoff = min(max(50.0, 4.0 / record.duration), largest_cutoff(record))
-            out[rate] = smooth(record.t, values, cutoff).v, f"{si}/s"
+            out[rate] = smooth(record.t, values, allowed_cutoff(record)).v, f"{si}/s"
     return out
 
 

@@ -109,8 +109,8 @@ class Channel:
     - `x` (n,): time [s], or the velocity of a sweep [SI]; `windows`: number of successive windows
       in which the objective simulates the record. `measured`, `fitted` (n,): measurement,
       prediction [SI]; `slopes` (n, p): derivatives of `fitted` with respect to the estimates;
-      `counts` (n,): True for a row that the fit uses. `noise`: standard deviation of the noise in a
-      row of median weight.
+      `counts` (n,): True for a row that the fit uses. `noise`: standard deviation of the noise, in
+      a row of median weight if the rows differ (`noise_varies`).
     """
 
     label: str
@@ -123,6 +123,7 @@ class Channel:
     slopes: Float[np.ndarray, "n p"]
     counts: Bool[np.ndarray, " n"]
     noise: float
+    noise_varies: bool
 
     @property
     def residual(self) -> Float[np.ndarray, " n"]:
@@ -178,6 +179,7 @@ def channels_of(found: FitResult) -> list[Channel]:
                     slopes=slopes.reshape(w.size, -1),
                     counts=np.ravel(counts),
                     noise=float(found.noise_scale / np.median(w[counts])) if counts.any() else 0.0,
+                    noise_varies=np.unique(w[counts]).size > 1,
                 )
             )
     return out

@@ -281,7 +281,7 @@ def _plot(
     motion = isinstance(record, Record)
     panels: list[Panel] = []
     moves: list[dict[str, Any]] = []
-    bands = []
+    bands, of = [], "median standard" if any(c.noise_varies for c in mine) else "standard"
     for c, channel in enumerate(mine):
         unit, size = prefix_unit(channel.unit, np.array([2 * channel.noise]))
         bands.append(f"{channel.name} ±{2 * channel.noise / size:.3g} {unit}")
@@ -311,7 +311,7 @@ def _plot(
     known = "given" if found.problem.noise_known else "estimated from the residuals"
     caption = (
         f"{label}: the residuals of {kind}{windows}. Below each pair: measured −"
-        f" {'simulated' if motion else 'fitted'}; band: two standard deviations of the noise, as"
+        f" {'simulated' if motion else 'fitted'}; band: two {of} deviations of the noise, as"
         f" {known} ({'; '.join(bands)})."
     )
     caption += "" if motion else " Forces against the motion are positive."

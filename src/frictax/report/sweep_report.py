@@ -1,6 +1,6 @@
 """Write the report of a fitted sweep as one self-contained HTML file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,6 @@ from .sliders import sliders
 from .style import MODES
 from .sweep_figure import bars_in_words, comparisons, draw_sweep, noise_of_rows
 from .trajectory_figure import draw_trajectory
-
-_WIDE, _NARROW = 7.5, 4.2  # [inch] widths of a picture: on a screen, and on a phone
 
 
 def write_sweep_report(
@@ -99,7 +97,7 @@ def sweep_report_text(
         caption += f"For v < 0 the {what} is multiplied by −1. "
     caption += f"Below: measured minus fitted {what}."
     caption += " Thin lines: the other laws that were compared." if made else ""
-    drawn = pictures(*(draw_sweep(found, made, width=w) for w in (_WIDE, _NARROW)))
+    drawn = _pictures(draw_sweep, found, made)
     laws: list[tuple[str, Any]] = []
     for one in made:
         head, rows = one.as_table(" [{}]", 3, "chosen", unknown="")
@@ -134,9 +132,8 @@ def sweep_report_text(
     printed: tuple[str, Any] = ("table", Rows(head, rows, ["n", "n", "n", "n", ""], "close"))
     if found.n > sweep_text.MOST_ROWS:
         printed = ("text", f"{sweep.name} has {found.n} rows, too many to print here.")
-    measured = sweep_text.describe_sweep(sweep, force)
     sections = [
-        Section("measured", "Measurements", [("terms", measured)]),
+        Section("measured", "Measurements", [("terms", sweep_text.describe_sweep(sweep, force))]),
         Section("picture", "Measured and fitted", [("picture", (drawn, alt, caption))]),
         parameters_section(
             found,
@@ -149,7 +146,7 @@ def sweep_report_text(
         ),
         Section("fit", "Measured and fitted, with sliders", moving.blocks()),
         *([Section("comparison", "Comparison of laws", [*laws, ("lead", note)])] if made else []),
-        *([] if simulation is None else [_simulation(simulation, found)]),
+        *_simulation(simulation, found),
         *correlation_section(found),
         Section("modelica", "Modelica", [("code", found.to_modelica())]),
         Section("rows", "Rows of the sweep", [printed]),
@@ -175,13 +172,20 @@ def sweep_report_text(
     )
 
 
-def _simulation(simulation: Trajectory | Figure, found: FitResult) -> Section:
+def _pictures(draw: Callable[..., Figure], *given: Any, **how: Any) -> dict[str, str]:
+    """Return the picture of `given` by `draw`, for a screen and for a phone."""
+    wide, narrow = 7.5, 4.2  # [inch] widths of the picture
+    return pictures(draw(*given, width=wide, **how), draw(*given, width=narrow, **how))
+
+
+def _simulation(simulation: Trajectory | Figure | None, found: FitResult) -> list[Section]:
+    if simulation is None:
+        return []
     title = "Simulated motion with this friction"
     if isinstance(simulation, Figure):
         says = "A simulated motion."
-        return Section("motion", title, [("picture", (pictures(simulation), says, says))])
-    turning = found.sweep.rotational
-    drawn = [draw_trajectory(simulation, rotational=turning, width=w) for w in (_WIDE, _NARROW)]
+        return [Section("motion", title, [("picture", (pictures(simulation), says, says))])]
+    drawn = _pictures(draw_trajectory, simulation, rotational=found.sweep.rotational)
     events, count = simulation.events, int(simulation.events.count)
     rows = [
         (
@@ -200,10 +204,10 @@ def _simulation(simulation: Trajectory | Figure, found: FitResult) -> Section:
         f" {count} mode changes, each located in time. Dashed: the breakaway force ±f0_max; thin:"
         " the drive."
     )
-    blocks: list[tuple[str, Any]] = [("picture", (pictures(*drawn), alt, caption))]
+    blocks: list[tuple[str, Any]] = [("picture", (drawn, alt, caption))]
     if rows:
         looks = ["n", "keep", "keep", "keep"]
         blocks.append(("table", Rows(["time [s]", "part", "from", "to"], rows, looks)))
     if count > len(rows):
         blocks.append(("lead", f"The first {len(rows)} of {count} mode changes."))
-    return Section("motion", title, blocks)
+    return [Section("motion", title, blocks)]

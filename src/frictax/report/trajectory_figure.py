@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from frictax.contacts import AbstractContact, Mode
+from frictax.mechanism.dynamics import at_temperature
 from frictax.mechanism.forces import AbstractSource
 from frictax.mechanism.layout import turns_about
 from frictax.text import prefix_unit
@@ -80,6 +81,7 @@ def draw_trajectory(
     references = {name: v.s_ref for name, v in drawn.items() if hasattr(v, "s_ref")}
     strips = [name for name in drawn if isinstance(mechanism[name], AbstractContact)]
     motions, efforts = _by_kind(moving, turns), _by_kind(forces, turns)
+    commanded = dict(_by_kind(references, turns))
     heights = [1.45, 1.45] * len(motions) + [1.9] * len(efforts)
     heights += [0.1 + 0.22 * len(strips)] * bool(strips)
     if not heights:
@@ -89,12 +91,11 @@ def draw_trajectory(
         )
     with style():
         figure, panels = stacked_panels(width, sum(heights) + 0.8, len(heights), heights)
-        over = panels[:-1] if strips else panels  # the panels above the strip of modes
+        over = panels[: 2 * len(motions) + len(efforts)]  # the panels above the strip of modes
         free = iter(over)
         for turning, group in motions:
-            own = {name: s for name, s in references.items() if turns[name] == turning}
             length, named = "rad" if turning else "m", len(motions) > 1
-            _draw_motion(next(free), run, group, own, "s", length, named)
+            _draw_motion(next(free), run, group, commanded.get(turning, {}), "s", length, named)
             _draw_motion(next(free), run, group, {}, "v", f"{length}/s", False)
         for turning, group in efforts:
             _draw_forces(next(free), run, group, turning)
@@ -194,20 +195,29 @@ def _draw_motion(
 def _draw_forces(axes: Axes, run: Trajectory, forces: dict[str, Any], rotational: bool) -> None:
     t = np.asarray(run.ts)
     limits: dict[str, list[np.ndarray]] = {}
+    layout, heated = run.system.layout, dict[str, str]()  # contact -> its thermal node
+    for node in layout.nodes:
+        own = [*(layout.contacts[c] for c in node.contacts)]
+        own += [layout.bristles[b] for b in node.bristles]
+        heated |= {run.names[contact.part]: run.names[node.part] for contact in own}
     for name, v in forces.items():
         for way in (1, -1) if hasattr(v, "f0_max") else ():
 
             def breakaway(
-                fn: Any, way: int = way, contact: Any = run.system.mechanism[name]
+                fn: Any, T: Any, way: int = way, contact: Any = run.system.mechanism[name]
             ) -> Any:
+                contact = contact if T is None else at_temperature(contact, T)
                 return contact.holds(way, contact.scale(fn))
 
-            force = np.asarray(breakaway(None) if v.fn is None else jax.vmap(breakaway)(v.fn))
+            T = run[heated[name]].T if name in heated else None
+            constant = v.fn is None and T is None
+            force = np.asarray((breakaway if constant else jax.vmap(breakaway))(v.fn, T))
             # Skip the limits of a free contact, and the infinite backward limit of a freewheel.
             drawn = ~np.asarray(v.free) & np.isfinite(force)
             limits.setdefault(name, []).append(np.where(drawn, way * force, np.nan))
+    unit, word, label = ("N.m", "torque", "±tau0_max") if rotational else ("N", "force", "±f0_max")
     unit, size = prefix_unit(
-        "N.m" if rotational else "N",
+        unit,
         *(v.f for v in forces.values()),
         *(y for pair in limits.values() for y in pair),
     )
@@ -221,7 +231,6 @@ def _draw_forces(axes: Axes, run: Trajectory, forces: dict[str, Any], rotational
         colour = next(colours)
         axes.plot(t, f, color=colour, lw=1.6, label=literal_text(name))
         for limit in limits.get(name, ()):
-            name = "±tau0_max" if rotational else "±f0_max"
-            axes.plot(t, limit / size, color=colour, lw=0.9, ls=(0, (4, 3)), label=name)
-    axes.set_ylabel(f"{'torque' if rotational else 'force'} [{unit}]")
+            axes.plot(t, limit / size, color=colour, lw=0.9, ls=(0, (4, 3)), label=label)
+    axes.set_ylabel(f"{word} [{unit}]")
     legend_above(axes, 6, columnspacing=1.2)

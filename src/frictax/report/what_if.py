@@ -11,8 +11,8 @@ import numpy as np
 
 from frictax.engine import OnSamples, Result
 from frictax.export.code.lowering import CannotBeWritten
-from frictax.export.code.machine import default_outputs, output_unit
-from frictax.fitting.problem.setup import Named, Setup, perfect
+from frictax.export.code.machine import default_outputs
+from frictax.fitting.problem.setup import Named, Setup, perfect, variable_unit
 from frictax.fitting.result.units import unit_of
 from frictax.parameters import Parameter, is_traced, replace, select
 from frictax.signals import Sampled
@@ -155,7 +155,7 @@ def what_if_text(
     shown = np.union1d([0, ts.size - 1], extreme_rows(seen[:, own], 400))
     absent = np.flatnonzero(np.isnan(seen[0])).tolist() if outputs else []
     for c, (name, y) in enumerate(zip(outputs, seen[:, own], strict=True)):
-        unit, size = prefix_unit(output_unit(machine, name), y)
+        unit, size = prefix_unit(variable_unit(machine, name), y)
         curves = [
             Curve(ts[shown], y[shown] / size, FAINT, "this run", 3.0),
             Curve(ts[shown], y[shown] / size, FORWARD, "simulated again", 1.4),

@@ -63,14 +63,10 @@ def longest_steps_of_functions(signals: Iterable[AbstractSignal], span: Number) 
     ]
 
 
-def largest_rate(signal: AbstractSignal, span: Number) -> Any:
-    """Return the largest |dx/dt| of a signal x that does not jump; 0 for a user's own signal. For a
-    `Function`, return its largest rate at 201 times from 0 to `span` [s].
+def largest_rate(signal: AbstractSignal, t: Number, span: Number) -> Any:
+    """Return the largest |dx/dt| of a signal x that does not jump. For a `Function` or a user's
+    signal, return its largest rate at 201 times from `t` to `t + span` [s].
     """
-    if isinstance(signal, Function):
-        times = jnp.linspace(0.0, 1.0, 201) * span
-        rates = jnp.abs(jax.jvp(signal, (times,), (jnp.ones_like(times),))[1])
-        return jnp.max(jnp.where(jnp.isfinite(rates), rates, 0.0))
     if isinstance(signal, Sampled) and signal.times.shape[0] > 1:
         return jnp.max(jnp.abs(jnp.diff(signal.values) / jnp.diff(signal.times)))
     if isinstance(signal, Sine):
@@ -79,4 +75,6 @@ def largest_rate(signal: AbstractSignal, span: Number) -> Any:
         return jnp.abs(signal.height) / signal.duration
     if isinstance(signal, Trapezoid):
         return jnp.abs(signal.amplitude) / jnp.minimum(signal.rising, signal.falling)
-    return jnp.zeros(())
+    times = t + jnp.linspace(0.0, 1.0, 201) * span
+    rates = jnp.abs(jax.jvp(signal, (times,), (jnp.ones_like(times),))[1])
+    return jnp.max(jnp.where(jnp.isfinite(rates), rates, 0.0))

@@ -90,10 +90,12 @@ class OnePiece(AbstractSignal):
 
 def next_piece(signal: AbstractSignal, k: Piece, t: Number, ends: Bool[Array, ""]) -> Piece:
     """Return the segment number at time `t`, given the previous segment `k`. The number increases
-    if segment `k` ends at `t` (`ends`), or if extrema were passed without an event.
+    if segment `k` ends at `t` (`ends`), or if extrema were passed without an event. Segments of
+    length 0 at `t` are passed too.
     """
-    passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
-    return jnp.where(ends, jnp.maximum(k + 1, passed), passed)
+    reached = jnp.maximum(k, signal.piece(t))
+    passed = jnp.where(signal.turns(k), reached, k)
+    return jnp.where(ends, jnp.maximum(k + 1, reached), passed)
 
 
 def first_end(ends: Iterable[Number]) -> Number:

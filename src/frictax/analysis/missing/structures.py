@@ -384,7 +384,7 @@ def refit_by_free_runs(found: FitResult) -> FitResult | None:
         begun = {name: x[0] for name, x in starts.items() if _has(machine, name)}
         tried.append((replace(machine, begun), FreeRun()))
     else:
-        tried.append((machine, FreeRun(True, windows.cutoff or FreeRun().cutoff)))
+        tried.append((machine, FreeRun(True, windows.cutoff)))
     for one, objective in tried:
         try:
             new = fit(

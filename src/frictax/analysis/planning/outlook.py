@@ -41,7 +41,7 @@ from frictax.fitting.options import (
     refuse,
 )
 from frictax.fitting.problem.problem import bounds, residuals_and_jacobian
-from frictax.fitting.problem.readings import integral
+from frictax.fitting.problem.readings import allowed_cutoff, integral
 from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.problem.ties import tied_again
 from frictax.fitting.result.fit_result import make_fit_result
@@ -491,7 +491,8 @@ def _motions(
     """Return other motions of the same duration, each with a text that describes the motion."""
     t = record.t - record.t[0]
     ((name, s),) = motion.items()
-    v = smooth(record.t, s, min(20.0, 0.2 * record.rate)).v
+    cutoff = max(min(20.0, 0.2 * record.rate), 4.0 / record.duration)
+    v = smooth(record.t, s, allowed_cutoff(record, cutoff)).v
     top = float(np.max(np.abs(v)))
     unit = "rad/s" if name.endswith("phi") else "m/s"
     tried = [

@@ -54,7 +54,7 @@ class Motion:
     """A free run of a machine at the samples of a record.
 
     - `t` (n,) [s]; `states`: name of a state -> its values (n,) [SI]; `result`: code that says
-      whether the run is complete, or why it ended early.
+      whether the run is complete and accurate, or why it ended early.
     - `modes`: contact -> (n,), 1 forward, -1 backward, 0 stuck, 2 free (not in contact).
     - `friction`: contact -> friction (n,) [N or N.m], positive if it opposes forward motion.
     - `readings`: output of the record -> the values (n,) that its sensor records in this run [SI].
@@ -70,7 +70,12 @@ class Motion:
 
     @property
     def complete(self) -> bool:
-        """True if the run reached the end of the record."""
+        """True if the run reached the end of the record. It may be inaccurate."""
+        return self.successful or bool(self.result == Result.inaccurate)
+
+    @property
+    def successful(self) -> bool:
+        """True if the run is complete and accurate."""
         return bool(self.result == Result.successful)
 
     @property
@@ -85,7 +90,7 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
     The run starts from the measured initial state, or as `objective` specifies.
     """
     i, data = find_record(found, record)
-    objective = _from_measured_start(data) if objective is None else objective
+    objective = FreeRun(measured_start=True) if objective is None else objective
     setup = found.problem.setup_at(jnp.asarray(found.x), i)
     prepared = divide_gaps(objective.prepare(setup.machine, data), found.problem.engine)
     here = setup.for_channels(prepared.inputs, prepared.names)
@@ -137,13 +142,6 @@ def find_record(found: FitResult, record: Any) -> tuple[int | None, Any]:
             f" Name a fitted record, such as {next(iter(found.records))!r}, or share {own[0]}."
         )
     return None, record
-
-
-def _from_measured_start(record: Record) -> FreeRun:
-    """Return the default objective: a free run from the measured motion, filtered at 50 Hz, or at
-    four periods per record if the record is shorter than 80 ms.
-    """
-    return FreeRun(measured_start=True, cutoff=max(50.0, 4.0 / record.duration))
 
 
 def own_of_machine(found: FitResult) -> list[str]:
@@ -220,9 +218,8 @@ class Preview:
         for contact, counts in self.events.items():
             told = ", ".join(f"{what} {count}" for what, count in sorted(counts.items()))
             lines.append(f"  {contact}: {told or 'no event'}")
-        if not self.motion.complete:
-            at_end = bool(self.motion.result == Result.inaccurate)  # its message says so
-            where = "" if at_end else f"The run ended at {self.motion.end:.15g} s. "
+        if not self.motion.successful:
+            where = "" if self.motion.complete else f"The run ended at {self.motion.end:.15g} s. "
             lines.append(f"! {where}{Result[self.motion.result]}")
         if self.record.gaps.size:
             lines.append("! The record has gaps, in which its inputs are interpolated.")
@@ -260,7 +257,7 @@ def preview(
       mass.s: at the end 0.288 m measured, 0.385 m simulated; rms of the difference ...
       friction: backward to forward 1, forward to backward 1
     """
-    objective = _from_measured_start(record) if objective is None else objective
+    objective = FreeRun(measured_start=True) if objective is None else objective
     placed = objective.machine(machine)
     engine = OnSamples() if engine is None else engine
     setup, prepared, delayed = prepare_record(placed, record, objective, instruments, engine)
@@ -379,7 +376,7 @@ def free_run(
     i, data = find_record(found, record)
     if not isinstance(data, Record):
         raise ValueError(f"`free_run` simulates a record, and {record!r} is a sweep.")
-    objective = _from_measured_start(data) if objective is None else objective
+    objective = FreeRun(measured_start=True) if objective is None else objective
     if not isinstance(objective, FreeRun | ClosedLoop):
         raise ValueError(
             f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}."

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.fitting import FitResult, InverseDynamics
+from frictax.fitting.problem.inverse_dynamics import heated_node
 from frictax.fitting.problem.objectives import PreparedRecord
-from frictax.fitting.problem.readings import acting, integral, largest_cutoff, prepared_record
+from frictax.fitting.problem.readings import acting, allowed_cutoff, integral, prepared_record
 from frictax.fitting.problem.setup import Named, Setup, channel_unit, driven, perfect, state_names
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
@@ -51,18 +52,20 @@ class Series:
         return np.ones(self.t.size) if self.v is None else np.sign(self.v)
 
 
-def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
+def force_series(found: FitResult, label: str, cutoff: float | None) -> list[Series]:
     """Return the missing force on each body, m*a - (sum of forces), after a low-pass filter without
     phase shift. Samples within 1/cutoff of a standstill are left out, because the filter mixes the
     friction before and after the standstill. **Raises:** `ValueError` for an unknown force.
     """
     record, number = found.records[label], found.number(label)
     setup = found.problem.setup_at(jnp.asarray(found.x), number)
-    cutoff = min(cutoff, largest_cutoff(record))
+    cutoff = allowed_cutoff(record, cutoff)
     if isinstance(setup.machine, AbstractAxis):
         return [_axis_series(setup, record, label, cutoff)]
     if not isinstance(setup.machine, Mechanism):
         raise ValueError(f"a `{type(setup.machine).__name__}` does not say which force moves it")
+    if node := heated_node(setup.machine):
+        raise ValueError(f"the friction depends on the temperature of {node!r}, which changes")
     # Build a record of the position of each body. Fitted gains, offsets and delays of sensors are
     # removed. If only the speed is measured, the position is its integral.
     outputs = {name: _ideal_values(setup, record, name) for name in record.outputs}
@@ -99,10 +102,10 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     return out
 
 
-def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
+def channel_series(found: FitResult, label: str, cutoff: float | None) -> list[Series]:
     """Return a `Series` for each channel: residual of the objective, and motion of the body."""
     record, out = found.records[label], []
-    cutoff = min(cutoff, largest_cutoff(record))
+    cutoff = allowed_cutoff(record, cutoff)
     for name, at, e in left(found, label):
         body, dot, _ = name.removeprefix("force on ").rpartition(".")
         position = speed = None

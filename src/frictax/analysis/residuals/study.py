@@ -117,7 +117,7 @@ def residual_study(
 
     For a sweep, the study tests speed and, if both directions were measured, also direction.
     `label`: name of one record, by default all records; `cutoff` [Hz] of the filter for the missing
-    force, by default that of the objective `InverseDynamics`, otherwise 50.
+    force, by default that of the objective `InverseDynamics`, otherwise as for `FreeRun`.
     """
     names = list(found.records)
     if label is not None:
@@ -125,8 +125,8 @@ def residual_study(
         names = [label]
     objective = found.problem.objective
     if cutoff is None:
-        cutoff = objective.cutoff_at_samples if isinstance(objective, InverseDynamics) else 50.0
-    if not cutoff > 0:
+        cutoff = objective.cutoff if isinstance(objective, InverseDynamics) else None
+    elif not cutoff > 0:
         raise ValueError(
             f"`residual_study` cutoff must be > 0 Hz, got {cutoff!r}. Leave it out for 50 Hz."
         )

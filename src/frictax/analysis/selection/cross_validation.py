@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
-from frictax.fitting.problem.readings import LARGEST_CUTOFF
+from frictax.fitting.problem.readings import allowed_cutoff
 from frictax.interrupts import Workers
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
@@ -98,11 +98,11 @@ def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndar
     ], "of the highest speeds"
 
 
-def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " n"]]:
+def body_speeds(record: Record, cutoff: float | None) -> dict[str, Float[np.ndarray, " n"]]:
     """Return a dict: body -> its velocity [m/s or rad/s], filtered at `cutoff` [Hz]. If the record
     does not measure a motion, return the time derivatives of all outputs.
     """
-    out, cutoff = {}, min(cutoff, LARGEST_CUTOFF * record.rate)
+    out, cutoff = {}, allowed_cutoff(record, cutoff)
     places = {*VELOCITY_OF, *POSITION_OF}
     moving = [n for n in record.outputs if split_channel(n)[1] in places] or [*record.outputs]
     for name in moving:

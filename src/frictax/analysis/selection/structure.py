@@ -245,7 +245,7 @@ def default_structures(
     free: Iterable[str] = (),
     *,
     nodes: int = 8,
-    cutoff: float = 50.0,
+    cutoff: float | None = None,
 ) -> dict[str, Structure]:
     """Return structures for `compare` at one contact of a machine, the simplest first.
 
@@ -259,7 +259,8 @@ def default_structures(
 
     - `model`: the machine. Its law in `contact` gives the start values. `contact`: the name of a
       contact with a law for each direction, such as `f_pos` and `f_neg`.
-    - `record`: its highest speed, filtered at `cutoff` [Hz], is the last node of the tables.
+    - `record`: its highest speed, filtered at `cutoff` [Hz] (by default as for `FreeRun`), is the
+      last node of the tables.
     - `free`: further parameters that every structure fits, such as ``["mass.m"]``.
     - `nodes` >= 3: number of evenly spaced speeds of a table. The `Smooth` prior limits second
       differences of the table to about a tenth of the friction.

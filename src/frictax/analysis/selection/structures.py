@@ -24,6 +24,7 @@ from frictax.fitting import (
 from frictax.fitting.build_problem import shared_limits
 from frictax.fitting.checks import label_data
 from frictax.fitting.problem.initial_state import begun_at
+from frictax.fitting.problem.inverse_dynamics import heated_node
 from frictax.fitting.problem.setup import state_names
 from frictax.fitting.problem.simulations import in_turn
 from frictax.interrupts import Workers, processors
@@ -182,9 +183,8 @@ def compare_structures(
             with contextlib.suppress(ValueError):
                 setup = machine.setup.machine
                 prepared = tuple(by_force.prepare(setup, r) for r in records.values())
-                problem = dataclasses.replace(
-                    machine, prepared=prepared, priors=(), objective=by_force
-                )
+                how = {"prepared": prepared, "priors": (), "objective": by_force}
+                problem = None if heated_node(setup) else dataclasses.replace(machine, **how)
         cuts = Folds(found.problem, records, cutoff, criteria.repeats)
         refits = Refits(found, before, problem, cuts)
         folds = {"repeats": cuts.repeats(criteria.repeats), "speeds": cuts.bands(criteria.bands)}

@@ -1,13 +1,13 @@
 """Derivatives of a run on samples, in forward and reverse mode."""
 
-import functools
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from frictax.jax_internals import nondifferentiable
+from frictax.jax_internals import depends_on_inputs, nondifferentiable
+from frictax.parameters import is_traced
 from frictax.parameters.arrays import row_at
 
 from ..implicit import keeps_bounds, take_step
@@ -16,6 +16,7 @@ from ..result import SECOND, Result
 from ..reused import Reused, model_in_mode
 from ..tangents import (
     add_time_tangents,
+    check_fixed_options,
     linear_map,
     nan_where,
     pull_known,
@@ -38,7 +39,8 @@ def run_samples(model, t0, t1, y0, mode0, ts, options: OnSamples) -> Any:
 @run_samples.def_jvp
 def _run_samples_jvp(primals, tangents) -> Any:
     model, t0, _, y0, mode0, ts, options = primals
-    d_model, d_t0, _, d_y0, _, d_ts, _ = tangents
+    d_model, d_t0, _, d_y0, _, d_ts, d_options = tangents
+    check_fixed_options(options, d_options)
     # The Newton step that locates an event treats rates as constants, which is exact only for first
     # derivatives. A second derivative raises an error, because it would be wrong.
     model_, t0_, y0_, ts_ = nondifferentiable((model, t0, y0, ts), msg=SECOND)
@@ -50,7 +52,8 @@ def _run_samples_jvp(primals, tangents) -> Any:
     along = d_moved, d_y0, d_t0
     if options.adjoint is not None:
         floats, d_floats, whole = operation.push(*at, along)
-        d_ys, d_times = _with_unknown_times(d_floats, *whole[4:6])
+        d_floats = _with_unknown_times(d_floats, *whole[4:6])
+        d_ys, d_times = _nan_if_jump_moves(at, d_moved, floats, whole[0], d_floats)
         d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
         return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
     floats, whole, record = operation.value(*at, keeps=True)
@@ -69,9 +72,60 @@ def _run_samples_jvp(primals, tangents) -> Any:
         unknown = unknown_after_cut(ys, times, _count_known_times(times, *whole[4:6]))
         return pull_known(back, unknown, cotangents)
 
-    d_ys, d_times = linear_map(push, pull, along, nothing)
+    d_floats = linear_map(push, pull, along, nothing)
+    d_ys, d_times = _nan_if_jump_moves(at, d_moved, floats, whole[0], d_floats)
     d_ys = add_time_tangents(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
+
+
+_MOVING_JUMP = (
+    "A run on samples (`OnSamples`) has no derivative by the `times` of a `Sampled` drive at which"
+    " dy/dt jumps, as with `args['der(motor)']`. Take `Adaptive()`, or differentiate by everything"
+    " else: by the drive's `values`, by the parameters, but not by the whole machine."
+)
+
+
+def _nan_if_jump_moves(at, d_moved, floats, modes, d_floats) -> Any:
+    """Return the tangents `d_floats` of a run, or NaN if dy/dt jumps at a sample and the time of
+    this jump has a tangent. If JAX computes numbers at once, raise `ValueError` instead of NaN.
+
+    `tick` changes the segment of a drive at a sample without an event. Therefore the derivatives of
+    a run omit a jump of dy/dt at the sample. (They are exact for a drive with a corner.)
+    """
+    moved, rest, t0, _, _, ts, options = at
+    ys, modes = floats[0][:-1], modes[:-1]
+    run = lambda moved: Reused(eqx.combine(moved, rest))  # noqa: E731
+    ends = lambda moved: jax.vmap(run(moved).deadline)(modes).astype(ts.dtype)  # noqa: E731
+    if modes.shape[0] == 0 or not depends_on_inputs(ends, moved):
+        return d_floats
+    t, d_t = jax.jvp(ends, (moved,), (d_moved,))
+    system = run(moved)
+    grid, slacks = fine_grid(t0, ts, options)
+    slack = jnp.max(slacks)
+    first = jnp.searchsorted(grid, t - slack)
+    is_at_step = grid[jnp.minimum(first, grid.shape[0] - 1)] <= t + slack
+    before = jax.vmap(system.flow)(t, ys, modes)
+    ticked = jax.vmap(system.tick)(t + slack, modes)
+    after = jax.vmap(system.flow)(t, ys, ticked)
+    # If a switch at this time is left, all switches are one event, whose derivatives are known.
+    only_tick = is_at_step & (jax.vmap(system.deadline)(ticked) > t + slack)
+    is_known = only_tick[:, None] & jnp.isfinite(after)
+    sizes = jnp.max(jnp.where(is_known, jnp.abs(after), 0.0), axis=0)
+    differ = jnp.abs(after - before) > jnp.sqrt(jnp.finfo(ys.dtype).eps) * sizes
+    jumps = jnp.any(is_known & differ, axis=1)
+    if not is_traced(jumps) and jnp.any(jumps):
+        raise ValueError(_MOVING_JUMP)
+
+    def push(d_t) -> Any:
+        lost = jnp.where(jnp.any(jumps & (d_t != 0)), jnp.nan, 0.0)
+        return jax.tree.map(lambda d: jnp.zeros_like(d) + lost.astype(d.dtype), floats)
+
+    def pull(cotangents) -> Any:
+        used = [jnp.any(c != 0) for c in jax.tree.leaves(cotangents)]
+        return jnp.where(jumps & jnp.any(jnp.stack(used)), jnp.nan, jnp.zeros_like(t))
+
+    nothing = jax.tree.map(lambda d: jnp.zeros_like(d) + 0.0 * jnp.sum(d_t), floats)
+    return jax.tree.map(jnp.add, d_floats, linear_map(push, pull, d_t, nothing))
 
 
 def _count_known_times(times, count, result) -> Any:
@@ -182,8 +236,11 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
         nothing = jax.tree.map(jnp.zeros_like, moved)
         # A step reads only a few entries of the tables of sampled drives. The loop collects the
         # cotangents of the table entries that each step reads. After the loop, these cotangents are
-        # added to the cotangents of whole tables.
+        # added to the cotangents of whole tables. A step without an event must not write a whole
+        # table, otherwise the time would grow with the square of the number of samples.
         read = jax.eval_shape(lambda: amid(modes[0], moved)[0])
+        used = {id(leaf) for leaf in jax.tree.leaves(amid(modes[0], moved)[1])}
+        own, tables = eqx.partition(moved, jax.tree.map(lambda x: id(x) in used, moved))
         c_read = jax.tree.map(lambda x: jnp.zeros((steps, *x.shape), x.dtype), read)
         add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
         most = PARTS if is_controlled(options) else 1
@@ -204,15 +261,15 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                 )
                 y0, mode0 = row_at(places[0], k), row_at(places[1], k)
                 t, y, mode = piece_from(e, j, u, width, y0, mode0)
-                at = moved, amid(mode, moved)[0], t, y
+                at = own, amid(mode, moved)[0], t, y
+                last_piece = lambda own, *at: complete(mode, eqx.combine(own, tables), *at)  # noqa: E731
                 # If the run ended early, later states are NaN and unused, with cotangents of 0.
                 if starts_fixed:
-                    last_piece = functools.partial(complete, mode, end=end)
-                    back = jax.vjp(last_piece, *at)[1]
-                    d_moved, d_read, c_t, c_y = zero_if_unused(c_y, back(c_y))
+                    back = jax.vjp(lambda *at: last_piece(*at, end), *at)[1]
+                    d_own, d_read, c_t, c_y = zero_if_unused(c_y, back(c_y))
                 else:
-                    back = jax.vjp(lambda *at: complete(mode, *at), *at, end)[1]
-                    d_moved, d_read, c_t, c_y, c_end = zero_if_unused(c_y, back(c_y))
+                    back = jax.vjp(last_piece, *at, end)[1]
+                    d_own, d_read, c_t, c_y, c_end = zero_if_unused(c_y, back(c_y))
                     c_t0 = c_t0 + shift_end * c_end
                 is_last = k + 1 >= parts.count[j]
                 ticked = write_row(ticked, j, jnp.where(is_last, mode, ticked[j]))
@@ -224,13 +281,16 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                     c_read,
                     d_read,
                 )
-                c_moved = jax.lax.cond(
-                    same,
-                    lambda c_moved: c_moved,
-                    lambda c_moved: add(
-                        c_moved, jax.vjp(lambda moved: amid(mode, moved)[0], moved)[1](d_read)[0]
-                    ),
-                    add(c_moved, d_moved),
+
+                def read_elsewhere(carry) -> Any:
+                    d_moved = jax.vjp(lambda moved: amid(mode, moved)[0], moved)[1](d_read)[0]
+                    return jnp.array(False), add(carry[1], d_moved)
+
+                # In contrast to `jax.lax.cond`, a loop does not copy the tables.
+                _, c_moved = jax.lax.while_loop(
+                    lambda carry: carry[0],
+                    read_elsewhere,
+                    (~same, eqx.apply_updates(c_moved, d_own)),
                 )
 
                 def event(carry) -> Any:

@@ -228,10 +228,19 @@ def whole_step(
     calm = all_of(jnp.isfinite(y1)) & stays_up(*margins)
     if (kept := keeps_bounds(system, options, mode1, t, end, y, y1)) is not None:
         calm = calm & kept
-    calm = calm & (system.deadline(mode1) >= end - slack)
+    calm = calm & (system.deadline(mode1) > latest_deadline(step))
     if differences is None:  # without error control
         return y1, mode1, calm, jnp.zeros((), y.dtype)
     return y1, mode1, calm, judge_part(differences, inverse).error
+
+
+def latest_deadline(step) -> Any:
+    """Return the time up to which a mode change at a known time belongs to a step, given by its
+    start, end and slack [s]. The next step begins with a change at the step's end. The last step of
+    a run, which has length 0, contains the changes at the end of the run.
+    """
+    t, end, slack = constant(step)
+    return end + jnp.where(t < end, -slack, slack)
 
 
 def is_within_tolerance(options: OnSamples, error) -> Any:
@@ -517,8 +526,9 @@ def attempt_piece(
     from which `judge_part` estimates the error."""
     mode = system.tick(t + slack, mode)
     deadline = constant(system.deadline(mode)).astype(t.dtype)
-    is_due = deadline < constant(end) - slack
-    stop = jnp.where(is_due, jnp.maximum(deadline, constant(t)), end)
+    latest = latest_deadline((t, end, slack))
+    is_due = deadline <= latest
+    stop = jnp.where(is_due, jnp.clip(deadline, constant(t), constant(end)), end)
     y1, rate, differences, margins = step_with_margins(system, options, mode, t, stop, y)
     calm = all_of(jnp.isfinite(y1)) & stays_up(*margins)
     holds = keeps_bounds(system, options, mode, t, stop, y, y1)
@@ -539,7 +549,7 @@ def attempt_piece(
         error=None,
     )
     # If the deadline is NaN, this comparison is False, and `take_event` reports the failure.
-    return mode, attempt, calm & (deadline >= constant(end) - slack), differences
+    return mode, attempt, calm & (deadline > latest), differences
 
 
 def two_halves(system: Reused, options: OnSamples, t, y, mode, attempt: Attempt) -> Any:

@@ -24,13 +24,13 @@ from frictax.fitting.problem.setup import (
     state_names,
     variable_at,
     variable_names,
+    variable_unit,
 )
 from frictax.fitting.result.units import unit_of
 from frictax.mechanism.gears import LossyGear
 from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.layout import turns_about
 from frictax.mechanism.mechanism import Mechanism
-from frictax.mechanism.variable_table import VARIABLES
 from frictax.parameters import (
     UnknownName,
     as_seconds,
@@ -45,7 +45,7 @@ from frictax.text import suggestion
 from ..fitted_machine import FittedMachine
 from .lowering import Program
 
-METHODS = "flow guard jump deadline tick longest_step implicit_step sound safe_step".split()
+METHODS = "flow guard jump deadline tick longest_step_at implicit_step sound safe_step".split()
 MOST_STEPS = 64  # largest number of time steps between samples, see `_steps`
 SHARPER = 100.0  # ratio allowed error : tolerance, and ratio tolerance : reference tolerance
 WORST = 1e-3  # largest error of an exported machine, relative to the range of a state
@@ -158,7 +158,7 @@ class MachineCode:
         y, mode = self.system(self.tree.values).start(jnp.asarray(self.first))
         self.states, self.modes = jnp.size(y), jnp.size(mode)
         names = default_outputs(self.machine) if outputs is None else outputs
-        self.outputs = {name: output_unit(self.machine, name) for name in names}
+        self.outputs = {name: variable_unit(self.machine, name) for name in names}
         known = [number.name for number in self.tree.numbers]
 
         def first_time(name: str) -> int | None:
@@ -382,7 +382,7 @@ def _steps(machine: Any, ts: jax.Array, engine: OnSamples) -> tuple[int, float, 
     accurate = run(ts, tolerance=tolerance / SHARPER)
     if not bool(accurate.result == Result.successful):
         raise ValueError(
-            "The machine does not run to the last of the times, so it is not exported."
+            "The run of the machine is not complete and accurate, so it is not exported."
             f" {Result[accurate.result]}"
         )
     exact = np.asarray(accurate.ys)
@@ -432,12 +432,3 @@ def default_outputs(machine: Any) -> list[str]:
         for name in contacts
         for turns in [turns_about(machine, name)]
     ]
-
-
-def output_unit(machine: Any, name: str) -> str:
-    part, _, variable = name.rpartition(".")
-    if variable not in VARIABLES:
-        return ""
-    row = VARIABLES[variable]
-    turns = isinstance(machine, Mechanism) and part in machine.names and turns_about(machine, part)
-    return row.rotational_unit if turns else row.unit

@@ -10,19 +10,20 @@ import jax.numpy as jnp
 import numpy as np
 
 import frictax
-from frictax.fitting.problem.setup import state_names
+from frictax.fitting.problem.setup import state_names, variable_unit
 from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.mechanism import Mechanism
 from frictax.mechanism.variable_table import VARIABLES
 from frictax.parameters import parameters
 
-from ..code.machine import MachineCode, output_unit
+from ..code.machine import MachineCode
 from ..modelica_text import identifier
 
 NOMINAL = 0.1  # [range of a state] nominal value; importers multiply it by their tolerance
 BASE = "kg m s A K mol cd rad".split()  # base units of FMI
 DERIVED = {"N": "kg m s-2", "J": "kg m2 s-2", "W": "kg m2 s-3", "V": "kg m2 s-3 A-1", "Hz": "s-1"}
 TYPES = {"2.0": ("Real", "Integer"), "3.0": ("Float64", "Int32")}  # types of real and whole numbers
+TOKENS = {"2.0": "guid", "3.0": "instantiationToken"}  # attribute with the token of the C code
 ABILITIES = {
     ("ModelExchange", "2.0"): "completedIntegratorStepNotNeeded canGetAndSetFMUstate"
     " providesDirectionalDerivative",
@@ -130,7 +131,7 @@ class Description:
         """
         plain = name if kind == "TIME" else structured_name(name)
         unit = rest.pop("unit", None)
-        unit = output_unit(self.code.machine, name) if unit is None else unit
+        unit = variable_unit(self.code.machine, name) if unit is None else unit
         if kind in RATES:
             plain, rest["derivative"] = f"der({plain})", self.at[RATES[kind]] + i
             unit = f"{unit}2" if unit.endswith("/s") else unit and f"{unit}/s"
@@ -143,11 +144,15 @@ class Description:
 
     def xml(self, version: str, name: str, token: str) -> bytes:
         is_2, at, ts, add = version == "2.0", self.at, self.code.ts, Xml.SubElement
+        outputs = [r["valueReference"] for r in self.rows if r["causality"] == "output"]
+        lists = {"Output": outputs, "ContinuousStateDerivative": range(at["RATE"], at["OUTPUT"])}
+        lists["InitialUnknown"] = sorted({*outputs, *range(at["STATE"], at["OUTPUT"])})
+        lists["EventIndicator"] = range(at["MARGIN"], at["TIME"])
         head = {"fmiVersion": version, "modelName": name, "description": self._about()}
-        head |= {"guid" if is_2 else "instantiationToken": token}
-        head |= {"generationTool": f"frictax {frictax.__version__}"}
+        head |= {TOKENS[version]: token, "generationTool": f"frictax {frictax.__version__}"}
         head |= {"variableNamingConvention": "structured"}
-        head |= {"numberOfEventIndicators": str(at["TIME"] - at["MARGIN"])} if is_2 else {}
+        if is_2:
+            head["numberOfEventIndicators"] = str(len(lists.pop("EventIndicator")))
         root = Xml.Element("fmiModelDescription", head)
         for kind in "ModelExchange", "CoSimulation":
             offer = dict.fromkeys(ABILITIES[kind, version].split(), "true")
@@ -173,10 +178,6 @@ class Description:
             if "derivative" in row:
                 inside["derivative"] = str(places[row["derivative"]])
             add(add(listed, "ScalarVariable", own), kind, inside)
-        outputs = [r["valueReference"] for r in self.rows if r["causality"] == "output"]
-        lists = {"Output": outputs, "ContinuousStateDerivative": range(at["RATE"], at["OUTPUT"])}
-        lists["InitialUnknown"] = sorted({*outputs, *range(at["STATE"], at["OUTPUT"])})
-        lists |= {} if is_2 else {"EventIndicator": range(at["MARGIN"], at["TIME"])}
         structure = add(root, "ModelStructure")
         for kind, references in lists.items():
             group = f"{kind.removeprefix('ContinuousState')}s"

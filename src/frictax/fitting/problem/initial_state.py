@@ -11,7 +11,7 @@ from frictax.parameters import Parameter, get, replace
 
 from .objectives import AbstractObjective
 from .problem import Problem
-from .readings import cutoffs_of, seen_in, smoothed_state
+from .readings import allowed_cutoff, cutoffs_of, seen_in, smoothed_state
 from .setup import Setup, state_names
 from .simulations import FreeRun
 
@@ -20,8 +20,8 @@ def starting_state(machine: Any, record: Record, name: str) -> float | None:
     """Return the value of state `name` at the start of the record; None if not measured."""
     if name not in state_names(machine):
         return None
-    # With a cutoff below 50 Hz, the estimate at the beginning of a record is less accurate.
-    found = smoothed_state(record, name, cutoffs_of(record, 50.0))
+    # With a lower cutoff, the estimate at the beginning of a record is less accurate.
+    found = smoothed_state(record, name, cutoffs_of(record, allowed_cutoff(record)))
     return None if found is None else float(found[0])
 
 

@@ -26,8 +26,8 @@ from frictax.pytree import pytree_dataclass, static
 
 from .objectives import AbstractObjective, Predicted, PreparedRecord, check_bool, check_positive
 from .readings import (
-    LARGEST_CUTOFF,
     acting,
+    allowed_cutoff,
     check_no_ticks,
     integral,
     invert_sensor,
@@ -66,10 +66,10 @@ class InverseDynamics(AbstractObjective):
     the frequencies of the presliding motion.
 
     **Arguments:** `cutoff` [Hz]: cutoff frequency of the filter of the motion; by default estimated
-    from the record (with `at_samples`: 50). `v_min`: least sliding speed, as a fraction of the
-    highest speed. Samples with slower sliding are left out, because the direction of sliding is
-    uncertain; contacts with a bristle do not need this. `at_samples`: option to compare forces at
-    each sample, except within 2/cutoff [s] of a hard stop.
+    from the record (with `at_samples`: as for `FreeRun`). `v_min`: least sliding speed, as a
+    fraction of the highest speed. Samples with slower sliding are left out, because the direction
+    of sliding is uncertain; contacts with a bristle do not need this. `at_samples`: option to
+    compare forces at each sample, except within 2/cutoff [s] of a hard stop.
 
     **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1),
     2014 (inverse dynamic identification model with least squares).
@@ -138,7 +138,7 @@ class InverseDynamics(AbstractObjective):
             weak = self._weak(record, bodies, lay)
             if weak is not None:
                 return weak
-        cutoff = min(self.cutoff_at_samples, LARGEST_CUTOFF * record.rate)
+        cutoff = allowed_cutoff(record, self.cutoff)
         known, keep = {}, np.ones(record.n, bool)
         # Both ends of the record are left out, because the filter needs samples on both sides.
         edge = int(np.ceil(record.rate / cutoff))
@@ -175,20 +175,13 @@ class InverseDynamics(AbstractObjective):
             names=[f"force on {b}" for b in bodies],
         )
 
-    @property
-    def cutoff_at_samples(self) -> float:
-        """The cutoff frequency for a comparison of forces at samples [Hz]."""
-        return 50.0 if self.cutoff is None else self.cutoff
-
     def _weak(
         self, record: Record, bodies: Mapping[str, tuple[str, str]], lay: Layout
     ) -> PreparedRecord | None:
         """Return the weak form of a record; None if its sections of sliding are too short."""
         positions = [record.outputs[f"{b}.{s}"] for b, (s, _) in bodies.items()]
-        cutoff = min(
-            automatic_cutoff(record.t, positions) if self.cutoff is None else self.cutoff,
-            LARGEST_CUTOFF * record.rate,
-        )
+        cutoff = automatic_cutoff(record.t, positions) if self.cutoff is None else self.cutoff
+        cutoff = allowed_cutoff(record, cutoff)
         contacts = np.zeros((len(lay.contacts), len(bodies)))
         for k, contact in enumerate(lay.contacts):
             for body, sign in contact.ends:

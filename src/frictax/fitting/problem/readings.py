@@ -31,11 +31,14 @@ LARGEST_CUTOFF = 0.45
 _BENT = re.compile(r"\.(f|tau)_z(\[\d+\])?$")
 
 
-def largest_cutoff(record: Record) -> float:
-    """Return the highest cutoff frequency [Hz] of a filter for the outputs of a record. `smooth`
-    uses the mean sampling rate, which gaps lower; `record.rate` is from the median time step.
+def allowed_cutoff(record: Record, cutoff: float | None = None) -> float:
+    """Return the cutoff frequency [Hz] of a filter for the outputs of a record: `cutoff`, or the
+    highest possible cutoff if that is lower. The default is 50 Hz, or four periods per record if
+    the record is shorter than 80 ms.
     """
-    return LARGEST_CUTOFF * min(record.rate, (record.n - 1) / record.duration)
+    cutoff = max(50.0, 4.0 / record.duration) if cutoff is None else cutoff
+    # `smooth` uses the mean sampling rate, which gaps lower; `rate` is from the median time step.
+    return min(cutoff, LARGEST_CUTOFF * min(record.rate, (record.n - 1) / record.duration))
 
 
 def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
@@ -226,9 +229,9 @@ def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
     the velocity are compared.
     """
     return {
-        name: min(
+        name: allowed_cutoff(
+            record,
             cutoff or cutoff_of(record.t, x, int(related_channel(name, VELOCITY_OF) is not None)),
-            largest_cutoff(record),
         )
         for name, x in record.outputs.items()
     }

@@ -13,6 +13,7 @@ from frictax.annotations import ScalarLike
 from frictax.engine import Engine, OnSamples, Result, walk
 from frictax.engine.tangents import over_samples
 from frictax.measurements import Record
+from frictax.measurements.units import split_channel
 from frictax.mechanism import (
     AbstractHybridSystem,
     AbstractLinkage,
@@ -26,6 +27,7 @@ from frictax.mechanism import (
 from frictax.mechanism.bristle_steps import integrate_bristles, is_motion_given
 from frictax.mechanism.forces import AbstractMotion
 from frictax.mechanism.layout import is_rotational, turns_about
+from frictax.mechanism.variable_table import VARIABLES
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import (
     CheckedModule,
@@ -423,6 +425,15 @@ def channel_unit(machine: Any, record: Record, name: str) -> str:
         if isinstance(machine, Mechanism) and body in machine.names and is_rotational(machine[body])
         else "N"
     )
+
+
+def variable_unit(machine: Any, name: str) -> str:
+    """Return the SI unit of the variable `name` of the machine; "" for an unknown variable."""
+    part, variable = split_channel(name)  # `phi1` of a user's machine has the unit of `phi`
+    if variable not in VARIABLES:
+        return ""
+    turns = isinstance(machine, Mechanism) and part in machine.names and turns_about(machine, part)
+    return VARIABLES[variable].rotational_unit if turns else VARIABLES[variable].unit
 
 
 def variable_at(

@@ -29,6 +29,7 @@ from .objectives import AbstractSimulation, Model, PreparedRecord, check_bool, c
 from .problem import Problem
 from .readings import (
     acting,
+    allowed_cutoff,
     apply_sensors,
     channels,
     check_no_ticks,
@@ -61,9 +62,10 @@ class FreeRun(AbstractSimulation):
     is the strictest test of a model, but the worst conditioned objective. Fit few parameters with a
     free run, or fit with `Windows` and validate the result with a free run.
 
-    **Arguments:** `measured_start`: option to start bodies from the measured motion, low-pass
-    filtered at `cutoff` [Hz]. By default, bodies start from the values of the model, which can be
-    fitted with ``free=["mass.s", "mass.v"]``.
+    **Arguments:** `measured_start`: option to start bodies from the measured motion. By default,
+    bodies start from the values of the model, which can be fitted with ``free=["mass.s",
+    "mass.v"]``. `cutoff` [Hz]: cutoff of the low-pass filter of the measured motion. The default is
+    50, or four periods per record if the record is shorter than 80 ms.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -84,21 +86,20 @@ class FreeRun(AbstractSimulation):
     """
 
     measured_start: bool = static(default=False)
-    cutoff: float = static(default=50.0)
+    cutoff: float | None = static(default=None)
 
     def __post_init__(self) -> None:
-        check_positive(self, "cutoff", "Hz")
+        if self.cutoff is not None:
+            check_positive(self, "cutoff", "Hz")
         check_bool(self, "measured_start")
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         measured, weight = channels(record)
-        clean = (
-            replace_fields(record, outputs=without_glitches(record))
-            if self.measured_start
-            else record
-        )
-        cutoffs = cutoffs_of(clean, self.cutoff) if self.measured_start else {}
-        known = known_states(machine, clean, cutoffs) if self.measured_start else {}
+        known, cutoffs = dict[str, Any](), dict[str, float]()
+        if self.measured_start:
+            clean = replace_fields(record, outputs=without_glitches(record))
+            cutoffs = cutoffs_of(clean, allowed_cutoff(record, self.cutoff))
+            known = known_states(machine, clean, cutoffs)
         start = {name: x[0] for name, x in known.items()}
         prepared = prepared_record(record, measured, weight, start, known=known, cutoffs=cutoffs)
         begins = starting_values(machine, record, tuple(prepared.tick_noise))
@@ -172,10 +173,11 @@ class ClosedLoop(AbstractSimulation):
 
     controllers: dict[str, PositionController]
     measured_start: bool = static(default=True)
-    cutoff: float = static(default=50.0)
+    cutoff: float | None = static(default=None)
 
     def __post_init__(self) -> None:
-        check_positive(self, "cutoff", "Hz")
+        if self.cutoff is not None:
+            check_positive(self, "cutoff", "Hz")
         check_bool(self, "measured_start")
         if not isinstance(self.controllers, Mapping):
             raise ValueError(

@@ -166,26 +166,24 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
             f"`tied` must say of a path what it is equal to, a path, 'factor * path' or a function"
             f" of all parameters by path, got {path!r}: {to!r}."
         )
-    if path not in here:
-        get(setup, path)  # raises `KeyError` if the name does not exist
+    get(setup, path)  # raises `KeyError` if the name does not exist
     if callable(to):
         if path not in here:
             raise ValueError(
                 f"`tied` has a function for {path!r}, which is not a number. Name one."
             )
         return [Tie(path, function=to)]
-    found = _PRODUCT.fullmatch(to)
+    found: Any = _PRODUCT.fullmatch(to)
     try:
-        factor, source = (float((found and found["factor"]) or 1.0), found["path"] if found else "")
-    except ValueError:
+        factor, source = float(found["factor"] or 1.0), found["path"]
+    except (TypeError, ValueError):  # no match, or the factor is not a number
         factor, source = np.nan, ""
-    if not source or not np.isfinite(factor):
+    if not np.isfinite(factor):
         raise ValueError(
             f"`tied` of {path!r} must be a path or 'factor * path', got {to!r}. Write '0.5 *"
             " rotor.J', say, or a function."
         )
-    if source not in here:
-        get(setup, source)
+    get(setup, source)
     if path in here and source in here:
         return [Tie(path, source, factor)]
     below = {
@@ -194,7 +192,7 @@ def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list
         if p.path.startswith(f"{path}.") and p.declaration.fit
     }
     missing = [rest for rest in below if f"{source}.{rest}" not in here]
-    if path in here or source in here or not below or missing:
+    if not below or missing:
         raise ValueError(
             f"`tied` cannot make {path!r} equal to {source!r}: they have not the same parameters"
             f"{f', {missing[0]!r} in the first alone' if missing else ''}. Tie numbers one by one."

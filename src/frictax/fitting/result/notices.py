@@ -25,7 +25,7 @@ from ..problem.initial_state import beginning, first_samples
 from ..problem.inverse_dynamics import InverseDynamics, why_not_covered
 from ..problem.objectives import AbstractObjective, PreparedRecord
 from ..problem.problem import Problem
-from ..problem.readings import LARGEST_CUTOFF, seen_in, starting_values
+from ..problem.readings import LARGEST_CUTOFF, allowed_cutoff, seen_in, starting_values
 from ..problem.setup import state_names
 from ..problem.simulations import ClosedLoop, FreeRun, Windows, simulate_channels
 from ..search.certificate import Certificate
@@ -178,10 +178,15 @@ def idle_filters(objective: AbstractObjective, records: Sequence[Record]) -> lis
         objective.cutoff is None and not objective.at_samples
     ):
         return []
+    cutoff = 50.0 if objective.cutoff is None else objective.cutoff
     return [
-        Notice("cutoff-above-rate", r.name, {"rate": r.rate, "cutoff": cutoff, "used": most})
+        Notice(
+            "cutoff-above-rate",
+            r.name,
+            {"rate": used / LARGEST_CUTOFF, "cutoff": cutoff, "used": used},
+        )
         for r in records
-        if (cutoff := objective.cutoff_at_samples) > (most := LARGEST_CUTOFF * r.rate)
+        if (used := allowed_cutoff(r, cutoff)) < cutoff
     ]
 
 
@@ -227,13 +232,14 @@ def far_starts(
         if not isinstance(r, Record):
             continue
         names = [n for n in states if n in r.outputs and not {n, f"outputs.{n}.offset"} & moved]
-        others = [n for n in states if n not in r.outputs and n not in moved]
-        rates = [n for n in others if seen_in(n, r.outputs)[0] in r.outputs]
-        if not names and not rates:
+        others = {n: seen_in(n, r.outputs) for n in states if n not in {*r.outputs, *moved}}
+        rates = {n: of for n, (of, order) in others.items() if order == 1 and of in r.outputs}
+        asked = [*names, *rates]
+        if not asked:
             continue
         at_start = isinstance(machine, Mechanism)
         begun = machine if at_start else problem.setup_at(problem.x0, i).machine
-        start = starting_values(begun, r, [*names, *rates])
+        start = starting_values(begun, r, asked)
         where = {"record": label, "objective": type(objective).__name__}
         for n in names:
             # Single numbers are computed in NumPy, which needs a tenth of the time of JAX.
@@ -248,10 +254,7 @@ def far_starts(
             if apart - 5 * noise > much:
                 numbers = {"start": start[n], "measured": first}
                 out.append(Notice("starts-elsewhere", n, numbers | where))
-        for n in rates:
-            of, order = seen_in(n, r.outputs)
-            if order != 1:
-                continue
+        for n, of in rates.items():
             sensor = jax.tree.map(np.asarray, problem.setup.outputs.at(of))
             _, (first, error), usual = beginning(r, of, sensor.invert(r.t, r.outputs[of], r.t[0]))
             if abs(first - start[n]) - error > 0.2 * usual:

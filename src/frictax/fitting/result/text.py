@@ -5,6 +5,7 @@ import numpy as np
 from frictax.summary import Summary
 from frictax.text import figures
 
+from ..problem.simulations import Windows
 from .estimates import Estimate
 from .fit_result import FitResult
 
@@ -40,7 +41,7 @@ def shown_estimates(found: FitResult) -> tuple[Estimate, ...]:
 
 
 def quality(found: FitResult) -> list[str]:
-    lines = []
+    lines, objective = [], found.problem.objective
     if found.of_sweep:
         force, rms = found.shown_force, found.rms_force
         noise = f"noise {figures(found.noise_scale / force.si)} {force.name}"
@@ -55,7 +56,7 @@ def quality(found: FitResult) -> list[str]:
     for label, prepared in zip(found.rms, found.problem.prepared, strict=True):
         left = [f"rms {name} {text}" for name, text in found.rms_in_words(label).items()]
         cutoffs = getattr(prepared, "cutoffs", {})
-        if cutoffs and getattr(found.problem.objective, "cutoff", None) is None:
+        if cutoffs and isinstance(objective, Windows) and objective.cutoff is None:
             each = [f"{float(f):.2g} Hz" for f in cutoffs.values()]
             if len(set(each)) > 1:
                 each = [f"{f} ({name})" for name, f in zip(cutoffs, each, strict=True)]

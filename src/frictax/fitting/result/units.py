@@ -23,6 +23,7 @@ from ..problem.setup import channel_unit
 
 # Unit of the signal in each of these fields of a part, because a signal does not declare a unit.
 _DRIVEN = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
+_OF_CHANNEL = {"offset": "", "drift": "/s"}  # field of an instrument -> end of its unit
 
 
 def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
@@ -44,7 +45,6 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
     }
     measured = any(r.units[name].rotational for r in motions for name in r.outputs)
     measured |= any(isinstance(r, Sweep) and r.rotational for r in records.values())
-
     return functools.partial(_unit_of, machine, motions, channels, measured)
 
 
@@ -55,25 +55,24 @@ def _unit_of(
     true if the measured motion is a rotation.
     """
     channel, _, last = u.path.rpartition(".")
-    if channel in channels and last in ("offset", "drift"):
-        return channels[channel].si_name + ("/s" if last == "drift" else "")
+    if channel in channels and last in _OF_CHANNEL:
+        return channels[channel].si_name + _OF_CHANNEL[last]
     declared, (name, _, field) = u.declaration.unit, u.path.partition(".")
     if _is_of_user(machine, u.path):
         return declared
     if not isinstance(machine, Mechanism) or name not in machine.names:
-        turns = _coordinate_turns(machine, u.path, motions)
-        return rotational_unit(declared) if (measured if turns is None else turns) else declared
-    part, turns = machine[name], turns_about(machine, name)
-    if "." not in field:
-        if turns and isinstance(part, AbstractSource) and is_rotational(part) is None:
-            return rotational_unit(declared)
-        return "m" if turns and isinstance(part, Brake) and field == "cgeo" else declared
-    drive = field.partition(".")[0]
-    if isinstance(getattr(part, drive, None), AbstractSignal):
+        turns = _coordinate_turns(machine, u.path, motions, measured)
+        return rotational_unit(declared) if turns else declared
+    part, turns, drive = machine[name], turns_about(machine, name), field.partition(".")[0]
+    if drive == field:
+        if turns and isinstance(part, Brake) and field == "cgeo":
+            return "m"
+        turns = turns and isinstance(part, AbstractSource) and is_rotational(part) is None
+    elif isinstance(getattr(part, drive, None), AbstractSignal):
         if declared == "1" and last != "nperiod":
             declared = _DRIVEN.get(drive, "1")
-        return rotational_unit(declared) if turns and declared == "m" else declared
-    if isinstance(part, AbstractPressed):
+        turns = turns and declared == "m"
+    elif isinstance(part, AbstractPressed):
         # The law is multiplied by a force, so "N" becomes "1", "N/m" "1/m" and "N.s/m" "s/m".
         declared = re.sub(r"^N(\.|$)", "", re.sub("^N/", "1/", declared)) or "1"
     return rotational_unit(declared) if turns else declared
@@ -95,24 +94,25 @@ def _is_of_user(machine: Any, path: str) -> bool:
     return cls is not None and cls.__module__.partition(".")[0] != "frictax"
 
 
-def _coordinate_turns(machine: Any, path: str, records: list[Record]) -> bool | None:
+def _coordinate_turns(machine: Any, path: str, records: list[Record], measured: bool) -> bool:
     """Return True if the friction at `path` of a user's own machine acts on an angle, False for a
-    distance. Return None if records and state name do not show this."""
+    distance. Return `measured` if records and state name do not show this.
+    """
     first, *more = path.split(".")
     states = machine.states() if callable(getattr(machine, "states", None)) else ()
     number = {"friction": 0, "frictions": int(more[0]) if more and more[0].isdigit() else 0}
     if first not in number or not states:
-        return None
+        return measured
     dofs = getattr(machine, "degrees_of_freedom", 1)
     if isinstance(machine, AbstractLinkage) and not machine.is_by_joint:
-        return None
+        return measured
     for name in states[number[first] :: dofs][:2]:
         for record in records:
             if name in record.outputs:
                 return record.units[name].rotational
         if (last := split_channel(name)[1]) in ("phi", "w", "s", "v"):
             return last in ("phi", "w")
-    return None
+    return measured
 
 
 def in_records(

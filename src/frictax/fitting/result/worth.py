@@ -21,7 +21,7 @@ from frictax.programs import cached_jit
 from ..problem.inverse_dynamics import InverseDynamics
 from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem, bounds
-from ..problem.readings import acting
+from ..problem.readings import acting, allowed_cutoff
 from ..problem.simulations import Windows
 from ..problem.weak_form import terms
 
@@ -242,7 +242,7 @@ def _forces(
             # order).
             channels = [n for n in record.outputs if split_channel(n)[0] == body]
             order, of = max((1 if split_channel(n)[1] in POSITION_OF else 2, n) for n in channels)
-            f = min(problem.objective.cutoff_at_samples, 0.5 * record.rate)
+            f = allowed_cutoff(record, problem.objective.cutoff)
             band = np.sqrt(2.0 * f / record.rate / (2 * order + 1))
             noise = noise_of_output(record, of) * (2 * np.pi * f) ** order * band
             noise = float(inertia) * float(noise)

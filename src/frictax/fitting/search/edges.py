@@ -109,8 +109,7 @@ def over_edges(
             ways /= np.maximum(np.max(np.abs(ways) / state.span, axis=1), 1.0)[:, None]
             ways = ways[:12]
             points = [z] + [z + s * a * w for w in ways for a in LENGTHS for s in (-1.0, 1.0)]
-            costs, courses = _evaluate_probes(problem, np.stack(points), noise)
-            kinds = [tuple(event.kind for event in events) for events in courses]
+            costs, kinds, _ = _evaluate_probes(problem, np.stack(points), noise)
             seen.add(kinds[0])
             best: dict[Any, int] = {}
             for i in np.argsort(costs).tolist():
@@ -181,8 +180,7 @@ def _find_edge(
         lengths = np.concatenate([[0.0], np.geomspace(nearest, high, count - 1)])
         # The second pass refines the interval in which the first pass finds a jump.
         for _ in range(2):
-            costs, courses = _evaluate_probes(problem, z + lengths[:, None] * way, noise)
-            kinds = [tuple(event.kind for event in events) for events in courses]
+            costs, kinds, courses = _evaluate_probes(problem, z + lengths[:, None] * way, noise)
             beyond = [i for i in range(1, count) if kinds[i] != kinds[0]]
             if not beyond:
                 break
@@ -260,8 +258,8 @@ _VERBS = {
 
 def _evaluate_probes(
     problem: Problem, points: Float[np.ndarray, "k p"], noise: float
-) -> tuple[Float[np.ndarray, " k"], list[Events]]:
-    """Return the cost (inf if a simulation fails) and the events at each of the `points`."""
+) -> tuple[Float[np.ndarray, " k"], list[tuple[tuple[int, ...], ...]], list[Events]]:
+    """Return the cost (inf if a simulation fails), event kinds and events at each of `points`."""
     costs, *courses = (np.asarray(a) for a in _runs(problem, points, np.float64(noise)))
     events: list[list[Event]] = [[] for _ in points]
     records = [i for i, p in enumerate(problem.prepared) if isinstance(p, PreparedRecord)]
@@ -274,12 +272,12 @@ def _evaluate_probes(
         changed = (before != after)[..., :columns] & (
             np.arange(times.shape[-1]) < count[..., None]
         )[..., None]
-        for at in np.argwhere(changed).tolist():
-            *row, contact = at
-            row = tuple(row)
-            modes = int(before[row][contact]), int(after[row][contact])
-            events[row[0]].append(Event(record, contact, *modes, float(times[row])))
-    return np.where(np.isfinite(costs), costs, np.inf), [tuple(e) for e in events]
+        for *row, contact in np.argwhere(changed).tolist():
+            at = tuple(row)
+            modes = int(before[at][contact]), int(after[at][contact])
+            events[at[0]].append(Event(record, contact, *modes, float(times[at])))
+    kinds = [tuple(event.kind for event in course) for course in events]
+    return np.where(np.isfinite(costs), costs, np.inf), kinds, [tuple(e) for e in events]
 
 
 @cached_jit

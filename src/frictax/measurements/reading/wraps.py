@@ -18,7 +18,7 @@ _ROUND = (
     "6000 7200 8000 10000 12000 14400 16000 20000 36000 40000 50000 80000 100000 360000 "
     "1000000"
 )
-_COUNTS = (*(2.0**k for k in range(4, 49)), *map(float, _ROUND.split()))
+USUAL_COUNTS = (*(2.0**k for k in range(4, 49)), *map(float, _ROUND.split()))
 # Ranges of counters of microseconds whose values are written in seconds or milliseconds.
 _CLOCKS = tuple(2.0**k * size for k in (16, 31, 32) for size in (1e-6, 1e-3))
 
@@ -68,13 +68,13 @@ def find_wrap(
     usual, motion = float(np.quantile(calm, 0.98)), _motion_at(step, jumps)
     sizes = np.abs(step[jumps] - motion)
     if np.all(x == np.round(x)):
-        counts = _COUNTS
+        counts = USUAL_COUNTS
     elif rising:
         counts = _CLOCKS
     else:
         count = extent / round(extent / quantum(x))
         scaled = np.all(np.abs(x / count - np.round(x / count)) < 1e-2)
-        counts = tuple(count * size for size in _COUNTS) if scaled else ()
+        counts = tuple(count * size for size in USUAL_COUNTS) if scaled else ()
     likely = (*([turn] if turn else []), *(() if rising else _TURNS), *counts)
     best = min(likely, key=lambda r: abs(r - float(np.median(sizes))), default=0.0)
     # Accept the range if 80 % of the jumps differ from it by at most 2 %, and the median by 0.4 %.

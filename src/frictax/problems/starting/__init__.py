@@ -3,6 +3,7 @@
 from .deciding import (
     Options as Options,
     draft_of as draft_of,
+    with_clock as with_clock,
     with_columns as with_columns,
     with_machine as with_machine,
     with_signs as with_signs,

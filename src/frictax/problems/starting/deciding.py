@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .draft import DRIVEN, Draft, first_draft, machine_of
 from .machines import drive_brakes, has_gravity
-from .roles import guess_columns, match_units, named_column, role_of, times_in_seconds
+from .roles import Chosen, guess_columns, match_units, named_column, role_of, times_in_seconds
 
 # Constant that the user gives -> the machine that needs this constant.
 _MACHINE_OF = {
@@ -42,6 +42,9 @@ def draft_of(file: Path, options: Options) -> Draft:
     """
     draft = first_draft(file, options.rate, dict(options.where), options.part)
     draft = dataclasses.replace(draft, constants=dict(options.constants))
+    named = dict(options.columns)
+    if (time := named.pop("time", None)) is not None:
+        draft = with_columns(draft, {"time": time})
     machine = options.machine
     if machine is None:
         machine = next((m for c, m in _MACHINE_OF.items() if c in options.constants), None)
@@ -55,7 +58,7 @@ def draft_of(file: Path, options: Options) -> Draft:
             current = dataclasses.replace(force, role="current", unit="A", doubt=why)
             columns = {role: c for role, c in draft.columns.items() if role != "force"}
             draft = dataclasses.replace(draft, columns={**columns, "current": current})
-    draft = with_columns(draft, options.columns)
+    draft = with_columns(draft, named)
     if machine is None and draft.machine == "rotor" and draft.lacking() is None:
         # A rotor on which gravity acts is an arm.
         draft = dataclasses.replace(draft, machine="arm") if has_gravity(draft) else draft
@@ -67,19 +70,30 @@ def with_machine(draft: Draft, machine: str) -> Draft:
     a gear, prefer the columns of the motor.
     """
     other = dataclasses.replace(draft, machine=machine, sure=True)
-    if not other.turns:
-        other = dataclasses.replace(other, columns=guess_columns(draft.shape, True, draft.rate))
-    elif machine == "gear":
-        columns = guess_columns(draft.shape, rate=draft.rate, gear=True)
-        other = dataclasses.replace(other, columns=columns)
+    if not other.turns or machine == "gear":
+        return with_clock(other, other.rate, other.columns.get("time"))
     return other
 
 
+def with_clock(draft: Draft, rate: float | None, time: Chosen | None = None) -> Draft:
+    """Return the draft with the sampling rate [Hz] or the column of the time, and with columns that
+    are guessed again with these times.
+    """
+    gear = draft.machine == "gear"
+    columns = guess_columns(draft.shape, not draft.turns, rate, gear, time)
+    return dataclasses.replace(draft, columns=columns, rate=rate)
+
+
 def with_columns(draft: Draft, named: Mapping[str, str]) -> Draft:
-    """Return the draft with the columns that the user names. A column has only one role."""
+    """Return the draft with the columns that the user names. A column has only one role. If the
+    user names the time, columns are guessed again with these times.
+    """
+    if "time" in named:
+        time = named_column("time", named["time"], draft.shape, None, draft.turns)
+        draft = with_clock(draft, None, time)
     columns, by = dict(draft.columns), dict[int, str]()
     for role, text in named.items():
-        chosen = named_column(role, text, draft.shape, columns.get(role), draft.turns)
+        chosen = named_column(role, text, draft.shape, columns.get("time"), draft.turns)
         if (other := by.setdefault(chosen.number, role)) != role:
             raise ValueError(
                 f"{chosen.label} is named both as --{other} and as --{role}. Leave out one of them."

@@ -10,7 +10,7 @@ from frictax.measurements.clocks import mean_rate
 from frictax.measurements.reading.tables import csv_table
 from frictax.measurements.units import FORCE, POSITION, TIME, VELOCITY
 
-from .evidence import coasts, swings_down
+from .evidence import coasts, speed_scale, swings_down
 from .roles import (
     COUNTS,
     Chosen,
@@ -18,6 +18,7 @@ from .roles import (
     guess_columns,
     is_linear,
     side_of,
+    times_in_seconds,
     turns_by_words,
     without_wraps,
 )
@@ -131,15 +132,18 @@ class Draft:
         return self.columns.get("position") or self.columns.get("velocity")
 
     def of_motor(self, column: Chosen) -> Chosen:
-        """Return a column of the motion. The motion of the load of a gear is scaled by the ratio,
-        which gives the motion of the motor.
+        """Return a column of motion or torque, referred to the motor. The motion of the load of a
+        gear is multiplied by the ratio, and its torque is divided by the ratio.
         """
-        ratio = self.constants.get("ratio")
+        ratio, moves = self.constants.get("ratio"), column.role in ("position", "velocity")
         if self.machine != "gear" or ratio is None or side_of(column.name) != 1:
+            return column
+        if not moves and column.role != "force":
             return column
         if column.per_turn is not None:
             return dataclasses.replace(column, per_turn=column.per_turn / ratio)
-        return dataclasses.replace(column, factor=ratio * (column.factor or 1.0))
+        size = ratio if moves else 1.0 / ratio
+        return dataclasses.replace(column, factor=size * (column.factor or 1.0))
 
     @property
     def used_columns(self) -> list[Chosen]:
@@ -148,6 +152,32 @@ class Draft:
         else:
             chosen = [self.columns.get("time"), self.drive, self.output]
         return [column for column in chosen if column is not None]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on how the file was read, on a drive of a machine that nothing drives, and on a
+        speed that contradicts the position.
+        """
+        notes, columns = [*self.shape.notes], self.columns
+        drive = columns.get("current") or columns.get("force")
+        if self.machine in COASTING and drive is not None and self._still(drive) is None:
+            notes.append(
+                f"{drive.label} changes, but nothing drives {with_article(self.machine)}. Leave the"
+                " time before the drive is switched off out of the record."
+            )
+        position, velocity = columns.get("position"), columns.get("velocity")
+        t = times_in_seconds(self.shape, columns.get("time"), self.rate)
+        if position is None or velocity is None or t is None or self.unknown_counts():
+            return notes
+        x, v = (self.shape.values[:, column.number - 1] for column in (position, velocity))
+        scale = speed_scale(t, x, v) if position.clock == velocity.clock else None
+        sizes = [self.of_motor(column).size for column in (position, velocity)]
+        if scale is not None and abs(share := scale * sizes[0] / sizes[1] - 1) > 0.02:
+            notes.append(
+                f"{position.label} changes by {share + 1:.4g} times the integral of"
+                f" {velocity.label}. Check the units of both, or a gear is between the two."
+            )
+        return notes
 
     @property
     def not_used(self) -> list[str]:
@@ -191,7 +221,8 @@ class Draft:
                 return self._no_column(role)
         if machine != "sweep" and self.output is None:
             return self._no_column("velocity" if machine in COASTING else "position")
-        if machine in DRIVEN and machine != "pendulum" and self.drive is None:
+        free = machine == "pendulum" and "reference" not in have
+        if machine in DRIVEN and not free and self.drive is None:
             return self._no_column("current" if self.turns else "force")
         if machine != "sweep" and "time" not in have and self.rate is None:
             return Missing(
@@ -274,7 +305,7 @@ class Draft:
     def _repeats(self) -> Missing | None:
         """Return a `Missing` if times repeat or start again; otherwise None."""
         time = self.columns.get("time")
-        if self.machine == "sweep" or time is None:
+        if self.machine == "sweep" or time is None or self._still(time) is not None:
             return None
         t = self.shape.values[:, time.number - 1]
         there = np.flatnonzero(np.isfinite(t))
@@ -298,7 +329,13 @@ class Draft:
                 f" the numbers, so the file has {starts.size + 1} parts. Give {flag} to read the"
                 f" first{', or --part with its number' if by else ''}.",
             )
-        if not (np.mean(steps == 0) > 0.01 and np.all(steps >= 0) and np.any(steps > 0)):
+        if starts.size:
+            return Missing(
+                "--time COLUMN",
+                f"The time {time.label} of {self.file.name} decreases in {starts.size} rows, so it"
+                " is not a clock. Sort the rows, or give --time COLUMN or --rate HZ.",
+            )
+        if not np.mean(steps == 0) > 0.01:
             return None
         rate = mean_rate(t) / TIME[time.unit].si
         count = int(np.sum(steps == 0))
@@ -327,11 +364,12 @@ class Draft:
             if column.sure or counted:
                 continue
             if column.per_turn is not None:
-                flag, doubtful = f"--{column.role} '{column.as_typed}'", False
-                says = (
-                    f"{column.label} wraps at {column.per_turn:.15g}, which may be its counts in a"
-                    f" turn. Give {flag} if that is so, or --yes to take it."
+                flag, doubtful = f"--{column.role} '{column.as_typed}'", bool(column.doubt)
+                wraps = (
+                    f"{column.label} wraps at {column.per_turn:.15g}, which may be its counts in"
                 )
+                says = column.doubt or f"{wraps} a turn."
+                says += f" Give {flag} if that is so{'' if doubtful else ', or --yes to take it'}."
             elif column.factor is not None:
                 flag = f"--{column.role} '{column.name or column.number}[FACTOR {column.unit}]'"
                 doubtful = True

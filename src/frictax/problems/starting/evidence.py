@@ -16,6 +16,7 @@ _LEAST_RANGES = {"rad": 0.02, "deg": 7.0, "rev": 0.1, "m": 1e-3, "mm": 2.0, "cm"
 _LARGEST_RANGES = {"m": 20.0}  # [m] range of the longest axis or rail
 _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # [s] size of each unit of time
 _RATES = (4.0, 2e6)  # [Hz] lowest and highest sampling rate of data loggers
+_SLOW = (0.5, 3600.0)  # lowest rate [Hz] and longest duration [s] of slow records, such as of a GPS
 _DURATIONS = (0.1, 1e4)  # [s] shortest and longest duration of a record
 
 _COASTING = 0.05  # largest rise of a coasting machine's speed, relative to the range of this speed
@@ -35,12 +36,12 @@ def time_units(values: Samples) -> tuple[str, ...]:
     if not steps.size:
         return ("s",)
     step = float(np.mean(steps))
-    found = [
-        unit
-        for unit, size in _TIMES.items()
-        if _RATES[0] <= 1.0 / (step * size) <= _RATES[1]
-        and _DURATIONS[0] <= step * size * steps.size <= _DURATIONS[1]
-    ]
+    found = list[str]()
+    for unit, size in _TIMES.items():
+        rate, duration = 1.0 / (step * size), step * size * steps.size
+        slowest, longest = _SLOW if duration <= _SLOW[1] else (_RATES[0], _DURATIONS[1])
+        if slowest <= rate <= _RATES[1] and _DURATIONS[0] <= duration <= longest:
+            found.append(unit)
     first = "s" if step < 0.2 else "ms" if step <= 100 else "us"
     if found and first not in found:
         first = found[0]
@@ -50,22 +51,24 @@ def time_units(values: Samples) -> tuple[str, ...]:
 def position_units(
     t: Samples | None, x: Samples, turns: bool, angle: bool = False
 ) -> tuple[str, ...]:
-    """Return the units in which `x` is a plausible position, the most likely one first. `t`: times
-    [s], or None; `turns`: whether the motion is a rotation; `angle`: whether the column's name
-    means an angle, whose unit cannot be rev.
+    """Return the units in which `x` is a plausible position, the most likely one first. If no unit
+    is plausible, return all units. `t`: times [s], or None; `turns`: whether the motion is a
+    rotation; `angle`: whether the column's name means an angle, whose unit cannot be rev.
     """
     wide = float(np.ptp(x)) if x.size else 0.0
     low, high = _TOP_SPEEDS[turns]
     top = None if t is None else top_speed(t, x)
+    known = {**(_TURNING if turns else _MOVING)}
+    if angle:
+        known.pop("rev", None)
     found = [
         unit
-        for unit, size in (_TURNING if turns else _MOVING).items()
-        if not (angle and unit == "rev")
-        and _LEAST_RANGES[unit] <= wide <= _LARGEST_RANGES.get(unit, np.inf)
+        for unit, size in known.items()
+        if _LEAST_RANGES[unit] <= wide <= _LARGEST_RANGES.get(unit, np.inf)
         and (top is None or low <= top * size <= high)
-    ]
+    ] or [*known]
     first = ("deg" if wide > 60 else "rad") if turns else ("mm" if wide > 5 else "m")
-    if found and first not in found:
+    if first not in found:
         first = found[0]
     return (first, *(unit for unit in found if unit != first))
 

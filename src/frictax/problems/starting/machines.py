@@ -6,12 +6,10 @@ from collections.abc import Callable
 import numpy as np
 
 from frictax.measurements.filters import smooth
-from frictax.measurements.units import FORCE, POSITION, TIME, VELOCITY
+from frictax.measurements.units import TIME
 
 from .draft import COASTING, Draft
-from .roles import COUNTS, Chosen
-
-_KNOWN = {**TIME, **POSITION, **VELOCITY, **FORCE}
+from .roles import COUNTS, Chosen, times_in_seconds, unit_of_clock
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,27 +200,18 @@ def series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return times [s], motion and drive [SI], interpolated to equal time steps."""
     out, drive = draft.output, draft.drive
     assert out is not None
-    out = draft.of_motor(out)
     values, time = draft.shape.values, draft.columns.get("time")
 
     def read(column: Chosen) -> tuple[np.ndarray, np.ndarray]:
+        column = draft.of_motor(column)
         y = values[:, column.number - 1]
-        clock = column.clock or (None if time is None else time.number)
-        if clock is None:
-            assert draft.rate is not None
-            t = np.arange(y.size) / draft.rate
+        if column.clock is None:
+            t = times_in_seconds(draft.shape, time, draft.rate)
         else:
-            unit = draft.shape.units[clock - 1] if time is None or column.clock else time.unit
-            t = _KNOWN[unit or "s"].si * values[:, clock - 1]
+            size = TIME[unit_of_clock(draft.shape, column.clock, time)].si
+            t = size * values[:, column.clock - 1]
         whole = np.isfinite(t) & np.isfinite(y)
-        if column.per_turn is not None:
-            size = 2 * np.pi / column.per_turn
-        elif column.role == "current":
-            size = draft.gain
-        else:
-            size = _KNOWN[column.unit].si if column.unit in _KNOWN else 1.0
-            size *= 1.0 if column.factor is None else column.factor
-        return t[whole], y[whole] * size
+        return t[whole], y[whole] * (draft.gain if column.role == "current" else column.size)
 
     t, y = read(out)
     if t.size < 8:
@@ -362,7 +351,7 @@ peak = 1.0 # breakaway over sliding friction; free it where the record breaks aw
 
 def _gear(draft: Draft, found: Sizes) -> Template:
     ratio, rotor = draft.constants["ratio"], draft.constants["inertia"]
-    load = float(f"{max(found.inertia - rotor, 0.1 * rotor) * ratio**2:.2g}")
+    load = float(f"{max(found.inertia - rotor, 0.1 * rotor) * ratio * ratio:.2g}")
     text = f"""\
 [machine.rotor]
 kind = "Inertia"

@@ -2,11 +2,12 @@
 
 import dataclasses
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from frictax.measurements.reading.wraps import find_wrap, unwrap_column
+from frictax.measurements.reading.wraps import USUAL_COUNTS, find_wrap, unwrap_column
 from frictax.measurements.units import (
     ACCELERATION,
     ELECTRIC,
@@ -14,6 +15,7 @@ from frictax.measurements.units import (
     POSITION,
     TIME,
     VELOCITY,
+    known_unit,
     named_in,
     normalize_unit,
 )
@@ -27,7 +29,8 @@ PRESSING = {"N": 1.0, "kN": 1e3}  # [N] size of each unit of a pressing force.
 # Role -> words in English, German, French and Spanish. If a name has words of several roles, the
 # role that is listed first is used.
 _WORDS = {
-    "reference": "ref reference setpoint soll sollwert target desired demand consigne cmd command",
+    "reference": "ref reference setpoint soll sollwert target desired demand consigne cmd command"
+    " commanded goal set",
     "time": "t time zeit temps tiempo tempo timestamp stamp clock sec second seconds ms us micros"
     " millis",
     "pressing": "fn normal pressing clamp clamping normalkraft andruck",
@@ -40,26 +43,30 @@ _WORDS = {
 }
 # words in a name that show that the column is not a motion or a drive
 _OTHER_WORDS = set(
-    "acc accel acceleration beschleunigung qdd ddq temp temperature temperatur status state id err"
-    " error mode flag enable enabled".split()
+    "acc accel acceleration beschleunigung qdd ddq temp temperature temperatur status state id isd"
+    " sd err error mode flag enable enabled".split()
 )
+_TORQUE_AXIS = {"q", "iq", "isq"}  # words in the name of the motor current that gives the torque
 _TURNING_WORDS = set(
     "current iq strom torque moment drehmoment couple effort angle theta phi winkel angulo enc"
     " encoder omega rpm drehzahl qd dq joint".split()
 )
 # words for the two sides of a gear
-_MOTOR_WORDS, _LOAD_WORDS = {"motor", "rotor"}, {"load", "joint", "output", "arm", "link"}
+_MOTOR_WORDS = {"motor", "rotor", "antrieb", "moteur"}
+_LOAD_WORDS = set(
+    "load joint output arm link last abtrieb gelenk charge sortie carga salida".split()
+)
 _UNITS = {
     "time": TIME,
     "position": {**POSITION, **dict.fromkeys(COUNTS)},
-    "reference": POSITION,
+    "reference": {**POSITION, **dict.fromkeys(COUNTS)},
     "velocity": VELOCITY,
     "current": dict.fromkeys(("A", "mA", "V", "mV", "%")),
     "force": FORCE,
     "pressing": PRESSING,
 }
 ROLES = tuple(_UNITS)
-_COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "#"}
+_COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "seq", "unnamed", "#"}
 # role -> unit that ROS (robot operating system) prescribes, by REP 103
 _ROS = {"position": "rad", "velocity": "rad/s", "force": "N.m"}
 # Unit -> usual range of the largest value in a record. Outside this range, a guessed unit is
@@ -68,10 +75,12 @@ _USUAL = {"A": (1e-3, 60.0), "N.m": (1e-5, 15.0), "N": (1e-2, 5000.0)}
 # words for an angle; a column with such a name is not in rev
 _ANGLES = {"angle", "theta", "phi", "winkel", "angulo", "q"}
 # function names of microcontroller clocks, with their units
-_TICKS = {"micros": "us", "millis": "ms", "nanos": "ns"}
+_TICKS = {"micros": "us", "millis": "ms", "nanos": "ns", "nanosec": "ns"}
 _TURNS = {"deg": 360.0, "rad": 2 * np.pi, "rev": 1.0, "mrad": 2000 * np.pi}
 # Ranges of counters that wrap because of their number of bits, not after a turn.
 _COUNTERS_OF_BITS = (2.0**15, 2.0**16, 2.0**31, 2.0**32)
+# text in brackets that may be a unit: letters in [ ], or letters and a sign of a product in ( )
+_UNKNOWN_UNIT = re.compile(r"\[[^\]]*[^\W\d_][^\]]*\]|\([^)]*[^\W\d_][-/.*·^²][^)]*\)")
 # largest relative deviation of position/integrated velocity from the ratio of a pair of units
 _SAME_SCALE = 0.02
 
@@ -105,6 +114,14 @@ class Chosen:
         return self.name or f"column {self.number}"
 
     @property
+    def size(self) -> float:
+        """The size of one recorded unit of a motion, force or torque in SI units."""
+        if self.per_turn is not None:
+            return 2 * np.pi / self.per_turn
+        known = known_unit(self.unit)
+        return (1.0 if known is None else known.si) * (self.factor or 1.0)
+
+    @property
     def as_typed(self) -> str:
         """The column as a user types it, such as ``angle[deg]`` or ``3[counts/4096]``."""
         return self.in_unit(self.unit)
@@ -125,39 +142,45 @@ class Chosen:
 
 
 def guess_columns(
-    shape: Shape, linear: bool = False, rate: float | None = None, gear: bool = False
+    shape: Shape,
+    linear: bool = False,
+    rate: float | None = None,
+    gear: bool = False,
+    time: Chosen | None = None,
 ) -> dict[str, Chosen]:
     """Return a dict from role to its guessed column; roles without a column are left out.
 
     `linear`: whether the machine certainly moves along a line; `rate` [Hz]: sampling rate if no
-    column contains the time; `gear`: whether columns of the motor are preferred to those of a load.
+    column contains the time; `gear`: whether columns of the motor are preferred to those of a load;
+    `time`: the column of the time if it is known.
     """
     clocks = [] if rate is not None else clocks_of(shape)
-    time = _with_unit("time", shape, clocks[0], turns=True) if clocks else None
-    t = times_in_seconds(shape, time, rate)
-    roles, guessed = _assign_roles(shape, clocks, t, gear)
+    named = [] if time is None else [time.number - 1]
+    first = time or (_with_unit("time", shape, clocks[0], turns=True) if clocks else None)
+    t = times_in_seconds(shape, first, rate)
+    roles, doubts = _assign_roles(shape, clocks + named, t, gear)
     out = dict[str, Chosen]()
     base = roles.get("position", roles.get("velocity"))
-    if clocks:
+    if time is not None:
+        out["time"] = time
+    elif clocks:
         own = _clock_of(clocks, base) if base is not None else clocks[0]
         out["time"] = _with_unit("time", shape, own, turns=True)
     turns = not linear and _turns({role: shape.units[j] for role, j in roles.items()})
     for role, j in roles.items():
         chosen = _with_unit(role, shape, j, turns, t)
-        if clocks and len(clocks) > 1 and (own := _clock_of(clocks, j)) + 1 != out["time"].number:
-            chosen = dataclasses.replace(chosen, clock=own + 1)
-        if j in guessed:
-            doubt = f"Only its numbers indicate that {chosen.label} is the {role}."
-            chosen = dataclasses.replace(chosen, sure=False, doubt=doubt)
-        out[role] = chosen
+        clock = _own_clock(shape, out.get("time"), j)
+        if j in doubts:
+            chosen = dataclasses.replace(chosen, sure=False, doubt=doubts[j])
+        out[role] = dataclasses.replace(chosen, clock=clock)
     return match_units(out, shape, t)
 
 
 def _assign_roles(
     shape: Shape, clocks: list[int], t: Any, gear: bool
-) -> tuple[dict[str, int], set[int]]:
-    """Return a dict from role (except time) to column, and the set of columns whose names show no
-    role. The roles of the columns in this set are guessed from their numbers.
+) -> tuple[dict[str, int], dict[int, str]]:
+    """Return a dict from role (except time) to column, and a dict from each column whose role is
+    doubtful to a sentence with the reason.
     """
     columns = range(shape.values.shape[1])
     stated = {j: role_of(shape, j) for j in columns}
@@ -166,7 +189,15 @@ def _assign_roles(
     changing = [j for j in others if finite[j].size > 3 and np.ptp(finite[j]) > 0]
     if gear:
         changing.sort(key=lambda j: side_of(shape.names[j]))
-    roles = _roles_by_name(shape, stated, changing)
+    order, roles = _order_of_candidates(shape, stated, changing), dict[str, int]()
+    ordered = sorted(changing, key=order)
+    for j in ordered:
+        if (by_name := stated[j]) is not None and by_name != "time":
+            roles.setdefault(by_name, j)
+    doubts, currents = dict[int, str](), [j for j in ordered if stated[j] == "current"]
+    equal = [shape.names[j] for j in currents if order(j) == order(currents[0])]
+    if len(equal) > 1:
+        doubts[currents[0]] = f"One of {', '.join(equal)} gives the torque or force."
     rest = [
         j
         for j in changing
@@ -181,7 +212,7 @@ def _assign_roles(
             for j in columns:
                 if (role := stated[j]) in likely[:2] and shape.units[j] in _UNITS[role]:
                     roles.setdefault(role, j)
-    guessed = set(rest)
+    guessed = {*rest}
     if rest and not {"position", "velocity"} & set(roles):
         # A motion is smoother than a drive: its second differences are small relative to its range.
         smoothest = min(
@@ -193,20 +224,42 @@ def _assign_roles(
     if rest and not {"current", "force", "reference"} & set(roles):
         roles["current" if shape.units[rest[0]] in ELECTRIC else "force"] = rest[0]
         _without_speeds(shape, roles, rest[1:], t)
-    return roles, guessed
+    for role, j in roles.items():
+        if j in guessed:
+            label = shape.names[j] or f"column {j + 1}"
+            doubts[j] = f"Only its numbers indicate that {label} is the {role}."
+    return roles, doubts
 
 
-def _roles_by_name(
+def _order_of_candidates(
     shape: Shape, stated: dict[int, str | None], changing: list[int]
-) -> dict[str, int]:
-    """Return role -> index of the first column with fitting name and unit; references are last."""
-    words = set(_WORDS["reference"].split())
-    roles = dict[str, int]()
-    for j in sorted(changing, key=lambda j: bool(set(_tokens(shape.names[j])) & words)):
-        role = stated[j]
-        if role is not None and role != "time":
-            roles.setdefault(role, j)
-    return roles
+) -> Callable[[int], tuple[bool, ...]]:
+    """Return a key that sorts the columns for one role, the most likely first. Columns with a
+    mechanical unit come first. Of two axes, the first with a motion and a drive comes first.
+    References come last.
+    """
+    axes = {_number_of_axis(shape.names[j]) for j in changing if stated[j] in ("current", "force")}
+    moving = (j for j in changing if stated[j] in ("position", "velocity"))
+    numbers = [i for i in map(_number_of_axis, map(shape.names.__getitem__, moving)) if i in axes]
+    first = next(filter(None, numbers), "")
+
+    def order(j: int) -> tuple[bool, ...]:
+        words = set(_tokens(shape.names[j]))
+        is_reference = bool(words & set(_WORDS["reference"].split()))
+        vague = shape.units[j] in (None, "V", "mV", "%")
+        other_axis = bool(first) and _number_of_axis(shape.names[j]) not in ("", first)
+        return is_reference, vague, other_axis, stated[j] == "current" and not words & _TORQUE_AXIS
+
+    return order
+
+
+def _number_of_axis(name: str) -> str:
+    """Return the number of an axis in a name, such as "2" for "tau2 [N.m]", or its letter x, y, z
+    after a separator, as in "F_x"; "" for a name without one, or with several numbers.
+    """
+    plain = re.sub(r"[\[(](?!\d+[\])])[^\])]*[\])]", " ", name)
+    found = re.findall(r"\d+|(?<=[_ .])[xyz](?=[_ .]|$)", plain.strip().lower())
+    return found[0] if len(found) == 1 else ""
 
 
 def _role_of_motion(shape: Shape, j: int, roles: dict[str, int], rest: list[int], t: Any) -> str:
@@ -296,16 +349,33 @@ def _without_speeds(shape: Shape, roles: dict[str, int], rest: list[int], t: Any
 
 def match_units(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, Chosen]:
     """Return the columns. Change guessed units of position and velocity such that the velocity is
-    the derivative of the position.
+    the derivative of the position. A reference without a unit has the unit of the position.
     """
     position, velocity = columns.get("position"), columns.get("velocity")
-    if position is None or velocity is None or t is None:
-        return columns
-    x, v = (shape.values[:, column.number - 1] for column in (position, velocity))
-    scale = speed_scale(t, x, v)
-    if scale is None:
-        return columns
-    scale = abs(scale)
+    if position is not None and velocity is not None and t is not None:
+        x, v = (shape.values[:, column.number - 1] for column in (position, velocity))
+        if (scale := speed_scale(t, x, v)) is not None:
+            position, velocity = _match_motion(position, velocity, abs(scale))
+            columns = {**columns, "position": position, "velocity": velocity}
+    reference = columns.get("reference")
+    if position is not None and reference is not None and not reference.sure:
+        of_both = (_finite(shape.values[:, c.number - 1]) for c in (reference, position))
+        wide, own = (float(np.ptp(x)) if x.size else 0.0 for x in of_both)
+        if shape.units[reference.number - 1] is None and own / 3 <= wide <= 3 * own:
+            same = {name: getattr(position, name) for name in ("unit", "per_turn", "factor")}
+            sure = position.sure and (position.unit not in COUNTS or position.per_turn is not None)
+            reference = dataclasses.replace(reference, **same, sure=sure, doubt="", others=())
+        elif not reference.doubt:
+            doubt = f"The unit of {reference.label} is not stated."
+            reference = dataclasses.replace(reference, doubt=doubt)
+        columns = {**columns, "reference": reference}
+    return columns
+
+
+def _match_motion(position: Chosen, velocity: Chosen, scale: float) -> tuple[Chosen, Chosen]:
+    """Return the columns of position and velocity with matching units. `scale`: change of the
+    recorded position divided by the integral of the recorded velocity.
+    """
     if velocity.sure and not (position.sure and position.unit not in COUNTS):
         position = _match_position(position, velocity, scale)
     elif position.sure and position.unit in POSITION and not velocity.sure:
@@ -320,7 +390,7 @@ def match_units(columns: dict[str, Chosen], shape: Shape, t: Any) -> dict[str, C
             plain = {"sure": False, "doubt": "", "others": ()}
             position = dataclasses.replace(position, unit=pair[0], **plain)
             velocity = dataclasses.replace(velocity, unit=pair[1], **plain)
-    return {**columns, "position": position, "velocity": velocity}
+    return position, velocity
 
 
 def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
@@ -336,13 +406,13 @@ def _match_position(position: Chosen, velocity: Chosen, scale: float) -> Chosen:
             return position
         return dataclasses.replace(position, unit=unit, sure=True, doubt="", others=())
     if known.rotational and position.per_turn is None:
-        # The counts in a turn are usually a power of two or a multiple of 100.
         counts = 2 * np.pi / size
-        powers = [2.0**k for k in range(4, 25)]
-        hundreds = [100.0 * round(counts / 100.0)] if counts > 100 else []
-        near = [n for n in powers + hundreds if abs(counts / n - 1) < _SAME_SCALE / 4]
-        usual = min(near, key=lambda n: abs(counts / n - 1), default=float(f"{counts:.4g}"))
-        return dataclasses.replace(position, per_turn=usual)
+        usual = min(USUAL_COUNTS, key=lambda n: abs(counts / n - 1))
+        if abs(counts / usual - 1) < _SAME_SCALE / 4:
+            return dataclasses.replace(position, per_turn=usual)
+        measured = float(f"{counts:.4g}")
+        doubt = f"By {velocity.label}, a turn has about {measured:.15g} counts of {position.label}."
+        return dataclasses.replace(position, per_turn=measured, sure=False, doubt=doubt)
     return position
 
 
@@ -357,17 +427,22 @@ def _unit_of_size(size: float, units: Any, rotational: bool) -> str | None:
 _PAIRS = {("deg", "rad/s"): 180 / np.pi, ("deg", "rpm"): 6.0, ("rad", "rpm"): np.pi / 30}
 
 
-def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool) -> Chosen:
+def named_column(role: str, text: str, shape: Shape, time: Chosen | None, turns: bool) -> Chosen:
     """Return the column that a user names, such as ``angle``, ``angle[deg]`` or ``3[counts/4096]``.
-    With ``CH2[72 deg]``, one recorded unit is 72 deg.
+    With ``CH2[72 deg]``, one recorded unit is 72 deg. `time`: the column of the record's time.
 
-    **Raises:** `ValueError` for a column that does not exist, and for a unit that does not suit the
-    role.
+    **Raises:** `ValueError` for a column that does not exist, a name of several columns, and a unit
+    that does not suit the role.
     """
     name, unit = text.strip(), None
     if name not in shape.names and (found := re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", name)):
         name, unit = found[1].strip(), found[2].strip()
-    if name in shape.names:
+    if (many := shape.names.count(name)) > 1 and name:
+        at = " or ".join(str(i + 1) for i, known in enumerate(shape.names) if known == name)
+        raise ValueError(
+            f"There are {many} columns {name!r} for the {role}. Give the number of one, {at}."
+        )
+    if name and many:
         j = shape.names.index(name)
     elif name.isdigit() and 1 <= int(name) <= len(shape.names):
         j = int(name) - 1
@@ -377,7 +452,7 @@ def named_column(role: str, text: str, shape: Shape, before: Chosen | None, turn
             f"There is no column {name!r} for the {role}.{suggestion(name, known, 0.5)} The columns"
             f" are: {', '.join(known)}."
         )
-    clock = before.clock if before is not None and before.number == j + 1 else None
+    clock = None if role == "time" else _own_clock(shape, time, j)
     if unit is None:
         chosen = _with_unit(role, shape, j, turns)
         # A user who names the column confirms the unit that the file states.
@@ -422,7 +497,7 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
     name, values = shape.names[j].strip(), shape.values[:, j]
     unit = _stated_unit(role, shape, j)
     chosen = Chosen(role, j + 1, shape.names[j], "", True)
-    if role == "position" and j in shape.wraps and unit in (None, *COUNTS):
+    if role in ("position", "reference") and j in shape.wraps and unit in (None, *COUNTS):
         wrap = shape.wraps[j]
         known = [u for u, turn in _TURNS.items() if abs(wrap / turn - 1) < 1e-3 and unit is None]
         if known:
@@ -442,7 +517,7 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
             )
             return dataclasses.replace(chosen, sure=False, doubt=doubt)
         return chosen
-    if unit is not None and role in ("position", "velocity", "force"):
+    if unit is not None:
         doubt = f"{chosen.label} is in {unit}, which is not a unit of a {role}."
         to = _likely_units(role, values, turns, t, set())[0]
         return dataclasses.replace(chosen, unit=to, sure=False, doubt=doubt, factor=1.0)
@@ -450,8 +525,8 @@ def _with_unit(role: str, shape: Shape, j: int, turns: bool, t: Any = None) -> C
     if ({"position", "velocity", "effort"} <= words) and role in _ROS:
         return dataclasses.replace(chosen, unit=_ROS[role])
     to, *others = _likely_units(role, values, turns, t, set(_tokens(name)))
-    sure = role == "time" and role == role_of(shape, j) and not others
     doubt = _doubt_of(chosen, to, tuple(others), values)
+    sure = role == "time" and role == role_of(shape, j) and not others and not doubt
     return dataclasses.replace(chosen, unit=to, sure=sure, others=tuple(others), doubt=doubt)
 
 
@@ -460,9 +535,6 @@ def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
     unit, name = shape.units[j], shape.names[j].strip()
     words = set(_tokens(name))
     if role == "time":
-        if named_in(name) is None and unit == "s" and "s" not in time_units(shape.values[:, j]):
-            # The size of the numbers suggests seconds since 1970, but their steps do not.
-            unit = None
         if unit is None and normalize_unit(name) in TIME and name != "t":
             unit = normalize_unit(name)
         for word, short in _TICKS.items():
@@ -476,6 +548,10 @@ def _stated_unit(role: str, shape: Shape, j: int) -> str | None:
 
 def _doubt_of(chosen: Chosen, unit: str, others: tuple[str, ...], values: np.ndarray) -> str:
     """Return a sentence that says why the user must confirm a guessed unit, or ""."""
+    if chosen.role == "force" and "u" in _tokens(chosen.name):
+        return f"{chosen.label} can be a force, a torque or a voltage."
+    if found := _UNKNOWN_UNIT.search(chosen.name):
+        return f"{chosen.label} has {found[0]!r} in its name, which is not a known unit."
     if others:
         allowed = " and ".join((unit, *others))
         return f"The unit of {chosen.label} is not stated, and its numbers fit {allowed}."
@@ -499,7 +575,10 @@ def _likely_units(
     if role in ("position", "reference"):
         if role == "position" and np.all(x == np.round(x)) and wide > (20 if turns else 5000):
             return ("counts",) if turns else ("um", "counts")
-        known = None if t is None else t[np.isfinite(values)]
+        known = None
+        if t is not None:
+            there = np.isfinite(values + t)
+            known, x = t[there], values[there]
         return position_units(known, x, turns, bool(words & _ANGLES))
     if role == "velocity" and turns:
         is_rpm = wide > 1000 or "drehzahl" in words
@@ -516,7 +595,15 @@ def times_in_seconds(shape: Shape, time: Chosen | None, rate: float | None) -> A
     """Return the times of all rows [s] from column `time` or from `rate`; else return None."""
     if time is None:
         return None if rate is None else np.arange(len(shape.values)) / rate
-    return TIME[time.unit].si * shape.values[:, time.number - 1]
+    return TIME[time.unit].si * (time.factor or 1.0) * shape.values[:, time.number - 1]
+
+
+def unit_of_clock(shape: Shape, number: int, time: Chosen | None) -> str:
+    """Return the unit of a further column of times. `number`: number of this column; `time`: the
+    column of the record's time, whose unit is preferred among plausible units.
+    """
+    own = _with_unit("time", shape, number - 1, turns=True)
+    return time.unit if time is not None and time.unit in own.others else own.unit
 
 
 def role_of(shape: Shape, j: int) -> str | None:
@@ -527,6 +614,15 @@ def role_of(shape: Shape, j: int) -> str | None:
     )
     if _OTHER_WORDS & set(words):
         by_name = None
+        if unit is not None and "state" not in words:  # A state, as in ROS, can be a motion.
+            return None
+    if unit in ("A", "mA") and "i" in words:
+        by_name = "current"  # i_v and i_w are currents of phases.
+    if by_name == "current" and {"pos", "position", "angle"} & set(words):
+        by_name = "position"  # In "current position", the first word is an adjective.
+    # The current of the d axis does not give a torque.
+    if "d" in words and (by_name == "current" or unit in ("A", "mA")):
+        return None
     # LabVIEW and oscilloscopes call the time "x axis" or "x value".
     if {"x"} < set(words) and set(words) <= {"x", "axis", "value"}:
         by_name = "time"
@@ -578,6 +674,18 @@ def is_linear(columns: dict[str, Chosen]) -> bool:
     return not _turns({chosen.role: chosen.unit for chosen in columns.values()})
 
 
+def _own_clock(shape: Shape, time: Chosen | None, j: int) -> int | None:
+    """Return the number of the column with the times of column j, in a file in which each clock
+    precedes its columns. Return None for the times of the record, in column `time`.
+    """
+    clocks = clocks_of(shape)
+    if time is None or not clocks:
+        return None
+    own, others = _clock_of(clocks, j), {*range(len(shape.names))} - {*clocks}
+    is_separate = time.number - 1 in {_clock_of(clocks, k) for k in others} - {own}
+    return own + 1 if is_separate else None
+
+
 def _clock_of(clocks: list[int], j: int) -> int:
     """Return the last column of times before column j; without one, the first column of times."""
     before = [c for c in clocks if c < j]
@@ -600,4 +708,8 @@ def _rises(values: np.ndarray, mostly: bool = False) -> bool:
 
 
 def _is_counter(shape: Shape, j: int) -> bool:
-    return bool(set(_tokens(shape.names[j])) & _COUNTERS) and _rises(shape.values[:, j])
+    """Return True for a column of row numbers."""
+    x = shape.values[:, j]
+    if not shape.names[j]:
+        return bool(x[0] in (0, 1) and np.all(np.diff(x) == 1))
+    return bool(set(_tokens(shape.names[j])) & _COUNTERS) and _rises(x)

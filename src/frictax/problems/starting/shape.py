@@ -21,7 +21,9 @@ from frictax.measurements.reading.cells import (
 )
 from frictax.measurements.reading.columns import existing_file, is_comment, text_file
 from frictax.measurements.reading.tables import Table, csv_table
-from frictax.measurements.units import TIME, named_in, normalize_unit
+from frictax.measurements.units import TIME, named_in
+
+from .evidence import time_units
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # The most likely delimiter is first.
 # Word for a unit that oscilloscopes and loggers write in a separate cell -> unit.
@@ -52,7 +54,6 @@ class Shape:
       A file can state a unit in the name, in a line below the names, or behind each number.
     - `values` (rows, columns), NaN where a number is missing. Dates, times of day and times since
       1970 are replaced by the time since the first row of the first clock (in [s] for dates).
-    - `dated`: indices (from 0) of the columns with dates or times of day.
     - `kinds`: content of each column, one of "numbers", "dates", "codes" (0x1F) and "words". Codes
       and words are not read as numbers.
     - `broken`: number of lines with a wrong number of cells, which are left out, plus number of
@@ -73,7 +74,6 @@ class Shape:
     names: tuple[str, ...]
     units: tuple[str | None, ...]
     values: np.ndarray
-    dated: tuple[int, ...] = ()
     kinds: tuple[str, ...] = ()
     broken: int = 0
     nanoseconds: dict[int, int] = dataclasses.field(default_factory=dict)
@@ -91,7 +91,7 @@ def shape_of(path: str | Path) -> Shape:
     text = text_file(path)
     lines = _first_lines(text.raw)
     delimiter, decimal, width, first = _find_separators(path, lines, text.rows_are != "line")
-    above = _read_head(lines[:first], delimiter, width)
+    above = _read_head(lines[:first], split_cells(lines[first], delimiter), delimiter)
     skip = above.skip
     if not above.header:
         skip = first if any(line.strip() and not is_comment(line) for line in lines[:first]) else 0
@@ -102,37 +102,37 @@ def shape_of(path: str | Path) -> Shape:
     spoilt, notes = table.broken, list(table.notes)
     origins = dict[str, Fraction]()  # start of counting -> first time of the first clock [s]
     for j in range(width):
-        cells, since = table.cells(j), None
-        told = cells is None or cells.kind not in ("numbers", "dates") or cells.few_wrong
-        kinds.append("numbers" if cells is None else cells.kind if told else "words")
+        cells = table.cells(j)
         if cells is None:
-            values[:, j], epoch, since = _times_from_first(table, j, units[j])
-            units[j] = units[j] or epoch
-        elif kinds[j] == "numbers":
-            values[:, j] = cells.values
-            spoilt += int(cells.wrong.sum())
-            units[j] = units[j] or cells.unit
-        elif kinds[j] == "dates":
-            spoilt += int(cells.wrong.sum())
-            lost = np.isnat(cells.values)
-            values[:, j] = np.where(lost, np.nan, cells.values / np.timedelta64(1, "s"))
-            units[j], since = "s", cells.since
+            kinds.append("numbers")
+            values[:, j], unit, since = _times_from_first(table, j, units[j])
+        elif cells.kind not in ("numbers", "dates") or not cells.few_wrong:
+            kinds.append("codes" if cells.kind == "codes" else "words")
+            continue
+        else:
+            kinds.append(cells.kind)
+            unit, since = cells.unit, cells.since
+            if cells.kind == "dates":
+                values[:, j], units[j] = cells.values / np.timedelta64(1, "s"), "s"
+            else:
+                values[:, j] = cells.values
+            if wrong := int(cells.wrong.sum()):
+                spoilt += wrong
+                i = int(np.argmax(cells.wrong))
+                notes.append(
+                    f"{wrong} cells of {names[j] or f'column {j + 1}'} hold no number, the first"
+                    f" {str(table.read(j)[i])[:40]!r} in {table.row_of(i)}: their rows are left"
+                    " out."
+                )
+        units[j] = units[j] or unit
         # Clocks of one record keep their common offset. A counter of 32 bits can look like a clock,
         # but then it begins more than a day [86 400 s] before or after the clock.
         if since is not None and abs(offset := since[1] - origins.setdefault(*since)) < 86_400:
             values[:, j] += float(offset / _seconds(units[j] or "s"))
-        if cells is not None and cells.wrong.any() and kinds[j] in ("numbers", "dates"):
-            i = int(np.argmax(cells.wrong))
-            notes.append(
-                f"{cells.wrong.sum()} cells of {names[j] or f'column {j + 1}'} hold no number, the"
-                f" first {str(table.read(j)[i])[:40]!r} in {table.row_of(i)}: their rows are left"
-                " out."
-            )
     values[np.isinf(values)] = np.nan
-    dated = tuple(j for j, kind in enumerate(kinds) if kind == "dates")
     return Shape(
-        delimiter, decimal, skip, above.header, names, tuple(units), values, dated, tuple(kinds),
-        spoilt, _nanosecond_columns(names), above.rate, tuple(notes),
+        delimiter, decimal, skip, above.header, names, tuple(units), values, tuple(kinds), spoilt,
+        _nanosecond_columns(names), above.rate, tuple(notes),
     )  # fmt: skip
 
 
@@ -162,7 +162,9 @@ def _times_from_first(
     first = column[np.isfinite(column)][0]
     zero = Fraction(first.item()) * _seconds(unit or epoch)
     since = "1970" if unit in (None, epoch) else "0", zero
-    return (column - first).astype(float), epoch, since
+    values = (column - first).astype(float)
+    # Numbers of the size of seconds since 1970 may count ms or us, which their steps show.
+    return values, epoch if epoch != "s" or "s" in time_units(values) else None, since
 
 
 def _seconds(unit: str) -> Fraction:
@@ -274,23 +276,26 @@ class _Above:
     rate: float | None = None
 
 
-def _read_head(above: list[str], delimiter: str, width: int) -> _Above:
-    """Return names, units and rate from the lines above the numbers."""
+def _read_head(above: list[str], row: list[str], delimiter: str) -> _Above:
+    """Return names, units and rate from the lines above the numbers. `row`: first row of cells."""
+    width = len(row)
     written = [i for i, line in enumerate(above) if line.strip()]
     split = [split_cells(above[i].lstrip().removeprefix("#"), delimiter) for i in written]
     if (found := _names_of_pairs(split, width)) is not None:
         return found
-    before, last = [None, None, *(_fit_to_width(cells, width) for cells in split[-2:])][-2:]
+    before, last = [None, None, *(_fit_to_width(cells, row) for cells in split[-2:])][-2:]
     if last is None:
         return _Above(("",) * width, (None,) * width, False)
     if before is not None:
         if (found := _names_above_increments(before, last)) is not None:
             return found
-        # In a line of units, each cell is a unit or empty.
-        if any(map(_unit, last)) and all(_unit(cell) or not cell.strip("[]()- ") for cell in last):
-            pairs = zip(before, last, strict=True)
+        # In a line of units, most cells are units or empty. An unknown unit is added to its name.
+        unknown = [cell for cell in last if not _unit(cell) and cell.strip("[]()- ")]
+        if any(map(_unit, last)) and len(unknown) < 0.4 * width and not any(map(_unit, before)):
+            pairs = [*zip(before, last, strict=True)]
             units = tuple(_unit(cell) or _unit_in(name) for name, cell in pairs)
-            return _Above(tuple(before), units, False)
+            names = (f"{name} [{cell}]" if cell in unknown else name for name, cell in pairs)
+            return _Above(tuple(names), units, False)
     units = _labelled_units(split, width) or tuple(map(_unit_in, last))
     line = written[-1]
     if is_comment(above[line]) or len(set(last)) < width or len(split[-1]) != width:
@@ -299,13 +304,17 @@ def _read_head(above: list[str], delimiter: str, width: int) -> _Above:
     return _Above(tuple(last), units, True, 0 if is_table else line)
 
 
-def _fit_to_width(cells: list[str], width: int) -> list[str] | None:
-    """Return `width` cells of a line, or None if the line has another number of cells. The line may
-    lack an empty cell at its end, or have an additional empty cell there.
+def _fit_to_width(cells: list[str], row: list[str]) -> list[str] | None:
+    """Return as many cells as a `row` of numbers has, or None if the line has another number of
+    cells. The line may lack an empty cell at its end, or have an additional empty cell there. R
+    writes the numbers of rows into a first column without a name.
     """
+    width = len(row)
     if len(cells) == width or (len(cells) == width + 1 and not cells[-1]):
         return cells[:width]
-    return [*cells, ""] if len(cells) == width - 1 and width > 2 else None
+    if len(cells) != width - 1 or width <= 2:
+        return None
+    return [*cells, ""] if not row[-1] else ["", *cells] if row[0] in ("0", "1") else None
 
 
 def _names_of_pairs(above: list[list[str]], width: int) -> _Above | None:
@@ -369,23 +378,27 @@ def split_cells(line: str, delimiter: str) -> list[str]:
 def _unit(cell: str) -> str | None:
     """Return the unit in a cell that contains only a unit, with or without brackets, or None."""
     plain = cell.strip().strip("[]()")
+    if "[" in plain or "(" in plain:  # a name with its unit
+        return None
     return named_in(f"[{_WORDS.get(plain.lower(), plain)}]")
 
 
 def _unit_in(name: str) -> str | None:
     """Return the unit in the name of a column, in brackets or after a separator; None without one.
 
-    >>> [_unit_in(name) for name in ("t [ms]", "angle/deg", "speed_rpm", "Zeit, s", "i_m", "F")]
-    ['ms', 'deg', 'rpm', 's', None, None]
+    >>> [_unit_in(name) for name in ("t [ms]", "angle/deg", "speed_rpm", "Zeit, s", "i_m", "v m/s")]
+    ['ms', 'deg', 'rpm', 's', None, 'm/s']
     """
-    said = named_in(name)
+    name = name.strip()
+    said = named_in(name) or (_unit(name) if "/" in name else None)
     if said is not None:
         return said
-    for sign in ("/", ",", "_", " ", ":"):
-        before, found, after = (
-            name.strip().partition(sign) if sign == "/" else (name.strip().rpartition(sign))
-        )
-        if found and before.strip() and (unit := _unit(after)) is not None:
-            # A single letter after "_", " " or ":" is an index, as in i_m, unless it is A, V or N.
-            return unit if sign in "/," or len(normalize_unit(after)) > 1 or unit in "AVN" else None
+    for sign in (",", "_", " ", ":", "/"):  # "/" is last, because units contain this sign.
+        before, found, after = name.partition(sign) if sign == "/" else name.rpartition(sign)
+        unit = _unit(after) if found and before.strip() else None
+        # A letter after "_", " " or ":" is an index, as in i_m, unless the letter is A, V or N.
+        # "in" is not a unit there, as in torque_in.
+        clear = after in ("A", "V", "N", "%", "°") or (len(after) > 1 and after != "in")
+        if unit is not None and (sign in "/," or clear):
+            return unit
     return None

@@ -12,7 +12,7 @@ from frictax.text import suggestion
 
 from .draft import Draft
 from .machines import TEMPLATES, sizes
-from .roles import PRESSING, Chosen
+from .roles import PRESSING, Chosen, unit_of_clock
 
 
 def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
@@ -152,9 +152,11 @@ def _drops_rows(draft: Draft) -> bool:
 def _column(column: Chosen, draft: Draft) -> str:
     """Return the inline TOML table that describes a column, with a comment."""
     shape, at = draft.shape, column.number - 1
-    referred = draft.of_motor(column) if column is draft.output else column
+    referred = draft.of_motor(column)
     unit, note = _unit(referred, draft)
-    note += "" if referred is column else " # of the load, times the ratio of the gear"
+    if referred is not column:
+        does = "divided by" if column.role == "force" else "times"
+        note += f" # of the load, {does} the ratio of the gear"
     parts = [f"column = {_key_of(column.number, draft)}", unit]
     if column.name and not shape.header:
         note = f" # {column.name}{note}"
@@ -167,7 +169,8 @@ def _column(column: Chosen, draft: Draft) -> str:
     if column.role == "time" and at in shape.nanoseconds:
         parts.append(f"nanoseconds = {_key_of(shape.nanoseconds[at] + 1, draft)}")
     if column.clock is not None:
-        clock, unit = _key_of(column.clock, draft), shape.units[column.clock - 1] or "s"
+        clock = _key_of(column.clock, draft)
+        unit = unit_of_clock(shape, column.clock, draft.columns.get("time"))
         parts.append(f'time = {{ column = {clock}, unit = "{unit}" }}')
     return f"{{ {', '.join(parts)} }}{note}"
 
