@@ -29,7 +29,7 @@ LINES = {
     "fleets": 4_420,
     "laws": 760,
     "measurements": 4_980,
-    "mechanism": 6_470,
+    "mechanism": 6_480,
     "observers": 780,
     "parameters": 1_010,
     "problems": 4_860,

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, PyTree
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.arrays import constant
-from frictax.signals import AbstractSignal, Sampled
+from frictax.signals import AbstractSignal, Sampled, Sine, Step
 from frictax.signals.signal import OnePiece, first_end, next_piece
 
 Signals = Sequence[tuple[AbstractSignal, Integer]]  # signals, each with its segment number
@@ -21,6 +21,11 @@ def may_jump(signal: AbstractSignal) -> bool:
     """Return whether the value of the signal may jump where a segment ends."""
     is_line = isinstance(signal, Sampled) and not signal.hold
     return not isinstance(signal, OnePiece) and not is_line
+
+
+def _may_repeat(signal: AbstractSignal) -> bool:
+    """Return whether the signal may switch twice at one time, in a segment of length 0."""
+    return not isinstance(signal, Sampled | Sine | Step)
 
 
 def first_switch(signals: Signals, ends: Sequence[Number]) -> Number:
@@ -83,7 +88,12 @@ def add_switch_times(
             end = 0.5 * (signal.end(k) + signal.end(last))
             delay = (jnp.where(switched[j], end, t) - t).astype(y.dtype)
             jumping.append((delay - constant(delay), switched[j], mode.at[first + j].set(k)))
-    if not jumping:
+    # The event time has the derivative of a single switch already.
+    if (
+        not jumping
+        or len(jumping) == 1
+        and not any(may_jump(s) and _may_repeat(s) for s, _ in signals)
+    ):
         return y
     delays, flags, without = (jnp.stack(x) for x in zip(*jumping, strict=True))
     return _state_with_delays(y, delays, flags, without, system, (t, args), before, (mode, first))
