@@ -23,6 +23,7 @@ from frictax.jax_internals import (
     computes_at_once,
     depends_on_inputs,
     enable_x64,
+    expand_operation,
     has_backend,
     instantiate_zeros,
     nondifferentiable,
@@ -241,6 +242,19 @@ def test_a_jaxpr_loses_the_equations_that_no_result_needs() -> None:
     jaxpr = without_dead_code(jax.make_jaxpr(function)(1.0).jaxpr)
     (eqn,) = jaxpr.eqns
     assert [isinstance(x, JaxLiteral) for x in eqn.invars].count(True) == 1
+
+
+def test_the_program_of_a_function_with_its_own_derivative_is_found() -> None:
+    @jax.custom_jvp
+    def double(x):
+        return x + x
+
+    double.defjvps(lambda d, y, x: 2.0 * d)
+    (eqn,) = jax.make_jaxpr(double)(1.0).jaxpr.eqns
+    program = expand_operation(eqn) or eqn.params["call_jaxpr"]
+    assert [str(one.primitive) for one in program.jaxpr.eqns] == ["add"]
+    (plain,) = jax.make_jaxpr(jnp.sin)(1.0).jaxpr.eqns
+    assert expand_operation(plain) is None
 
 
 def test_an_operation_is_computed_at_once_under_transformations_and_traced_in_programs() -> None:

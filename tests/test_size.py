@@ -36,7 +36,7 @@ LINES = {
     "programs": 1_340,
     "report": 6_840,
     "signals": 690,
-    "": 2_510,
+    "": 2_530,
 }
 MOST_PARAMETERS = 8
 WIDE = 0  # functions with more parameters

@@ -169,9 +169,16 @@ def kept_programs() -> None:
         assert all(second[name] > first[name] for name in first), "a program was not read"
 
 
+def exported_code() -> None:
+    """Write the machine as C. This needs a rule for each operation that JAX uses."""
+    text = fx.to_c(block(START))
+    assert "fx_step(" in text, text[:500]
+
+
 def claims() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "frictax init --example motor, frictax identify motor", two_commands
     yield "programs are kept for the next process", kept_programs
+    yield "a machine is written as C", exported_code
     for name, engine in ENGINES.items():
         for what, check in transformations(engine):
             yield f"{name}: {what}", check

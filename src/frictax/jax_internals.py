@@ -155,3 +155,24 @@ def depends_on_inputs(function: Callable[..., Any], *at: Any) -> bool:
     """Return whether a result of `function`, traced for the arguments `at`, depends on them."""
     jaxpr = jax.make_jaxpr(function)(*at).jaxpr
     return any(_pe.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[1])
+
+
+def expand_operation(eqn: Any) -> Any:
+    """Return the program of an operation that consists of other operations, such as
+    `jax.numpy.searchsorted`. JAX 0.12 stores these operations, and functions with their own
+    derivatives, as objects. Return None for other operations, and for earlier versions of JAX.
+    """
+    operation = eqn.params.get("_prim")
+    if operation is None:
+        return None
+    like = [jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in eqn.invars]
+    return jax.make_jaxpr(operation.expand)(*jax.tree.unflatten(operation.in_tree, like))
+
+
+def scan_counts(eqn: Any) -> tuple[int, int]:
+    """Return how many arguments of a `jax.lax.scan` are constants and how many are its state."""
+    parts = eqn.params.get("ft_in")
+    if parts is None:  # before JAX 0.12
+        return eqn.params["num_consts"], eqn.params["num_carry"]
+    constants, state, _ = parts.unpack()
+    return len(constants), len(state)

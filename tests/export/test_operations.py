@@ -110,6 +110,8 @@ CASES: dict[str, Callable[..., Any]] = {
         jnp.squeeze(rows(x)[:1]),
         jnp.stack([x, -x]),
         jnp.split(x, 3)[1],
+        jnp.unstack(rows(x))[1],
+        *jnp.unstack(x[:2]),
     ),
     "unchanged": lambda x, k: lax.optimization_barrier(lax.stop_gradient(jnp.copy(x))),
     "also unchanged": lambda x, k: checkpoint_name(

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from frictax.jax_internals import JaxLiteral, without_dead_code
+from frictax.jax_internals import JaxLiteral, expand_operation, scan_counts, without_dead_code
 
 from .statements import REAL, TRUTH, WHOLE, Array, Builder, Entry, Function, Literal, Variable
 
@@ -174,6 +174,8 @@ class Lowering(Builder):
         for key in "jaxpr call_jaxpr call fun_jaxpr".split():  # a call of a function
             if key in params:
                 return self.call(params.get("name"), params[key], eqn, values)
+        if (called := expand_operation(eqn)) is not None:
+            return self.lower(called, values)
         raise CannotBeWritten(
             f"The machine uses `{name}` of JAX, for which frictax has no code. Write its equations"
             " without it."
@@ -244,7 +246,8 @@ class Lowering(Builder):
         self.append("loop", blocks=[self.block(write)])
         return state
 
-    def scan(self, eqn, *values, jaxpr, length, reverse, num_consts, num_carry, **_) -> Any:
+    def scan(self, eqn, *values, jaxpr, length, reverse, **_) -> Any:
+        num_consts, num_carry = scan_counts(eqn)
         first = num_consts + num_carry
         constants, state, rows = values[:num_consts], values[num_consts:first], values[first:]
         kept = [np.empty(x.aval.shape, object) for x in eqn.outvars[num_carry:]]
@@ -365,7 +368,7 @@ class Lowering(Builder):
         atoms = flat(values)
         numbers = [x.astype(int) for x in split(range(len(atoms)), values)]
         moved = jax.tree.leaves(eqn.primitive.bind(*numbers, **params))
-        return [array_of(atoms, [len(atoms)])[np.asarray(x)] for x in moved]
+        return [array_of([atoms[i] for i in np.ravel(x)], x.shape) for x in moved]
 
     def map(self, operation: str, *arrays: Any) -> np.ndarray:
         """Apply an operation entry by entry."""
@@ -443,7 +446,7 @@ RULES: dict[str, Callable[..., Any]] = {
     ),
     "transpose": lambda _, eqn, x, *, permutation, **__: x.transpose(permutation),
     "concatenate": lambda _, eqn, *values, dimension, **__: np.concatenate(values, dimension),
-    **dict.fromkeys(("stack", "split", "pad", "rev"), Lowering.move),
+    **dict.fromkeys("stack unstack split pad rev".split(), Lowering.move),
     "iota": lambda _, eqn, **params: constant(eqn.primitive.bind(**params)),
     "select_n": lambda low, eqn, *values, **_: each(low.choose, *values),
     "clamp": lambda low, eqn, least, x, most: low.map("min", low.map("max", x, least), most),
