@@ -262,7 +262,10 @@ def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) ->
                 y0, mode0 = row_at(places[0], k), row_at(places[1], k)
                 t, y, mode = piece_from(e, j, u, width, y0, mode0)
                 at = own, amid(mode, moved)[0], t, y
-                last_piece = lambda own, *at: complete(mode, eqx.combine(own, tables), *at)  # noqa: E731
+
+                def last_piece(own, *at, mode=mode) -> Any:
+                    return complete(mode, eqx.combine(own, tables), *at)
+
                 # If the run ended early, later states are NaN and unused, with cotangents of 0.
                 if starts_fixed:
                     back = jax.vjp(lambda *at: last_piece(*at, end), *at)[1]
