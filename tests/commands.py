@@ -12,8 +12,9 @@ LINE = (
 )
 
 
-def frictax(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments), prog_name="frictax")
+def frictax(*arguments: str, says: str | None = None) -> Result:
+    """Run a command. `says`: what the user types when asked."""
+    return CliRunner().invoke(app, list(arguments), prog_name="frictax", input=says)
 
 
 def plain(text: str) -> str:

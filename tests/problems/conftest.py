@@ -1,5 +1,8 @@
-"""A small problem: a block pushed to and fro over dry friction."""
+"""A small problem: a block pushed to and fro over dry friction; the record of a motor; a user at
+the terminal.
+"""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +11,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.cli import init_command
+from motor_records import current, moved
 
 PROBLEM = """
 title = "A block"
@@ -78,3 +83,37 @@ def problem(tmp_path: Path, run_csv: str) -> Callable[..., Path]:
         return folder
 
     return write
+
+
+SHAPES = Path(__file__).parents[1] / "measurements" / "shapes"
+
+
+@pytest.fixture
+def shapes(tmp_path: Path) -> Path:
+    """The files of many shapes, all of one motion, in a folder to work in."""
+    shutil.copytree(SHAPES, tmp_path / "shapes")
+    return tmp_path / "shapes"
+
+
+@pytest.fixture
+def somebody(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Somebody sits at the terminal; returns the questions that were asked."""
+    monkeypatch.setattr(init_command, "_can_ask", lambda: True)
+    asked, prompt = list[str](), init_command.typer.prompt
+
+    def told(text: str, **options):
+        asked.append(text)
+        return prompt(text, **options)
+
+    monkeypatch.setattr(init_command.typer, "prompt", told)
+    return asked
+
+
+@pytest.fixture(scope="session")
+def motor() -> dict[str, np.ndarray]:
+    """The run of a motor: t [s], q [rad], v [rad/s], i [A]; 0.061 N.m/A."""
+    t, q, v = moved(
+        6.0, 200.0, 6.5e-5, lambda v: 8e-3 + 2.2e-5 * v, lambda t, q: 0.061 * current(t)
+    )
+    noise = np.random.default_rng(0).standard_normal((2, t.size))
+    return {"t": t, "q": q + 1e-4 * noise[0], "v": v + 1e-2 * noise[1], "i": current(t)}

@@ -432,6 +432,7 @@ def test_a_validation_record_without_a_value_of_its_own_is_refused_before_the_fi
         check(read(folder))
 
 
+@pytest.mark.slow
 def test_a_result_that_cannot_be_computed_is_a_notice_and_derived_ones_have_rows_by_record(
     problem: Write,
 ) -> None:

@@ -101,6 +101,7 @@ def test_a_channel_that_the_machine_lacks_is_named(problem: Callable[..., Path])
     assert "Traceback" not in done.output
 
 
+@pytest.mark.slow
 def test_friction_of_a_slide_and_torque_of_a_bearing_have_separate_axes() -> None:
     t = np.linspace(0.0, 1.0, 101)
     machine = fx.Mechanism(

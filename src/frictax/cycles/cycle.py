@@ -97,7 +97,7 @@ class LimitCycle:
     ...     mass=fx.Mass(m=1.0),
     ...     spring=fx.Spring("wall", "mass", c=100.0),
     ...     belt=fx.Mass(m=1.0),
-    ...     drive=fx.Position("belt", lambda t: 0.1 * t),
+    ...     drive=fx.Position("belt", fx.Ramp(height=100.0, duration=1e3)),
     ...     friction=fx.SupportFriction(
     ...         "mass", f_pos=fx.Coulomb(F_Coulomb=4.0), peak=1.5, support="belt"
     ...     ),

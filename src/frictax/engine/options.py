@@ -67,12 +67,11 @@ class Adaptive(Pickled, eqx.Module):
     >>> swing = fx.Mechanism(
     ...     wall=fx.Fixed(), mass=fx.Mass(m=1.0, s=1.0), spring=fx.Spring("wall", "mass", c=4.0)
     ... )
-    >>> for rtol in (1e-4, 1e-7, 1e-10):
+    >>> for rtol in (1e-4, 1e-10):
     ...     engine = fx.Adaptive(rtol=rtol, atol=1e-2 * rtol)
     ...     run = fx.simulate(swing, jnp.array([0.0, jnp.pi]), engine)
     ...     print(f"{rtol:.0e}: off by {abs(run['mass'].s[-1] - 1.0):.0e} m")
     1e-04: off by 2e-06 m
-    1e-07: off by 1e-08 m
     1e-10: off by 1e-11 m
     """
 

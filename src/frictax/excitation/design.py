@@ -521,7 +521,7 @@ def design(
     ...     {"mass.v": 2e-3},
     ...     free=["mass.m", "friction.f_pos"],
     ...     duration=4.0,
-    ...     rate=100.0,
+    ...     rate=50.0,
     ...     limits=fx.Limits(force=3.0, travel=0.2, band=(0.25, 3.0)),
     ...     starts=1,
     ...     steps=40,
@@ -529,7 +529,7 @@ def design(
     >>> experiment.worst() < min(experiment.worst(other) for other in experiment.beside)
     True
     >>> experiment.plot().axes[0].get_ylabel(), experiment.excitation.size
-    ('drive [N]', 401)
+    ('drive [N]', 201)
     """
     began = time.perf_counter()
     check_names(design, options)

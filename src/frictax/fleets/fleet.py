@@ -120,25 +120,27 @@ def fleet(
     **Raises:** `ValueError`, `FileExistsError` and `FileNotFoundError`, before the first fit.
 
     >>> import frictax as fx, numpy as np
-    >>> t = np.linspace(0.0, 2.0, 201)
-    >>> def block(F_Coulomb: float) -> fx.Mechanism:
+    >>> t, rng, records = np.linspace(0.0, 3.0, 301), np.random.default_rng(0), []
+    >>> def block(F_Coulomb: float, force=0.0) -> fx.Mechanism:
     ...     return fx.Mechanism(
     ...         mass=fx.Mass(m=1.0),
     ...         friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F_Coulomb)),
-    ...         drive=fx.Force("mass", 2.0),
+    ...         drive=fx.Force("mass", force),
     ...     )
-    >>> rng, records = np.random.default_rng(0), []
-    >>> for i in range(3):
-    ...     v = fx.simulate(block(1.0 + 0.1 * i), t)["mass"].v + 0.01 * rng.standard_normal(201)
-    ...     records.append(fx.Record(t, outputs={"mass.v": v}, name=f"axis {i}"))
+    >>> for i in range(4):
+    ...     force = 3.0 * np.sin(4.0 * t + i)
+    ...     v = fx.simulate(block(1.0 + 0.1 * i, fx.Sampled(t, force)), t)["mass"].v
+    ...     v = v + 0.01 * rng.standard_normal(301)
+    ...     records.append(fx.Record(t, {"drive": force}, {"mass.v": v}, name=f"axis {i}"))
     >>> done = fx.fleet(block(0.8), records, free="friction.f_pos.F_Coulomb", jobs=1)
     >>> done
-    Fleet(3 records, 3 fitted: friction.f_pos.F_Coulomb)
+    Fleet(4 records, 4 fitted: friction.f_pos.F_Coulomb)
     >>> done.table[["record", "friction.f_pos.F_Coulomb", "converged"]].round(2)
        record  friction.f_pos.F_Coulomb  converged
     0  axis 0                       1.0       True
     1  axis 1                       1.1       True
     2  axis 2                       1.2       True
+    3  axis 3                       1.3       True
     """
     check_names(fleet, options)
     given: dict[str, Any] = {**options}

@@ -150,7 +150,7 @@ _ALIASES = {
         "kN.m": "kNm",
         "N.cm": "Ncm",
         "N.mm": "Nmm",
-        "rpm": "RPM r/min rev/min 1/min min-1 U/min",
+        "rpm": "RPM r/min rev/min 1/min min-1 min^-1 U/min",
         "rev/s": "rps turns/s",
         "deg/s": "°/s dps degree/s",
         "lbf": "lb",

@@ -73,22 +73,23 @@ def structures(table: Missing) -> dict[str, Structure]:
 
     **Returns:** name -> structure; only ``"as fitted"`` if no part describes any of the terms.
 
-    >>> import jax.numpy as jnp, numpy as np, frictax as fx
-    >>> t = np.linspace(0.0, 4.0, 401)
-    >>> force = 2.5 * np.sin(4.0 * t) + np.sin(9.0 * t)
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 8.0, 801)
+    >>> v = np.sin(1.3 * t) + np.sin(3.1 * t)
 
-    >>> def block(law, f=0.0):
-    ...     friction = fx.SupportFriction("mass", f_pos=law)
-    ...     return fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=fx.Force("mass", f))
-    >>> truth = block(fx.Coulomb(F_Coulomb=1.0, F_prop=0.2), fx.Sampled(t, force + 0.05))
-
-    >>> v = np.asarray(fx.simulate(truth, jnp.asarray(t), fx.OnSamples())["mass"].v)
-    >>> v = v + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
+    >>> a = 1.3 * np.cos(1.3 * t) + 3.1 * np.cos(3.1 * t)
+    >>> noise = 0.05 * np.random.default_rng(0).standard_normal(801)
+    >>> force = a + np.sign(v) + 0.3 * v * np.abs(v) + noise
     >>> record = fx.Record(t, {"drive": force}, {"mass.v": v}, name="run")
-    >>> free = ["friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"]
-    >>> found = fx.fit(block(fx.Coulomb(F_Coulomb=0.9, F_prop=0.3)), record, free=free)
-    >>> sorted(found.missing().structures())[0]
-    'as fitted'
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 0.0),
+    ... )
+    >>> free, objective = "friction.f_pos.F_Coulomb", fx.InverseDynamics(20.0)
+    >>> found = fx.fit(block, record, free=free, objective=objective)
+    >>> list(found.missing().structures())[:2]
+    ['as fitted', 'drag over v^2 of friction']
     """
     found = table.of
     base = _as_fitted(found)

@@ -25,6 +25,7 @@ from frictax.fitting.build_problem import shared_limits
 from frictax.fitting.checks import label_data
 from frictax.fitting.problem.initial_state import begun_at
 from frictax.fitting.problem.inverse_dynamics import heated_node
+from frictax.fitting.problem.readings import allowed_cutoff
 from frictax.fitting.problem.setup import state_names
 from frictax.fitting.problem.simulations import in_turn
 from frictax.interrupts import Workers, processors
@@ -45,7 +46,7 @@ class StructureOptions(TypedDict, total=False):
     objective: AbstractObjective | None
     start: AbstractObjective | None
     engine: Engine | None
-    cutoff: float
+    cutoff: float | None
     repeats: int
     bands: int
     progress: bool | Progress
@@ -58,7 +59,7 @@ class Criteria:
     objective: Checked[AbstractObjective | None] = None
     start: Checked[AbstractObjective | None] = None
     engine: Checked[Engine | None] = None
-    cutoff: Checked[float] = 50.0
+    cutoff: Checked[float | None] = None
     repeats: Checked[int] = 4
     bands: Checked[int] = 3
 
@@ -87,8 +88,9 @@ def compare_structures(
     - `criteria`: the options of `compare`. `objective` is ``Windows(0.5)`` by default. Other
       objectives leave out pieces of half a second, or shorter pieces if a record is shorter than
       `repeats` such pieces. `InverseDynamics` uses forces at samples.
-      `start` as in `fit`; `engine`: `OnSamples(...)`; `cutoff` [Hz] of forces and speeds;
-      `repeats`: number of equal parts of each record; `bands`: number of bands of speed.
+      `start` as in `fit`; `engine`: `OnSamples(...)`; `cutoff` [Hz] of forces and speeds,
+      by default the lowest default of `FreeRun` for the records; `repeats`: number of equal parts
+      of each record; `bands`: number of bands of speed.
     - `progress` as in `fit`.
 
     **Returns:** a `StructureComparison`. For p parameters and Gaussian residuals, AIC is n_eff
@@ -130,8 +132,7 @@ def compare_structures(
     by direction is chosen: it predicts the data left out best, in trajectory and in force.
     symmetric comes next: its error of ...
     """
-    objective, cutoff = criteria.objective, criteria.cutoff
-    records = label_data(data)
+    objective, records = criteria.objective, label_data(data)
     for label, r in records.items():
         if not isinstance(r, Record):
             raise ValueError(
@@ -142,6 +143,9 @@ def compare_structures(
         raise ValueError(
             "`compare` needs at least one record, got none. Read one with Record.from_csv(...)."
         )
+    cutoff = criteria.cutoff
+    if cutoff is None:
+        cutoff = min(allowed_cutoff(record) for record in records.values())
     structures = check_structures(structures, objective, criteria.repeats, criteria.bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
     # Do not use the weak form of `InverseDynamics`: its covariance differs between structures.

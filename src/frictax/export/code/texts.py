@@ -235,7 +235,7 @@ def to_c(
     or needs an operation that C does not have.
 
     >>> import frictax as fx, numpy as np
-    >>> t = np.linspace(0.0, 1.0, 101)
+    >>> t = np.linspace(0.0, 3.0, 301)
     >>> block = fx.Mechanism(
     ...     mass=fx.Mass(m=1.0),
     ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),

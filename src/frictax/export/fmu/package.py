@@ -91,13 +91,14 @@ def to_fmu(
     warns and writes sources only.
 
     >>> import frictax as fx, numpy as np, tempfile
+    >>> t = np.linspace(0.0, 3.0, 301)
     >>> block = fx.Mechanism(
     ...     mass=fx.Mass(m=1.0),
     ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
-    ...     drive=fx.Force("mass", fx.Sine(amplitude=5.0, f=1.0)),
+    ...     drive=fx.Force("mass", fx.Sampled(t, 5.0 * np.sin(9.0 * t))),
     ... )
-    >>> folder, ts = Path(tempfile.mkdtemp()), np.linspace(0.0, 1.0, 101)
-    >>> to_fmu(block, folder / "block.fmu", ts, inputs={"drive.f": "held"}, platforms=()).name
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> to_fmu(block, folder / "block.fmu", inputs={"drive.f": "held"}, platforms=()).name
     'block.fmu'
     """
     check_names(to_fmu, options)

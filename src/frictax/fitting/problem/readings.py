@@ -190,14 +190,13 @@ def tick_noise(record: Record) -> dict[str, float]:
     return {name: one.noise for name, one in record.ticks.items() if record.sd.get(name) is None}
 
 
-def starting_values(machine: Machine, record: Record, names: Sequence[str]) -> dict[str, float]:
-    """Return the machine's initial values of the states in `names`; nan if JAX traces a value."""
-    states = state_names(machine)
+def starting_values(machine: Machine, record: Record, states: Sequence[str]) -> dict[str, float]:
+    """Return the machine's initial values of some of its `states`; nan if JAX traces a value."""
     if isinstance(machine, Mechanism):
-        start = {name: get(machine, name) for name in names if name in states}
+        start = {name: get(machine, name) for name in states}
     else:
-        at = machine.start(jnp.asarray(record.t[0]))[0]
-        start = {name: at[states.index(name)] for name in names if name in states}
+        names, at = state_names(machine), machine.start(jnp.asarray(record.t[0]))[0]
+        start = {name: at[names.index(name)] for name in states}
     return {n: np.nan if is_traced(x) else float(x) for n, x in start.items()}
 
 

@@ -102,7 +102,8 @@ class FreeRun(AbstractSimulation):
             known = known_states(machine, clean, cutoffs)
         start = {name: x[0] for name, x in known.items()}
         prepared = prepared_record(record, measured, weight, start, known=known, cutoffs=cutoffs)
-        begins = starting_values(machine, record, tuple(prepared.tick_noise))
+        states = [name for name in prepared.tick_noise if name in state_names(machine)]
+        begins = starting_values(machine, record, states)
         floating = tuple(
             name
             for name in prepared.tick_noise

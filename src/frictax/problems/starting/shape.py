@@ -386,13 +386,16 @@ def _unit(cell: str) -> str | None:
 def _unit_in(name: str) -> str | None:
     """Return the unit in the name of a column, in brackets or after a separator; None without one.
 
-    >>> [_unit_in(name) for name in ("t [ms]", "angle/deg", "speed_rpm", "Zeit, s", "i_m", "v m/s")]
+    >>> [_unit_in(name) for name in ("t [ms]", "angle/deg", "speed_rpm", "Zeit, s", "i_m", "v_m_s")]
     ['ms', 'deg', 'rpm', 's', None, 'm/s']
     """
     name = name.strip()
     said = named_in(name) or (_unit(name) if "/" in name else None)
     if said is not None:
         return said
+    *before, above, below = ("", "", *name.split("_"))  # as in omega_rad_s
+    if any(before) and below in ("s", "s2", "min", "h") and _unit(f"{above}/{below}"):
+        return _unit(f"{above}/{below}")
     for sign in (",", "_", " ", ":", "/"):  # "/" is last, because units contain this sign.
         before, found, after = name.partition(sign) if sign == "/" else name.rpartition(sign)
         unit = _unit(after) if found and before.strip() else None
