@@ -46,7 +46,7 @@ def resting(values: list[np.ndarray], *more: str) -> fx.FoundMachine:
         )
         for i, x in enumerate(values)
     ]
-    return fx.fit(machine, records, free=["outputs.mass.s.offset", *more])
+    return fx.fit(machine, records, free=["outputs.mass.s.offset", *more], rounds=0)
 
 
 X = coloured(np.random.default_rng(3), 1200, 0.8, 1.0)

@@ -43,6 +43,10 @@ def servo(peak: float = 1.5, F: float = 0.05, **values: float) -> Servo:
     return Servo(fx.SupportFriction("arm", f_pos=fx.Coulomb(F_Coulomb=F), peak=peak), **values)
 
 
+def moving(speed: Any, t: Any) -> Any:
+    return speed * t
+
+
 def belt(c: float = 100.0, peak: float = 1.5, speed: float = 0.1, m: float = 1.0) -> fx.Mechanism:
     """A mass on a belt with 4 N of friction, pulled back by a spring."""
     return fx.Mechanism(
@@ -50,7 +54,7 @@ def belt(c: float = 100.0, peak: float = 1.5, speed: float = 0.1, m: float = 1.0
         mass=fx.Mass(m=m),
         spring=fx.Spring("wall", "mass", c=c),
         belt=fx.Mass(m=1.0),
-        drive=fx.Position("belt", lambda t: speed * t),
+        drive=fx.Position("belt", jax.tree_util.Partial(moving, jnp.asarray(speed))),
         friction=fx.SupportFriction(
             "mass", f_pos=fx.Coulomb(F_Coulomb=4.0), peak=peak, support="belt"
         ),

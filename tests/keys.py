@@ -23,7 +23,7 @@ import numpy as np
 import frictax as fx
 from frictax.interrupts import processors
 
-LONGEST = 4.0  # [s] before a key
+SOONEST, LONGEST = 0.02, 4.0  # [s] before a key; a key is as likely in each factor of time
 
 
 def block(force: Any = 0.0, fexp=5.0, F_Coulomb=1.0):
@@ -113,7 +113,8 @@ def main(name, count, seed, limit="2.0"):
                 pressed[0] = time.monotonic()
                 os.kill(os.getpid(), signal.SIGINT)
 
-            timer = threading.Timer(chance.uniform(0.0, LONGEST), press)
+            after = SOONEST * (LONGEST / SOONEST) ** chance.random()
+            timer = threading.Timer(after, press)
             try:
                 timer.start()
                 made: Any = work()

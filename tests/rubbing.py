@@ -53,10 +53,13 @@ P1_END = {
 }
 
 
+def shaking(t: Any) -> Any:
+    """P1's force [N]. One function for all runs, which therefore share their programs."""
+    return 2.0 * jnp.sin(2 * jnp.pi * t)
+
+
 def p1(bristle: Any, h: float | None = None, **law: Any) -> tuple[fx.Mechanism, np.ndarray]:
     """The machine, and times of samples `h` apart; without, the two ends."""
     ts = np.linspace(0.0, 10.0, 2 if h is None else round(10.0 / h) + 1)
-    drive: Any = lambda t: 2.0 * jnp.sin(2 * jnp.pi * t)  # noqa: E731
-    if h is not None:
-        drive = fx.Sampled(ts, 2.0 * np.sin(2 * np.pi * ts))
+    drive: Any = shaking if h is None else fx.Sampled(ts, 2.0 * np.sin(2 * np.pi * ts))
     return rubbing(bristle, fx.Stribeck(**(P1_LAW | law)), drive), ts

@@ -64,8 +64,9 @@ def _run(folder: Path, *arguments: str) -> tuple[str, str]:
         "PYTHONPATH": source,
         "PYTHONDONTWRITEBYTECODE": "1",
         "FRICTAX_CACHE": "off",
+        # the flags of `fast_loops(once=True)`: each file runs its programs once
+        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_backend_optimization_level=0",
     }
-    environment.pop("XLA_FLAGS", None)  # the tests' own
     done = subprocess.run(
         [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, env=environment
     )

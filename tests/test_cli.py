@@ -364,7 +364,7 @@ def test_output_that_cannot_be_written_is_one_sentence(folder: Path, what: tuple
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX closes streams")
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&- >&- 2>&-", "| head -n 1", "<&-", ">&-", "2>&-"])
 def test_closed_streams_are_no_mistake(folder: Path, closed: str) -> None:
     line = f"{sys.executable} -m frictax fit line.csv {' '.join(COLUMNS)} --json c.json {closed}"

@@ -46,10 +46,8 @@ def test_every_python_block_of_a_page_is_python_of_names_that_frictax_has(page: 
     "page", [p for p in PAGES if BLOCK.search(p.read_text(encoding="utf-8"))], ids=lambda p: p.name
 )
 def test_every_python_block_of_a_page_runs_from_top_to_bottom(
-    page: Path, tmp_path: Path, monkeypatch, request
+    page: Path, tmp_path: Path, monkeypatch
 ) -> None:
-    if page.name == "uncertainty.md":  # fits a hundred times
-        request.getfixturevalue("optimised_fits")
     # A page may read the shipped data by the path a reader would type, and may write where it
     # stands.
     (tmp_path / "data").symlink_to(ROOT / "data")
@@ -89,13 +87,11 @@ def _docstrings() -> list[tuple[str, Path, str, int]]:
 # An example that calls one of these compiles a program, which takes seconds.
 COMPILES = re.compile(
     r"(?:>>>|\.\.\.) .*\b(compare|continued|design|fit|fit_many|information|kalman_filter"
-    r"|limit_cycle|modes_at_rest|preview|simulate|Structure|walk)\("
+    r"|limit_cycle|modes_at_rest|preview|simulate|Structure|to_\w+|walk)\("
 )
 # Of these the ones of `make test`: of each room one, and what costs little.
 QUICK = {
-    "frictax.analysis.residuals.study.ResidualStudy",
     "frictax.contacts.bearing_friction.BearingFriction",
-    "frictax.engine.options.OnSamples",
     "frictax.export.robots.joint_friction",
     "frictax.fitting.fit.fit",
     "frictax.fitting.result.fit_result.FitResult",

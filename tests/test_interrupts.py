@@ -74,24 +74,38 @@ def said(*words):  # at once, whatever other threads say
 def told(line):
     said("line")
 """
-FOUND = "found = fx.fit(block(), record, free=free)\n"
-STRUCTURES = (
-    "{name: fx.Structure(block(fexp=fexp), free=free) for name, fexp in [('a', 5.0), ('b', 6.0)]}"
-)
-WORK = {
-    "starts": ("", "fx.fit(block(), record, free=free, starts=40, spread=1.0, progress=told)"),
-    "profile": (
-        FOUND,
-        "found.profile(('mass.m', 'friction.f_pos.fexp'), points=60, progress=told)",
-    ),
-    "posterior": (FOUND, "found.posterior(draws=50_000, progress=told)"),
-    "compare": ("", f"fx.compare(record, {STRUCTURES}, progress=told)"),
-    "design": (
-        "limits = fx.Limits(force=3.0, travel=0.2, band=(0.25, 3.0))\n",
-        "fx.design(block(), {'mass.v': 2e-3}, free=free, duration=4.0, rate=50.0, limits=limits,"
-        " progress=told)",
-    ),
+# Each work ends by a key after this many lines of progress: 0 while it compiles, 2 while it runs.
+LINES = {
+    "starts, compiling": 0,
+    "starts": 2,
+    "profile": 2,
+    "posterior": 2,
+    "compare": 2,
+    "design": 2,
 }
+WORKS = """
+def works():
+    starts = lambda: fx.fit(block(), record, free=free, starts=40, spread=1.0, progress=told)
+    yield starts
+    yield starts
+    found = fx.fit(block(), record, free=free)
+    yield lambda: found.profile(("mass.m", "friction.f_pos.fexp"), points=60, progress=told)
+    yield lambda: found.posterior(draws=50_000, progress=told)
+    rivals = {f"f{i}": fx.Structure(block(fexp=5.0 + i), free=free) for i in range(40)}
+    yield lambda: fx.compare(record, rivals, progress=told)
+    about = {"free": free, "duration": 4.0, "rate": 50.0, "progress": told}
+    limits = fx.Limits(force=3.0, travel=0.2, band=(0.25, 3.0))
+    yield lambda: fx.design(block(), {"mass.v": 2e-3}, limits=limits, **about)
+
+for work in works():
+    said("begins")
+    try:
+        made = work()
+    except KeyboardInterrupt:
+        said("stopped", time.time())
+    else:
+        said("made", time.time(), *(w for w in made.warnings if "was interrupted" in w))
+"""
 
 
 def begun(script: str) -> subprocess.Popen:
@@ -128,39 +142,27 @@ def test_a_program_that_goes_on_after_a_key_ends_well(tmp_path: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "lines"), [("starts", 0), *((name, 2) for name in WORK)])
-def test_a_key_stops_long_work_while_it_compiles_and_while_it_runs(name: str, lines: int) -> None:
-    before, work = WORK[name]
-    script = (
-        RECORD
-        + before
-        + "said('begins')\ntry:\n    made = "
-        + work
-        + (
-            "\nexcept KeyboardInterrupt:\n    said('stopped', time.time())\nelse:\n"
-            "    notes = [w for w in made.warnings if 'was interrupted' in w]\n"
-            "    said('made', time.time(), *notes)\n"
-        )
-    )
-    process = begun(script)
+def test_a_key_stops_long_work_while_it_compiles_and_while_it_runs() -> None:
+    process = begun(RECORD + WORKS)
     assert process.stdout is not None
-    for _ in range(1 + lines):
-        process.stdout.readline()
-    time.sleep(0.0 if lines else 1.0)
-    at = time.time()
-    process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=300)
-    assert error == ""
-    word, when, *said = out.splitlines()[-1].split(" ", 2)  # and not a line of the work
+    for name, lines in LINES.items():
+        # and no line of the work before, which was stopped
+        assert process.stdout.readline() == "begins\n", name
+        for _ in range(lines):
+            assert process.stdout.readline() == "line\n", name
+        time.sleep(0.0 if lines else 1.0)
+        at = time.time()
+        process.send_signal(signal.SIGINT)
+        last = next(line for line in process.stdout if line != "line\n")
+        word, when, *notes = last.split(" ", 2)
+        assert float(when) - at < 2.0, name
+        assert word == ("made" if name == "starts" else "stopped"), name
+        if name == "starts":  # what was found so far
+            assert notes[0].startswith("The search was interrupted after ")
+    assert process.communicate(timeout=300) == ("", "")
     # where the key came while a string was run, as of a dataclass, CPython ends by its signal,
     # although it was caught
     assert process.returncode in (0, -signal.SIGINT)
-    assert float(when) - at < 2.0
-    if name == "starts" and lines:  # what was found so far
-        assert word == "made"
-        assert said[0].startswith("The search was interrupted after ")
-    else:
-        assert word == "stopped"
 
 
 def test_workers_stop_before_their_next_call_and_nobody_waits_for_them() -> None:

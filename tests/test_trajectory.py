@@ -116,26 +116,20 @@ ENGINES = pytest.mark.parametrize(
 
 @pytest.mark.slow
 @ENGINES
-def test_what_cannot_be_held_at_the_start_breaks_away_there(
+def test_what_cannot_be_held_at_the_start_breaks_away_there_and_its_events_move_with_the_start(
     engine: fx.Adaptive | fx.OnSamples,
 ) -> None:
-    events = fx.simulate(starting(), jnp.array([0.5, 3.5]), engine).events
+    def times(t0):
+        events = fx.simulate(starting(), jnp.stack([t0, 3.5]), engine).events
+        return events.time[:3], events
+
+    by_start, events = jax.jacfwd(times, has_aux=True)(0.5)
     assert [
         int(n)
         for n in (events.count, *events.part[:2], *events.mode_before[:2], *events.mode_after[:2])
     ] == [2, 0, 2, 0, 1, -1, 0]
     assert np.asarray(events.time[:3]) == pytest.approx([0.5, 1.5, np.inf], abs=1e-9)
-
-
-@pytest.mark.slow
-@ENGINES
-def test_events_move_with_the_start_at_which_they_happen(
-    engine: fx.Adaptive | fx.OnSamples,
-) -> None:
-    def times(t0):
-        return fx.simulate(starting(), jnp.stack([t0, 3.5]), engine).events.time[:3]
-
-    assert np.asarray(jax.jacfwd(times)(0.5))[:2] == pytest.approx([1.0, 1.0], abs=1e-9)
+    assert np.asarray(by_start)[:2] == pytest.approx([1.0, 1.0], abs=1e-9)
 
 
 def test_the_modes_at_the_samples_follow_from_the_events(run: fx.Trajectory) -> None:

@@ -132,9 +132,14 @@ def compared(force: np.ndarray) -> Comparison:
     return compare(Sweep(SPEEDS, force, velocity_unit="m/s", force_unit="N"))
 
 
+@pytest.fixture(scope="module")
+def autocorrelated() -> list[Comparison]:
+    return [compared(0.35 * SPEEDS + 12.0 + 0.15 * remembering(0.8, k)) for k in range(20)]
+
+
 @pytest.mark.slow
-def test_rows_that_remember_choose_no_table_for_a_coulomb_law() -> None:
-    made = compared(0.35 * SPEEDS + 12.0 + 0.15 * remembering(0.8, 0))
+def test_rows_that_remember_choose_no_table_for_a_coulomb_law(autocorrelated) -> None:
+    made = autocorrelated[0]
     assert made.best.name == "Coulomb"
     assert made.autocorrelation > 0.6
     assert "have an autocorrelation of up to" in made.reason
@@ -154,11 +159,8 @@ def test_rows_of_a_formula_choose_its_law(dip: float, best: str) -> None:
 
 
 @pytest.mark.slow
-def test_at_most_one_of_twenty_sweeps_that_remember_chooses_a_table() -> None:
-    chosen = [
-        compared(0.35 * SPEEDS + 12.0 + 0.15 * remembering(0.8, seed)).best.name
-        for seed in range(20)
-    ]
+def test_at_most_one_of_twenty_sweeps_that_remember_chooses_a_table(autocorrelated) -> None:
+    chosen = [made.best.name for made in autocorrelated]
     assert sum(name.startswith("Table") for name in chosen) <= 1
     assert chosen.count("Coulomb") >= 18
 

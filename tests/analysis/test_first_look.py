@@ -100,7 +100,7 @@ def turned(seed: int, late: float = 0.0) -> fx.FitResult:
     w = w + 0.15 * rng.standard_normal(w.size)
     noisy = u + 0.05 * np.sqrt(np.mean(u**2)) * rng.standard_normal(u.size)
     record = fx.Record(RUN, {"drive": noisy}, {"wheel.w": w}, name="wheel")
-    return fx.fit(wheel(0.92, 0.75, 0.07), record, free=list(OF_WHEEL))
+    return fx.fit(wheel(0.92, 0.75, 0.07), record, free=list(OF_WHEEL), rounds=0)
 
 
 @pytest.mark.slow
@@ -134,7 +134,9 @@ def test_terms_of_a_brake_are_those_of_a_coefficient_over_the_speed_of_its_body(
         brake=fx.Brake("wheel", mu_pos=[[0.0, 0.35]], cgeo=0.1, f_normalized=0.0),
     )
     record = fx.Record(t, {"brake": np.full(t.size, 42.0)}, {"wheel.w": w}, name="wheel")
-    found = fx.fit(braked, record, free=["brake.mu_pos.f"])
+    found = fx.fit(
+        braked, record, free=["brake.mu_pos.f"], objective=fx.InverseDynamics(20.0, at_samples=True)
+    )
     units = {one.name: one.unit for one in catalogue(found)}
     (drag, dip) = (one for one in catalogue(found) if one.term in ("drag", "Stribeck"))
     assert drag.is_possible(np.array([0.1]))

@@ -105,16 +105,11 @@ def test_what_cannot_be_is_refused(
 
 @pytest.mark.slow
 def test_a_motion_has_the_states_modes_and_friction_of_the_simulation() -> None:
-    t = np.linspace(0.0, 4.0, 401)
-    u = 3.0 * np.sin(2.0 * t)
-    machine = fx.Mechanism(
-        mass=fx.Mass(m=1.0),
-        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
-        drive=fx.Force("mass", fx.Sampled(t, u)),
-    )
-    run = fx.simulate(machine, jnp.asarray(t))
-    record = fx.Record(t, {"drive": u}, {"mass.v": np.asarray(run["mass"].v)}, name="run")
-    found = fx.fit(machine, record, free=[F])
+    u = 3.0 * np.sin(4.0 * T)
+    parts = {**dict(BLOCK.named_parts()), "drive": fx.Force("mass", fx.Sampled(T, u))}
+    run = fx.simulate(fx.Mechanism(**parts), jnp.asarray(T))
+    record = fx.Record(T, {"drive": u}, {"mass.v": np.asarray(run["mass"].v)}, name="run")
+    found = fx.fit(BLOCK, record, free=[F])
     moved = motion(found, "run", fx.FreeRun())
     assert moved.complete
     np.testing.assert_allclose(moved.states["mass.v"], run["mass"].v, atol=1e-6)
@@ -161,7 +156,7 @@ def test_a_driven_machine_of_the_users_own_moves_with_its_friction() -> None:
     u = 2.0 + 0.0 * t
     sledge = Sledge(fx.SupportFriction("sledge", f_pos=[[0.0, 1.0], [0.5, 0.8], [5.0, 1.0]]))
     record = fx.Record(t, {"drive": u}, {"s": 0.55 * t**2 + 1e-3 * np.sin(30 * t)}, name="run")
-    found = fx.fit(sledge, record, free=["friction.f_pos.f"], objective=fx.FreeRun())
+    found = fx.fit(sledge, record, free=["friction.f_pos.f"], objective=fx.FreeRun(), rounds=0)
     moved = motion(found, "run", fx.FreeRun())
     law = found.model.friction.f_pos
     sliding = moved.states["v"] > 1e-6

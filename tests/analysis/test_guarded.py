@@ -45,9 +45,11 @@ def remembered(random: np.random.Generator, rho: float) -> Float[np.ndarray, " n
     return np.asarray(lfilter([1.0], [1.0, -rho], e))[600:]
 
 
-def fitted(v: Float[np.ndarray, " n"], objective: fx.FreeRun | fx.Windows | None = None, **more):
+def fitted(v: Float[np.ndarray, " n"], objective: fx.Windows | None = None) -> fx.FoundMachine:
     record = fx.Record(T, {"drive": U}, {"mass.v": v}, name="run")
-    return fx.fit(block(1.02, 0.98, 0.51), record, free=list(TRUE), objective=objective, **more)
+    # Residuals with a memory exceed the noise of the samples, so that more rounds would follow.
+    model = block(1.02, 0.98, 0.51)
+    return fx.fit(model, record, free=list(TRUE), objective=objective, rounds=0)
 
 
 def held(u: fx.Uncertainty) -> list[bool]:
@@ -142,9 +144,9 @@ def test_noise_that_is_enough_is_looked_for_no_longer(clean) -> None:
 def test_a_drift_raises_the_flag_and_a_short_memory_does_not(clean) -> None:
     random = np.random.default_rng(3)
     walk = np.cumsum(random.standard_normal(T.size)) * NOISE / 10
-    codes = {n.code for n in fitted(clean + walk).notices}
+    codes = {n.code for n in fitted(clean + walk).notices_at_hand}
     assert codes & {"memory-long", "memory-as-long"}
-    codes = {n.code for n in fitted(clean + remembered(random, 0.9)).notices}
+    codes = {n.code for n in fitted(clean + remembered(random, 0.9)).notices_at_hand}
     assert not codes & {"memory-long", "memory-as-long"}
 
 
@@ -154,10 +156,8 @@ def test_a_drift_raises_the_flag_and_a_short_memory_does_not(clean) -> None:
 def test_intervals_of_60_blocks_hold_the_truth_and_are_no_wider_than_it_takes(
     clean, rho: float, windows: bool
 ) -> None:
-    random, objective = np.random.default_rng(4), fx.Windows(0.5) if windows else fx.FreeRun()
-    # Residuals with a memory exceed the noise of the samples, so that more rounds would follow.
-    more = {} if windows else {"rounds": 0}
-    fits = [fitted(clean + remembered(random, rho), objective, **more) for _ in range(60)]
+    random, objective = np.random.default_rng(4), fx.Windows(0.5) if windows else None
+    fits = [fitted(clean + remembered(random, rho), objective) for _ in range(60)]
     found = [f.uncertainty() for f in fits]
     assert np.all(np.mean([held(u) for u in found], axis=0) >= 0.88)
     spread = np.std([[f.values[name] for name in TRUE] for f in fits], axis=0, ddof=1)
@@ -181,22 +181,20 @@ def together(machines: list[tuple[float, ...]], seed: int):
 
 @pytest.mark.slow
 def test_records_of_one_machine_agree_and_of_machines_that_differ_a_notice_says_so() -> None:
-    same = together([tuple(TRUE.values())] * 4, 5)
+    same = together([tuple(TRUE.values())] * 3, 5)
     assert not any(n.code == "records-differ" for n in same.notices)
-    differ = together([(1.0, c, 0.5) for c in (0.9, 0.97, 1.04, 1.11)], 6)
+    differ = together([(1.0, c, 0.5) for c in (0.9, 1.0, 1.1)], 6)
     (notice,) = [
         n for n in differ.notices if n.code == "records-differ" and n.subject.endswith("Coulomb")
     ]
-    assert notice.numbers["between"] == pytest.approx(
-        np.std([0.9, 0.97, 1.04, 1.11], ddof=1), rel=0.3
-    )
+    assert notice.numbers["between"] == pytest.approx(0.1, rel=0.3)
     low, high = differ.intervals["friction.f_pos.F_Coulomb"]
     assert low < 1.005 < high
     assert high - low > 3 * (
         same.intervals["friction.f_pos.F_Coulomb"][1]
         - same.intervals["friction.f_pos.F_Coulomb"][0]
     )
-    assert "scatter between 4 records" in differ.uncertainty().says
+    assert "scatter between 3 records" in differ.uncertainty().says
 
 
 @pytest.mark.slow

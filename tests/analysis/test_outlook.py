@@ -6,7 +6,7 @@ import pytest
 import frictax as fx
 from rigs import AWAY_LAW, NOISE, TRUE_LAW, block, motion
 
-T = np.linspace(0.0, 10.0, 2001)
+T = np.linspace(0.0, 10.0, 1001)
 RICH = 3 * np.sin(2 * np.pi * T) + 3 * np.sin(2 * np.pi * 0.37 * T)  # problem P4 of the benchmarks
 POOR = 2 * np.sin(2 * np.pi * T)
 LAW = ["friction.f_pos"]
@@ -111,7 +111,7 @@ def test_an_offset_beside_a_law_for_each_direction_is_refused_with_the_direction
     "objective",
     [
         pytest.param(fx.InverseDynamics(50.0), id="InverseDynamics"),
-        pytest.param(fx.Windows(0.5, cutoff=50.0), id="Windows", marks=pytest.mark.slow),
+        pytest.param(fx.Windows(0.5, cutoff=50.0), id="Windows"),
     ],
 )
 def test_emps_does_not_tell_stribeck_terms_and_a_slow_sweep_of_speed_would(

@@ -73,6 +73,7 @@ def test_what_is_derived_and_tied_is_told_draw_by_draw(plain: fx.Posterior) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_no_chain_begins_beyond_an_edge_where_nothing_moves_and_all_is_flat() -> None:
     t = np.arange(0.0, 4.0, 0.02)
     push = 9.0 * np.sin(np.pi * t)
@@ -187,6 +188,7 @@ def test_intervals_of_90_per_cent_hold_the_truth_in_80_per_cent_or_more_of_16_re
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_through_stick_and_slip_it_is_skew_where_the_symmetric_interval_is_not() -> None:
     t = np.linspace(0.0, 4.0, 201)
     push = 3 * np.sin(5 * t) + 1.5 * np.sin(2.3 * t)

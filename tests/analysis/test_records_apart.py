@@ -39,16 +39,10 @@ def fitted(records: list[fx.Record]) -> fx.FitResult:
     ("values", "named"),
     [
         ([{"F_Coulomb": 1.0}, {"F_Coulomb": 1.6}], "friction.f_pos.F_Coulomb"),
-        pytest.param(
-            [{"m": 1.0}, {"m": 1.0}, {"m": 2.0}], "mass.m", marks=pytest.mark.slow, id="mass"
-        ),
-        pytest.param(
-            [{"F_prop": 0.2}, {"F_prop": 0.6}],
-            "friction.f_pos.F_prop",
-            marks=pytest.mark.slow,
-            id="viscous",
-        ),
+        ([{"m": 1.0}, {"m": 2.0}], "mass.m"),
+        ([{"F_prop": 0.2}, {"F_prop": 0.6}], "friction.f_pos.F_prop"),
     ],
+    ids=["dry", "mass", "viscous"],
 )
 def test_the_number_that_differs_is_named_and_no_other(values, named) -> None:
     found = fitted([record(i, **one) for i, one in enumerate(values)])

@@ -52,6 +52,7 @@ def test_block_bootstrap_has_the_spread_of_means_of_blocks() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_hac_knows_how_much_an_autoregression_lengthens_the_error() -> None:
     errors = [
         resting([coloured(np.random.default_rng(seed), 4000, 0.8, 1.0)])

@@ -26,36 +26,29 @@ def block(
     )
 
 
-def measured(name: str, seed: int, F_Coulomb: float = 1.0, s: float = 0.0, v: float = 0.0):
+def measured(number: int, seed: int, F_Coulomb: float = 1.0, s: float = 0.0, v: float = 0.0):
+    """A record with one of three names: a name that is used again needs no further program."""
     rng = np.random.default_rng(seed)
     u = 3.0 * np.sin(2.6 * T + seed) + 2.2 * np.sin(6.7 * T + 2 * seed)
     run = fx.simulate(block(F_Coulomb, fx.Sampled(T, u), s, v), T, fx.OnSamples(substeps=2))
     seen = np.asarray(run["mass"].s) + NOISE * rng.standard_normal(T.size)
-    return fx.Record(T, {"drive": u}, {"mass.s": seen}, hold=False, name=name)
+    return fx.Record(T, {"drive": u}, {"mass.s": seen}, hold=False, name=f"run{number}")
+
+
+def fitted(*records: fx.Record) -> fx.FitResult:
+    return fx.fit(block(0.9, m=1.1), records, free=FREE, rounds=0)
 
 
 @pytest.fixture(scope="module")
-def found() -> fx.FitResult:
-    return fx.fit(block(0.9, m=1.1), measured("run0", 0), free=FREE)
-
-
-@pytest.fixture(scope="module")
-def both() -> fx.FitResult:
-    records = [measured(f"run{i}", i) for i in range(2)]
-    return fx.fit(block(0.9, m=1.1), records, free=FREE)
-
-
-@pytest.fixture(scope="module")
-def warm() -> fx.FitResult:
-    records = [measured(f"warm{i}", 20 + i, F_Coulomb=0.8) for i in range(2)]
-    return fx.fit(block(0.9, m=1.1), records, free=FREE)
+def alike() -> fx.FitResult:
+    return fitted(*(measured(i, i) for i in range(3)))
 
 
 @pytest.mark.slow
 def test_a_record_that_begins_elsewhere_is_predicted_to_its_noise_with_parameters_held(
-    found,
+    alike,
 ) -> None:
-    made = found.validate(measured("moving", 9, s=0.2, v=0.6))
+    made = alike.validate(measured(0, 9, s=0.2, v=0.6))
     assert made.rms["mass.s"] == pytest.approx(NOISE, rel=0.15)
     assert made.from_measured["mass.s"] > 3 * NOISE
     assert made.from_given["mass.s"] > 100 * NOISE
@@ -68,61 +61,62 @@ def test_a_record_that_begins_elsewhere_is_predicted_to_its_noise_with_parameter
 
 @pytest.mark.slow
 def test_a_start_that_no_parameter_is_or_no_output_shows_is_read_from_the_measurement(
-    found,
+    alike,
 ) -> None:
-    made = found.validate(measured("moving", 9, s=0.2), states=[])
+    made = alike.validate(measured(0, 9, s=0.2), states=[])
     assert made.start == ()
     assert made.rms == made.from_measured
     assert "from the measured start" in str(made)
 
 
 @pytest.mark.slow
-def test_what_cannot_be_validated_is_refused_with_the_remedy(found) -> None:
+def test_what_cannot_be_validated_is_refused_with_the_remedy(alike) -> None:
     with pytest.raises(ValueError, match="one start"):
-        found.validate("run0", objective=fx.Windows(0.5))
+        alike.validate("run0", objective=fx.Windows(0.5))
     with pytest.raises(ValueError, match="takes a `Record`"):
-        found.validate(fx.Sweep([1, 2], [1, 2]))
+        alike.validate(fx.Sweep([1, 2], [1, 2]))
     with pytest.raises(ValueError, match="takes the fit"):
-        found.transfer(measured("other", 4))
+        alike.transfer(measured(0, 4))
     swept = fx.fit(fx.Coulomb, fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9]))
     with pytest.raises(ValueError, match="two records"):
         swept.leave_records_out()
 
 
 @pytest.mark.slow
-def test_each_record_is_predicted_by_the_others(both) -> None:
-    alike = both.leave_records_out()
-    assert list(alike.records) == ["run0", "run1"]
-    assert alike.rms["mass.s"] < 1.2 * NOISE
-    for values in alike.values.values():
+def test_each_record_is_predicted_by_the_others(alike) -> None:
+    made = alike.leave_records_out()
+    assert list(made.records) == ["run0", "run1", "run2"]
+    assert made.rms["mass.s"] < 1.2 * NOISE
+    for values in made.values.values():
         assert list(values) == FREE
         assert values["friction.f_pos.F_Coulomb"] == pytest.approx(1.0, abs=0.01)
 
 
 @pytest.mark.slow
 def test_a_record_of_another_machine_is_predicted_worst() -> None:
-    odd = [measured("run0", 0), measured("run1", 1), measured("other", 2, F_Coulomb=1.2)]
-    mixed = fx.fit(block(0.9, m=1.1), odd, free=FREE).leave_records_out()
+    odd = [measured(0, 0), measured(1, 1), measured(2, 2, F_Coulomb=1.2)]
+    mixed = fitted(*odd).leave_records_out()
     each = {label: one.rms["mass.s"] for label, one in mixed.records.items()}
-    assert each["other"] == max(each.values()) > 10 * NOISE
-    assert mixed.fitted["other"].rms["mass.s"] < 0.9 * each["other"]
-    assert str(mixed).count("other") == 1
+    assert each["run2"] == max(each.values()) > 10 * NOISE
+    assert mixed.fitted["run2"].rms["mass.s"] < 0.9 * each["run2"]
+    assert str(mixed).count("run2") == 1
 
 
 @pytest.mark.slow
 def test_between_conditions_the_number_that_changed_is_told_and_its_interval_holds_the_change(
-    both, warm
+    alike,
 ) -> None:
-    made = both.transfer(warm)
+    warm = fitted(*(measured(i, 20 + i, F_Coulomb=0.8) for i in range(3)))
+    made = alike.transfer(warm)
     assert made.differ == ("friction.f_pos.F_Coulomb",)
     change = next(e for e in made.differences if e.name == "friction.f_pos.F_Coulomb")
     assert change.lower < -0.2 < change.upper < 0
-    errors = (f.standard_errors["friction.f_pos.F_Coulomb"] for f in (both, warm))
+    errors = (f.standard_errors["friction.f_pos.F_Coulomb"] for f in (alike, warm))
     assert change.standard_error == pytest.approx(np.hypot(*errors))
-    assert made.predicted["warm0"].rms["mass.s"] > 5 * NOISE
-    assert made.fitted["warm0"].rms["mass.s"] < 1.2 * NOISE
+    assert made.predicted["run0"].rms["mass.s"] > 5 * NOISE
+    assert made.fitted["run0"].rms["mass.s"] < 1.2 * NOISE
     assert "Different: friction.f_pos.F_Coulomb." in str(made)
-    assert both.transfer(both).differ == ()
+    assert alike.transfer(alike).differ == ()
 
 
 def test_the_difference_from_an_infinite_interval_is_infinite() -> None:
@@ -140,11 +134,11 @@ def test_the_difference_from_an_infinite_interval_is_infinite() -> None:
 
 
 @pytest.mark.slow
-def test_a_fit_with_parameters_that_differ_by_record_predicts_no_record_from_there(both) -> None:
+def test_a_fit_with_parameters_that_differ_by_record_predicts_no_record_from_there(alike) -> None:
     found = fitted_apart()
     made = found.transfer(found)
     assert list(made.predicted) == list(made.fitted) == ["one", "two"]
     assert made.fitted["one"].rms == found.validate("one").rms
-    made = found.transfer(both)
+    made = found.transfer(alike)
     assert made.predicted == {}
     assert "run0: rms of mass.s not predicted (parameters differ)" in str(made)

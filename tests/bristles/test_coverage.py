@@ -17,6 +17,8 @@ LAW = ["friction.f_pos.F_Coulomb", "friction.f_pos.F_Stribeck"]
 TRUTH = np.array([F_C, F_S - F_C, SIGMA_0, SIGMA_1])
 STEP = 2e-7  # of the encoder [m]
 
+pytestmark = pytest.mark.usefixtures("optimised_fits")
+
 
 def pushed(most: float) -> np.ndarray:
     """A force of that greatest size [N], whose reversals lie at many levels."""

@@ -21,9 +21,9 @@ def pushed(most: float, f: float = 7.0) -> np.ndarray:
     return most * np.sin(2 * np.pi * f * T) * np.minimum(1.0, 4 * T)
 
 
-def codes(u: np.ndarray, step: float = 0.0, every: int = 1) -> dict[str, fx.Notice]:
-    """The notices by code of a fit to a block that is pushed by `u`, seen in steps of `step` [m]
-    or with noise of 10 nm, at each sample or fewer.
+def fitted(u: np.ndarray, step: float = 0.0, every: int = 1) -> fx.FoundMachine:
+    """A fit to a block that is pushed by `u`, seen in steps of `step` [m] or with noise of 10 nm,
+    at each sample or fewer.
     """
     truth = rubbing(lugre(1e5, 316.0), drive=fx.Sampled(T, u))
     s = np.asarray(fx.simulate(truth, T)["mass"].s)
@@ -31,9 +31,11 @@ def codes(u: np.ndarray, step: float = 0.0, every: int = 1) -> dict[str, fx.Noti
     s = step * np.round(s / step) if step else s
     t, u, s = T[::every], u[::every], s[::every]
     record = fx.Record(t, {"push": u}, {"mass.s": s}, name="shaken")
-    found = fx.fit(
-        rubbing(lugre(1.1e5, 280.0), STANDARD, 0.0), record, free=[F_S, SIGMA_0, SIGMA_1]
-    )
+    start = rubbing(lugre(1.1e5, 280.0), STANDARD, 0.0)
+    return fx.fit(start, record, free=[F_S, SIGMA_0, SIGMA_1])
+
+
+def codes(found: fx.FoundMachine) -> dict[str, fx.Notice]:
     return {n.code: n for n in found.notices_at_hand}
 
 
@@ -42,12 +44,17 @@ ALL = {"presliding-coarse", "bristle-swings-unseen", "bristle-undamped", "breaka
 
 @pytest.mark.slow
 def test_a_record_that_tells_a_bristle_has_none_of_these() -> None:
-    assert not ALL & set(codes(pushed(1.4, 1.0), step=2e-7))
+    found = fitted(pushed(1.4, 1.0), step=2e-7)
+    assert not ALL & set(codes(found))
+    for name, true in ((SIGMA_0, 1e5), (SIGMA_1, 316.0)):
+        estimate = found[name]
+        assert abs(estimate.value - true) < 4 * estimate.standard_error
+        assert estimate.standard_error < 0.05 * true
 
 
 @pytest.mark.slow
 def test_fewer_than_twenty_steps_of_the_sensor_make_the_stiffness_a_guess() -> None:
-    told = codes(pushed(1.4, 1.0), step=2e-6)["presliding-coarse"]
+    told = codes(fitted(pushed(1.4, 1.0), step=2e-6))["presliding-coarse"]
     assert told.subject == SIGMA_0
     # 1.5 N either way on 1e5 N/m
     assert told.numbers["way"] == pytest.approx(3e-5, rel=0.2)
@@ -57,7 +64,7 @@ def test_fewer_than_twenty_steps_of_the_sensor_make_the_stiffness_a_guess() -> N
 
 @pytest.mark.slow
 def test_samples_that_do_not_resolve_a_swing_do_not_tell_the_damping() -> None:
-    told = codes(pushed(1.1), every=16)["bristle-swings-unseen"]
+    told = codes(fitted(pushed(1.1), every=16))["bristle-swings-unseen"]
     assert told.subject == SIGMA_1
     assert told.numbers["frequency"] == pytest.approx(50.3, rel=0.1)
     assert told.numbers["rate"] == pytest.approx(125.0)
@@ -65,7 +72,7 @@ def test_samples_that_do_not_resolve_a_swing_do_not_tell_the_damping() -> None:
 
 @pytest.mark.slow
 def test_a_breakaway_that_no_load_reaches_is_told() -> None:
-    told = codes(pushed(1.1))["breakaway-unseen"]
+    told = codes(fitted(pushed(1.1)))["breakaway-unseen"]
     assert told.subject == F_S
     assert float(told.numbers["most"]) < 1.25
     assert float(told.numbers["f0"]) > 1.3
@@ -89,15 +96,14 @@ def along(bristle: Any, s: np.ndarray, h: float) -> np.ndarray:
 
 
 def stroked(bristle: Any, start: Any = None) -> dict[str, fx.Notice]:
-    """Of a fit of `start` to strokes in full sliding, friction measured."""
+    """The notices of a fit of `start` to strokes in full sliding, friction measured."""
     t = np.linspace(0.0, 10.0, 2001)
     s = 1e-4 * np.abs((t + 0.5) % 2 - 1) * 2
     f = along(bristle, s, t[1] - t[0]) + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
     record = fx.Record(t, {"stage": s}, {"friction.f": f}, name="strokes")
     start = fx.Dahl(5e4) if start is None else start
     machine = rubbing(start, fx.Coulomb(F_Coulomb=2.0), stage=fx.Position("mass", 0.0))
-    found = fx.fit(machine, record, free=["friction.bristle"])
-    return {n.code: n for n in found.notices_at_hand}
+    return codes(fx.fit(machine, record, free=["friction.bristle"]))
 
 
 @pytest.mark.slow

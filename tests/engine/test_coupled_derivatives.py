@@ -175,9 +175,12 @@ def test_blocks_that_break_away_at_one_moment_keep_their_own_event_times() -> No
     alone = fx.Adaptive(rtol=TIGHT.rtol, atol=TIGHT.atol, adjoint=diffrax.ForwardMode())
     forward = jax.jit(jax.jacfwd(lambda F: motion(F, alone)))(equal)
     assert np.max(np.abs(np.asarray(forward - jacobian))) <= 1e-12
-    position_a, position_b, *_, leaves_a, leaves_b = jacobian
-    # 3 sin(pi t) = 1.1 F
+    position_a, position_b, speed_a, speed_b, leaves_a, leaves_b = jacobian
+    # 3 sin(pi t) = 1.1 F, and from there on a = 3 sin(pi t) - F
     slope = 1.1 / (3 * np.pi * np.sqrt(1 - (1.1 / 3) ** 2))
+    of_speed = np.arcsin(1.1 / 3) / np.pi - 0.8 - 0.1 * slope
+    assert speed_a == pytest.approx([of_speed, 0.0], abs=1e-8)
+    assert speed_b == pytest.approx([0.0, of_speed], abs=1e-8)
     assert leaves_a == pytest.approx([slope, 0.0], abs=1e-7)
     assert leaves_b == pytest.approx([0.0, slope], abs=1e-7)
     assert abs(float(position_a[1])) <= 1e-12

@@ -78,16 +78,30 @@ def _vector(x: jax.Array) -> fx.Mechanism:
 @pytest.mark.slow
 def test_vmap_equals_a_loop_in_states_jacobians_and_gradients() -> None:
     lanes = jnp.array([[1.0, 1.0, 1.1, 0.3], [0.7, 2.5, 1.3, -0.5], [1.3, 0.4, 1.0, 0.0]])
-    states = lambda x: fx.simulate(_vector(x), TS, HOW).ys  # noqa: E731
-    counts = jax.vmap(lambda x: fx.simulate(_vector(x), TS, HOW).events.count)(lanes)
-    assert len(set(counts.tolist())) >= 2
-    for f in (value_and_jacobian(states), jax.jit(jax.grad(lambda x: jnp.sum(states(x) ** 2)))):
-        at_once, one_by_one = (
-            jax.tree.leaves(jax.jit(jax.vmap(f))(lanes)),
-            [jax.tree.leaves(f(x)) for x in lanes],
-        )
-        for all_lanes, *each in zip(at_once, *one_by_one, strict=True):
-            assert jnp.max(jnp.abs(all_lanes - jnp.stack(each))) <= 1e-11
+
+    def states(x: jax.Array) -> jax.Array:
+        run = fx.simulate(_vector(x), TS, HOW)
+        return jnp.append(run.ys, run.events.count)
+
+    alone = value_and_jacobian(states)
+    gradient = jax.grad(lambda x: jnp.sum(states(x) ** 2))
+    together = jax.jit(jax.vmap(lambda x: (*alone(x), gradient(x))))(lanes)
+    assert np.unique(together[0][:, -1]).size >= 2
+    for x, *lane in zip(lanes, *together, strict=True):
+        value, jacobian = alone(x)
+        for found, expected in zip(lane, (value, jacobian, 2 * value @ jacobian), strict=True):
+            assert jnp.max(jnp.abs(found - expected)) <= 1e-11
+
+
+def with_slope(run: Any) -> Any:
+    """The states of `run(1.0)`, their derivatives, and the number of events."""
+
+    def outcome(m: Any) -> Any:
+        done = run(m)
+        return done.ys, done.events.count
+
+    slope = jax.jit(lambda m: jax.jvp(outcome, (m,), (jnp.ones_like(m),), has_aux=True))
+    return slope(jnp.asarray(1.0))
 
 
 @pytest.mark.slow
@@ -105,22 +119,23 @@ def test_in_32_bits_it_gives_the_same_to_their_precision() -> None:
                 HOW,
             )
 
-        run = single(1.0)
-        assert run.ys.dtype == jnp.float32
-        slope = jax.jacfwd(lambda m: single(m).ys[-1, 0])(1.0)
-    exact = fx.simulate(block(), TS, HOW)
-    assert int(run.events.count) == int(exact.events.count)
-    assert np.max(np.abs(np.asarray(run.ys) - np.asarray(exact.ys))) <= 1e-4
-    exact_slope = jax.jacfwd(
-        lambda m: fx.simulate(fx.parameters.replace(block(), {"mass.m": m}), TS, HOW).ys[-1, 0]
-    )(1.0)
-    assert abs(float(slope) - float(exact_slope)) <= 1e-3 * max(abs(float(exact_slope)), 0.1)
+        ys, slopes, count = with_slope(single)
+        assert ys.dtype == jnp.float32
+
+    def double(m: Any) -> fx.Trajectory:
+        return fx.simulate(fx.parameters.replace(block(), {"mass.m": m}), TS, HOW)
+
+    exact, exact_slopes, exact_count = with_slope(double)
+    assert int(count) == int(exact_count)
+    assert np.max(np.abs(np.asarray(ys) - np.asarray(exact))) <= 1e-4
+    slope, exact_slope = float(slopes[-1, 0]), float(exact_slopes[-1, 0])
+    assert abs(slope - exact_slope) <= 1e-3 * max(abs(exact_slope), 0.1)
 
 
 @pytest.mark.slow
 def test_no_host_callback_is_in_the_compiled_program() -> None:
     last = lambda x: fx.simulate(_vector(x), TS, HOW).ys[-1, 0]  # noqa: E731
-    for f in (last, jax.jacfwd(last), jax.grad(last)):
+    for f in (jax.value_and_grad(last), jax.jacfwd(last)):
         assert "callback" not in jax.jit(f).lower(jnp.array([1.0, 1.0, 1.1, 0.3])).as_text()
 
 
@@ -168,19 +183,15 @@ def test_a_switch_at_the_last_sample_is_taken_by_both_engines(name: str) -> None
     assert int(runs[0].events.count) == int(runs[1].events.count)
 
 
-def test_derivatives_of_a_switch_at_the_last_sample() -> None:
-    def speed(start: Any, engine: Any) -> Any:
+@pytest.mark.parametrize("engine", [HOW, pytest.param(fx.Adaptive(), marks=pytest.mark.slow)])
+def test_derivatives_of_a_switch_at_the_last_sample(engine: Any) -> None:
+    def speed(start: Any) -> Any:
         friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.0)
         force = fx.Force("mass", fx.Step(height=3.0, offset=2.0, startTime=start))
         machine = fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=force)
         return fx.simulate(machine, ENDS, engine)["mass"].v[-1]
 
-    lanes = jnp.full(9, 1.0).at[3].set(0.5)
-    for derivative in (jax.jacfwd, jax.grad):
-        slopes = [
-            jax.jit(derivative(speed), static_argnums=1)(1.0, e) for e in (HOW, fx.Adaptive())
-        ]
-        assert slopes[0] == pytest.approx(-3.0, abs=1e-12)
-        assert slopes[1] == pytest.approx(-3.0, abs=1e-6)
-        together = jax.jit(jax.vmap(derivative(lambda start: speed(start, HOW))))(lanes)
-        assert np.asarray(together) == pytest.approx(-3.0, abs=1e-12)
+    both = jax.jit(jax.vmap(lambda start: (jax.jacfwd(speed)(start), jax.grad(speed)(start))))
+    for slopes in both(jnp.full(9, 1.0).at[3].set(0.5)):
+        accuracy = 1e-12 if engine is HOW else 1e-6
+        assert np.asarray(slopes) == pytest.approx(-3.0, abs=accuracy)

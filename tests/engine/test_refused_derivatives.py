@@ -175,10 +175,13 @@ def driven_end(times: Any, name: str, substeps: int = 1) -> Any:
     return fx.walk(driven, jnp.zeros(1), mode, TS, options=engine).ys[-1, 0]
 
 
-def test_a_moving_jump_of_dydt_at_a_sample_is_refused_and_a_corner_is_not() -> None:
+def test_a_moving_jump_of_dydt_at_a_sample_is_refused() -> None:
     with pytest.raises(ValueError, match=r"no derivative by the `times`.*der\(motor\)"):
         jax.jacfwd(driven_end)(TS, "der(motor)")
 
+
+@pytest.mark.slow
+def test_a_moving_jump_of_dydt_has_no_derivative_under_jit_and_a_corner_has_one() -> None:
     @jax.jit
     def columns(times: Any) -> Any:
         return [jax.jacfwd(driven_end)(times, name) for name in ("motor", "der(motor)")]

@@ -381,10 +381,11 @@ def test_windows_tell_less_than_one_run_and_memory_less_than_white_noise(experim
     whole = np.asarray(fx.information(*given, free=FREE, inputs=u))
     cut = np.asarray(fx.information(*given, free=FREE, inputs=u, windows=0.5))
     assert np.linalg.det(cut) < np.linalg.det(whole)
-    white = fx.design(_block(), OUTPUTS, free=FREE, limits=LIMITS, **SMALL)
     kept = fx.design(_block(), OUTPUTS, free=FREE, limits=LIMITS, memory={"mass.v": 0.1}, **SMALL)
     rho = np.exp(-0.02 / 0.1)
-    np.testing.assert_allclose(kept.errors / white.errors, np.sqrt((1 + rho) / (1 - rho)), rtol=0.5)
+    np.testing.assert_allclose(
+        kept.errors / experiment.errors, np.sqrt((1 + rho) / (1 - rho)), rtol=0.5
+    )
 
 
 def test_a_smooth_prior_takes_the_speeds_of_the_table() -> None:

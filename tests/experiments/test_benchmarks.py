@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "experiments" / "benchmarks"
+FLOORS = "C", "C with library exp"
 
 
 @pytest.fixture
@@ -34,15 +36,12 @@ def test_every_contestant_solves_p1_at_tolerance_1e_7(benchmark, who: str) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("-DLIBRARY_EXP",)])
-def test_c_solves_p2_to_1e_9_of_a_run_at_tolerance_1e_13(
-    benchmark, options: tuple[str, ...]
-) -> None:
+def test_c_solves_p2_to_1e_9_of_a_run_at_tolerance_1e_13(benchmark) -> None:
     p2, records = benchmark("p2"), benchmark("sampled_problem")
     exact = sample_by_sample(p2.PARAMETERS, p2.FORCE, p2.TIMES[1])
-    np.testing.assert_allclose(
-        records.Floor.build(*options).forward(p2.PARAMETERS, p2.FORCE), exact, rtol=0, atol=1e-12
-    )
+    for options in [(), ("-DLIBRARY_EXP",)]:
+        found = records.Floor.build(*options).forward(p2.PARAMETERS, p2.FORCE)
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12, err_msg=str(options))
 
 
 def test_the_derivatives_of_c_are_central_differences(benchmark) -> None:
@@ -59,45 +58,25 @@ def test_the_derivatives_of_c_are_central_differences(benchmark) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("who", "tolerances"),
-    [("frictax", {"forward": 1e-6, "jacobian": 1e-5}), ("scipy", {"forward": 1e-4})],
-)
-def test_every_contestant_solves_p2(benchmark, who: str, tolerances: dict[str, float]) -> None:
-    p2 = benchmark("p2")
-    for contestant in getattr(p2, who)():
-        if contestant.task in tolerances:
-            assert p2.error(contestant) < tolerances[contestant.task]
-
-
-@pytest.mark.slow
 def test_every_contestant_solves_p3(benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
     p3 = benchmark("p3")
-    monkeypatch.setattr(p3, "DRAWN", p3.DRAWN[:16])
+    monkeypatch.setattr(p3, "DRAWN", p3.DRAWN[:4])
     for contestant in p3.frictax():
         if "vmap" in contestant.name:
             assert p3.error(contestant) < {"forward": 1e-6, "jacobian": 1e-5}[contestant.task]
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_frictax_takes_the_steps_of_c_in_p6(benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
     p6 = benchmark("p6")
-    monkeypatch.setattr(p6, "TIMES", p6.TIMES[:5001])
-    monkeypatch.setattr(p6, "FORCE", p6.FORCE[:5001])
-    monkeypatch.setattr(p6, "END", p6.TIMES[5000])
+    monkeypatch.setattr(p6, "TIMES", p6.TIMES[:2501])
+    monkeypatch.setattr(p6, "FORCE", p6.FORCE[:2501])
+    monkeypatch.setattr(p6, "END", p6.TIMES[2500])
     of_c = {c.task: c.answer() for c in p6.c_floor()}
     for c in p6.frictax()[:2]:
         size = np.abs(of_c[c.task]).max(axis=0)
         rounding = {"forward": 1e-9, "jacobian": 1e-5}[c.task]  # differences have theirs
         np.testing.assert_allclose(c.answer() / size, of_c[c.task] / size, atol=rounding)
-
-
-@pytest.mark.slow
-def test_the_floor_and_frictax_find_the_optimum_of_p4(benchmark) -> None:
-    p4 = benchmark("p4")
-    for contestant in [*p4.c_floor("C"), *p4.c_floor("C", "-DLIBRARY_EXP"), *p4.frictax()]:
-        assert p4.error(contestant) < 1e-5
 
 
 @pytest.mark.slow
@@ -110,42 +89,49 @@ def test_scipy_with_default_differences_does_not_leave_the_start_of_p4(benchmark
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("script", "solvers", "tasks"),
+    ("script", "errors"),
     [
-        ("p2", ["C", "C with library exp", "frictax", "scipy"], 2),
+        (
+            "p2",
+            {
+                ("forward", "frictax"): 1e-6,
+                ("jacobian", "frictax"): 1e-5,
+                ("forward", "scipy"): 1e-4,
+                ("jacobian", "scipy"): np.inf,
+            }
+            | {(task, name): np.inf for task in ("forward", "jacobian") for name in FLOORS},
+        ),
         (
             "p4",
-            [
-                "C",
-                "C with library exp",
-                "frictax fit",
-                "frictax fit_many",
-                "frictax fit with 64 starts",
-                "frictax fit 64 times",
-            ]
-            + ["scipy with step 1e-3", "scipy on C with step 1e-3"],
-            1,
+            {("fit", name): 1e-5 for name in (*FLOORS, "frictax fit", "frictax fit_many")}
+            | {("fit", f"frictax fit {how}"): 1e-5 for how in ("with 8 starts", "8 times")}
+            | {("fit", "scipy with step 1e-3"): np.inf, ("fit", "scipy with default step"): np.inf}
+            | {("fit", "scipy on C with step 1e-3"): np.inf},
         ),
     ],
 )
-def test_a_contest_prints_and_writes_a_row_for_each_contestant(
-    benchmark, tmp_path: Path, script: str, solvers: list[str], tasks: int
+def test_a_contest_prints_and_writes_a_row_for_each_contestant_and_they_find_the_truth(
+    benchmark,
+    tmp_path: Path,
+    script: str,
+    errors: dict[tuple[str, str], float],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    table = tmp_path / "table.csv"
-    command = [
-        sys.executable,
-        str(BENCHMARKS / f"{script}.py"),
-        "--rounds",
-        "1",
-        "--csv",
-        str(table),
-    ]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    rows = table.read_text(encoding="utf-8").splitlines()
-    assert rows[0] == "task,solver,microseconds,times_C,relative_error"
-    for name in solvers:
-        assert sum(f",{name}," in row for row in rows) == tasks
-        assert name in printed
+    module, timed, table = benchmark(script), benchmark("contest").timed, tmp_path / "table.csv"
+    monkeypatch.setattr(sys, "argv", [f"{script}.py", "--rounds", "1", "--csv", str(table)])
+    monkeypatch.setattr(module, "timed", lambda call, calls: timed(call, 1))
+    monkeypatch.setattr(module, "STARTS", 8, raising=False)
+    module.hold(module.__doc__, "unused.csv", module.field, module.error)
+    printed = capsys.readouterr().out
+    head, *rows = table.read_text(encoding="utf-8").splitlines()
+    assert head == "task,solver,microseconds,times_C,relative_error"
+    found = {tuple(row.split(",")[:2]): float(row.split(",")[-1]) for row in rows}
+    assert len(rows) == len(found)
+    assert set(found) == set(errors)
+    for key, most in errors.items():
+        assert key[1] in printed
+        assert found[key] < most, key
 
 
 def test_the_table_of_questions_quotes_the_tables_of_the_benchmarks() -> None:
@@ -197,16 +183,30 @@ def test_the_table_of_questions_quotes_the_tables_of_the_benchmarks() -> None:
 
 
 @pytest.mark.slow
-def test_the_process_benchmark_prints_times_without_and_with_a_cache(benchmark) -> None:
-    command = [sys.executable, str(BENCHMARKS / "p4_process.py"), "--rounds", "1"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    ways = [
+def test_the_process_benchmark_prints_times_without_and_with_a_cache(
+    benchmark, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two processes run, with an empty and a filled cache. Both options have their times, because
+    `first_answer.py` runs optimised programs.
+    """
+    module, taken = benchmark("p4_process"), list[Any]()
+    process = module.process
+
+    def once(record: Path, cache: Path, how: str) -> Any:
+        taken.append(process(record, cache, "once") if len(taken) < 2 else taken[-2])
+        return taken[-1]
+
+    monkeypatch.setattr(module, "process", once)
+    monkeypatch.setattr(sys, "argv", ["p4_process.py", "--rounds", "1"])
+    module.main()
+    first, *_, a, b, c, d = capsys.readouterr().out.splitlines()
+    assert float(first.split()[-1]) < 1e-5  # from the optimum
+    assert [line.split("  ")[0] for line in (a, b, c, d)] == [
         "optimised, empty cache",
         "optimised, filled cache",
         "once, empty cache",
         "once, filled cache",
     ]
-    assert [line.split("  ")[0] for line in lines[-4:]] == ways
 
 
 @pytest.mark.slow
@@ -217,10 +217,16 @@ def test_the_import_benchmark_prints_ratios() -> None:
 
 
 @pytest.mark.slow
-def test_the_benchmark_of_first_answers_writes_a_row_for_each_process(tmp_path: Path) -> None:
-    table = tmp_path / "table.csv"
-    script = [str(BENCHMARKS / "first_answer.py"), "--rounds", "1", "--csv", str(table)]
-    subprocess.run([sys.executable, *script], capture_output=True, text=True, check=True)
+def test_the_benchmark_of_first_answers_writes_a_row_for_each_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    module, table = importlib.import_module("first_answer"), tmp_path / "table.csv"
+    for script in ("jacfwd of a product", "grad of a product"):  # without processes of their own
+        exec(module.SCRIPTS[script], {"__name__": "product"})
+        monkeypatch.delitem(module.SCRIPTS, script)
+    monkeypatch.setattr(sys, "argv", ["first_answer.py", "--rounds", "1", "--csv", str(table)])
+    module.main()
     with table.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     kinds = {(row["task"], row["process"]): float(row["processor_seconds"]) for row in rows}

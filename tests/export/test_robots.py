@@ -97,17 +97,11 @@ def test_directions_breakaway_and_an_offset_are_said_to_be_lost() -> None:
         detent=fx.PeriodicPositionDependentForce("other", f_cos=1.0, period=0.1),
     )
     t = np.linspace(0.0, 4.0, 401)
-    u = 6 * np.sin(3 * t)
-    parts = {**dict(machine.named_parts()), "drive": fx.Force("mass", fx.Sampled(t, u))}
-    record = fx.Record(
-        t,
-        {"drive": u},
-        {
-            "mass.v": np.asarray(fx.simulate(fx.Mechanism(**parts), t)["mass"].v)
-            + 1e-4 * np.sin(50 * t)
-        },
-    )
-    fitted = fx.fit(machine, record, free=["joint.f_pos"])
+    v = np.sin(3 * t)
+    needed = 3 * np.cos(3 * t) + np.sign(v) * (3.0 + 0.5 * np.abs(v) + 0.1 * v**2)
+    dynamics = fx.InverseDynamics(40.0, v_min=0.05, at_samples=True)
+    record = fx.Record(t, {"drive": needed}, {"mass.v": v, "other.v": 1e-3 * v})
+    fitted = fx.fit(machine, record, free=["joint.f_pos"], objective=dynamics)
     text = fitted.to_mujoco(v_max=1.0)
     assert "breakaway at 1.3 times" in text
     assert "Lost: air, a QuadraticSpeedDependentForce on the same body." in text

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.fitting import FitOptions
+from frictax.fitting.build_problem import build_problem
 from frictax.fitting.problem.problem import predictions
 from frictax.fitting.search.levenberg_marquardt import begin, descend
 from frictax.programs import executables
@@ -88,7 +90,7 @@ STRAYS = [
 ]
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("start", STRAYS, ids=["too steep", "too flat"])
 def test_a_stribeck_force_that_is_lost_on_the_way_is_brought_back(run, found, start) -> None:
     """From there the search first ends where it has no depth or no width, at 14 times the noise."""
@@ -125,6 +127,7 @@ def test_many_starts_leave_a_start_that_stands_still_and_are_reproducible(run, f
     assert many.costs.shape == (12,)
 
 
+@pytest.mark.slow
 def test_records_share_the_law_and_have_speeds_and_offsets_of_their_own() -> None:
     offsets, speeds = (0.1, -0.05), (0.3, -0.2)
     runs = [
@@ -377,11 +380,13 @@ def test_records_that_are_alike_are_predicted_by_one_program(
 ) -> None:
     records = [record(block(v=v)) for v in (0.0, 0.3, -0.2)]
     runs = {f"run {k}": one for k, one in enumerate(records)}
-    found = fx.fit(block(), runs, free=LAW, own=["mass.v"])
-    x, directly = np.asarray(found.x), eqx.filter_jit(lambda p, x, i: p.predict(x, i))
-    predictions(found.problem, x, 0)
+    problem, _ = build_problem(
+        block(), runs, FitOptions(free=LAW, own={"mass.v": [0.0, 0.3, -0.2]})
+    )
+    x, directly = np.asarray(problem.x0), eqx.filter_jit(lambda p, x, i: p.predict(x, i))
+    predictions(problem, x, 0)
     monkeypatch.setattr(executables, "_lower", lambda *_: pytest.fail("compiled"))
     for i in range(3):
-        seen = np.asarray(predictions(found.problem, x, i))
-        assert np.all(seen == np.asarray(directly(found.problem, x, i)))
+        seen = np.asarray(predictions(problem, x, i))
+        assert np.all(seen == np.asarray(directly(problem, x, i)))
         assert np.std(seen[:, 0] - records[i].outputs["mass.v"]) < 1.2 * NOISE

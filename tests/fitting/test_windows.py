@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.fitting import FitOptions
+from frictax.fitting.build_problem import build_problem
 from frictax.fitting.problem import simulations
 from rigs import AWAY_LAW, TRUE, T, U, block, record
 
@@ -51,19 +53,21 @@ def test_windows_with_free_starts_find_them_within_their_errors(seen) -> None:
     assert found.rms["run"]["mass.s"] == pytest.approx(1e-4, rel=0.15)
 
 
-def _left(found: Any, objective: Any, goes_on: bool = False) -> Any:
+def _problem(seen: fx.Record, objective: Any) -> Any:
+    options = FitOptions(free=FREE, objective=objective)
+    problem, _ = build_problem(block(m=1.2), {"run": seen}, options)
+    # With error control the steps depend on the range of the run so far, which is 0 at each window.
+    return dataclasses.replace(problem, engine=fx.OnSamples(tolerance=None))
+
+
+def _left(problem: Any, goes_on: bool = False) -> Any:
     """What is left of a record, a row a sample without the first, as a function of the values."""
-    problem = found.problem
-    prepared = objective.prepare(problem.setup.machine, found.records["run"])
+    (prepared,) = problem.prepared
     size = None if prepared.rows is None else prepared.rows.shape[1]
     if goes_on:
         prepared = dataclasses.replace(prepared, goes_on=np.arange(prepared.measured.shape[0]) > 0)
     prepared = jax.tree_util.tree_map(jnp.asarray, prepared)  # as where it is compiled
-    # With error control the steps depend on the range of the run so far, which is 0 at each window.
-    equal_steps = fx.OnSamples(tolerance=None)
-    problem = dataclasses.replace(
-        problem, prepared=(prepared,), objective=objective, engine=equal_steps
-    )
+    problem = dataclasses.replace(problem, prepared=(prepared,))
 
     def left(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         r = problem.residuals(x)
@@ -73,11 +77,9 @@ def _left(found: Any, objective: Any, goes_on: bool = False) -> Any:
     return left
 
 
-def _and_derivatives(
-    found: Any, objective: Any, goes_on: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    slope, value = jax.jit(jax.jacfwd(_left(found, objective, goes_on), has_aux=True))(
-        jnp.asarray(found.x)
+def _and_derivatives(problem: Any, goes_on: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    slope, value = jax.jit(jax.jacfwd(_left(problem, goes_on), has_aux=True))(
+        jnp.asarray(problem.x0)
     )
     return np.asarray(value), np.asarray(slope)
 
@@ -86,50 +88,36 @@ def _and_derivatives(
 def test_windows_that_go_on_are_the_free_run_to_rounding_with_its_derivatives(
     seen, monkeypatch
 ) -> None:
-    start = fx.fit(
-        block(m=1.2),
-        seen,
-        free=FREE,
-        objective=fx.FreeRun(True, 15.0),
-        method=fx.LevenbergMarquardt(max_steps=1),
-    )
-    windows, run = fx.Windows(0.7, cutoff=15.0), fx.FreeRun(measured_start=True, cutoff=15.0)
-    joined, whole = _and_derivatives(start, windows, goes_on=True), _and_derivatives(start, run)
+    windows = _problem(seen, fx.Windows(0.7, cutoff=15.0))
+    run = _problem(seen, fx.FreeRun(measured_start=True, cutoff=15.0))
+    joined, whole = _and_derivatives(windows, goes_on=True), _and_derivatives(run)
     for one, other in zip(joined, whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-8 * np.abs(other).max())
     weights = np.sin(np.arange(560.0))
-    left = _left(start, windows, goes_on=True)
-    back = jax.jit(jax.grad(lambda x: weights @ left(x)[0]))(jnp.asarray(start.x))
+    left = _left(windows, goes_on=True)
+    back = jax.jit(jax.grad(lambda x: weights @ left(x)[0]))(jnp.asarray(windows.x0))
     np.testing.assert_allclose(back, weights @ joined[1], rtol=1e-8)
     # One after the other is side by side, and not the run in one piece.
-    in_turn = _and_derivatives(start, windows)
+    in_turn = _and_derivatives(windows)
     monkeypatch.setattr(simulations, "in_turn", lambda: False)
-    for one, other, far in zip(in_turn, _and_derivatives(start, windows), joined, strict=True):
+    for one, other, far in zip(in_turn, _and_derivatives(windows), joined, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12 * np.abs(other).max())
         assert np.abs(one - far).max() > 1e-3 * np.abs(far).max()
 
 
 @pytest.mark.slow
-def test_windows_say_how_much_of_a_record_with_gaps_they_leave_out() -> None:
+def test_windows_say_how_much_of_a_record_with_gaps_they_leave_out(seen) -> None:
     keep = np.ones(T.size, bool)
     keep[[100, 101, 300, 301, 450, 451]] = False
-    whole = record(block(), {"mass.s": 1e-4})
-    seen = fx.Record(
-        T[keep],
-        {"drive": U[keep]},
-        {"mass.s": whole.outputs["mass.s"][keep]},
-        {"mass.s": 1e-4},
-        name="run",
+    gaps = fx.Record(T[keep], {"drive": U[keep]}, {"mass.s": seen.outputs["mass.s"][keep]})
+    options = FitOptions(free=["mass.m"], objective=fx.Windows(2.0))
+    told, none = (
+        " ".join(map(str, build_problem(block(), {"run": record}, options)[1]))
+        for record in (gaps, seen)
     )
-    told = fx.fit(block(), seen, free=["mass.m"], objective=fx.Windows(2.0)).warnings
-    assert any(
-        "% of the samples of record 'run' are not used" in w and "Shorter windows" in w
-        for w in told
-    ), told
-    assert not any(
-        "are not used" in w
-        for w in fx.fit(block(), whole, free=["mass.m"], objective=fx.Windows(2.0)).warnings
-    )
+    assert "% of the samples of record 'run' are not used" in told
+    assert "Shorter windows" in told
+    assert "are not used" not in none
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 tell.
 """
 
+import functools
 import importlib
 import importlib.util
 import re
@@ -21,8 +22,9 @@ FOLDER = Path(__file__).resolve().parents[2] / "identification" / "emps"
 
 @pytest.fixture(scope="module", autouse=True)
 def _optimised() -> Iterator[None]:
-    """Records of 24,000 samples: fits run for longer than they compile."""
+    """Records of 24,000 samples: fits run for longer than they compile. Rounds change no number."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fx, "fit", functools.partial(fx.fit, rounds=0))
         patch.setattr("frictax.programs.executables.options_of_fits", lambda: OPTIMISED)
         yield
 

@@ -14,6 +14,10 @@ def run() -> fx.Record:
     return record(block())
 
 
+def told(found: fx.FitResult) -> list[str]:
+    return [str(notice) for notice in found.notices_at_hand]
+
+
 @pytest.mark.slow
 def test_the_poor_motion_of_p4_has_errors_of_5_57_13_and_8_times_the_truth_and_is_warned_of():
     """P4's machine under 2 sin(2 pi t) alone.
@@ -35,7 +39,7 @@ def test_the_poor_motion_of_p4_has_errors_of_5_57_13_and_8_times_the_truth_and_i
     ]
     np.testing.assert_allclose(relative, [5.0, 57.0, 13.0, 8.0], rtol=0.06)
     assert found.identifiability.condition > 100
-    assert any("condition" in w and "richer motion" in w for w in found.warnings)
+    assert any("condition" in w and "richer motion" in w for w in told(found))
 
 
 @pytest.mark.slow
@@ -54,14 +58,14 @@ def test_an_offset_and_an_asymmetry_of_coulomb_friction_are_named_as_redundant()
     (direction,) = found.identifiability.null_directions
     assert set(direction) == set(free)
     assert set(found.identifiability.unknown) == set(free)
-    assert "can be determined" in str(found)
+    assert any("can be determined" in w for w in told(found))
 
 
 @pytest.mark.slow
 def test_a_parameter_without_influence_is_named(run) -> None:
     found = fx.fit(block(), record(block(s=0.0)), free=["friction.f_pos.F_Coulomb", "mass.s"])
     assert found.identifiability.unknown == ("mass.s",)
-    assert "mass.s has no effect on what was measured and is not identifiable." in found.warnings
+    assert "mass.s has no effect on what was measured and is not identifiable." in told(found)
     assert np.isnan(found.standard_errors["mass.s"])
 
 
@@ -78,6 +82,7 @@ def test_progress_tells_step_cost_distance_and_the_time_left(run) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_fit_is_the_same_to_the_last_bit_told_or_not_and_ends_at_100_percent(run) -> None:
     lines: list[Any] = []
     for starts in (1, 4):
@@ -155,8 +160,8 @@ def test_a_mass_against_the_sign_of_its_force_grows_and_is_not_said_to_lie_on_it
     run,
 ) -> None:
     turned = fx.Record(T, {"drive": -U}, run.outputs, run.sd, name="run")
-    found = fx.fit(block(), turned, free=["mass.m"])
-    (sentence,) = (w for w in found.warnings if w.startswith("mass.m"))
+    found = fx.fit(block(), turned, free=["mass.m"], rounds=0)
+    (sentence,) = (w for w in told(found) if w.startswith("mass.m"))
     assert sentence.startswith("mass.m went from 1 to ")
     assert "signs and units" in sentence
     assert "mass.m" in found.identifiability.unknown
@@ -176,7 +181,7 @@ def test_a_value_that_went_all_the_way_to_a_bound_that_was_given_is_said_to_lie_
     )
     assert (
         f"mass.m is at its bound {bound:g}, and a {asks} value fits the data better. Therefore"
-        " it has no symmetric interval." in found.warnings
+        " it has no symmetric interval." in told(found)
     )
 
 

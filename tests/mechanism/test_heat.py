@@ -215,9 +215,11 @@ def test_values_outside_their_domain_are_named(wrong: dict[str, float]) -> None:
 
 @pytest.mark.slow
 def test_many_machines_at_once_have_their_own_temperatures() -> None:
-    run = jax.vmap(
-        lambda C: fx.simulate(
-            fx.parameters.replace(fading_brake(beta=0.0), {"disc.C": C}), jnp.array([0.0, 5.0])
-        ).ys[-1]
-    )(jnp.array([2.0, 4.0]))
-    assert jnp.allclose(run[:, 2], T0 + 100.0 / jnp.array([2.0, 4.0]), atol=1e-4)
+    @jax.jit
+    @jax.vmap
+    def run(C: jax.Array) -> jax.Array:
+        machine = fx.parameters.replace(fading_brake(beta=0.0), {"disc.C": C})
+        return fx.simulate(machine, jnp.array([0.0, 5.0])).ys[-1]
+
+    C = jnp.array([2.0, 4.0])
+    assert jnp.allclose(run(C)[:, 2], T0 + 100.0 / C, atol=1e-4)

@@ -1,4 +1,6 @@
-"""A force linear in position: closed forms, breakaway, energy, derivatives."""
+"""A force linear in position: closed forms, breakaway, energy. Its derivatives are in
+test_position_controller.py.
+"""
 
 from typing import Any
 
@@ -8,8 +10,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from checks import assert_derivatives_agree, flat, outcome, rebuilt
-from machines import REFERENCE, TIGHT, times
+from machines import REFERENCE, times
 
 TIMES = jnp.linspace(0.0, 2.0, 9)
 
@@ -140,26 +141,6 @@ def test_its_energy_is_stored_and_the_balance_closes(slope: float) -> None:
     assert max(balances) <= 1e-8
     assert min(least) < 0
     assert events >= 9
-
-
-@pytest.mark.slow
-def test_the_derivatives_by_force_slope_and_origin_equal_central_differences() -> None:
-    machine = guided(f_nominal=-0.6, s0=-0.3, s=0.1)
-    paths = [
-        "guide.f_nominal",
-        "guide.slope",
-        "guide.s0",
-        "mass.m",
-        "mass.s",
-        "friction.f_pos.F_Coulomb",
-        "friction.peak",
-    ]
-    ts = jnp.array([0.0, 0.9, 2.5])
-    events = fx.simulate(machine, ts, TIGHT).events
-    count = int(events.count)
-    assert {-1, 0, 1} == set(np.asarray(events.mode_after[:count]).tolist())
-    f = lambda x: outcome(rebuilt(machine, paths, x), ts, TIGHT, count)  # noqa: E731
-    assert_derivatives_agree(f, flat(machine, paths), step=1e-4)
 
 
 @pytest.mark.slow

@@ -403,6 +403,7 @@ def test_a_name_that_was_not_estimated_is_told() -> None:
         found["mass.w"]
 
 
+@pytest.mark.slow
 def test_a_given_motion_keeps_its_velocity_at_the_last_sample() -> None:
     t = np.linspace(0.0, 1.0, 11)
     machine = fx.Mechanism(

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 import frictax as fx
 from formats import check_fields, keys
+from frictax.cli import app
 from frictax.files.replacing import made_folder
 from frictax.problems import (
     check,
@@ -201,7 +203,7 @@ def test_a_folder_for_results_is_made_and_goes_again_where_nothing_came_of_it(
 ) -> None:
     away = tmp_path / "new" / "deep"
     done = frictax("identify", str(tmp_path / "missing"), "--out", str(away))
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert not (tmp_path / "new").exists()
     (tmp_path / "file").write_text("mine")
     done = frictax("identify", str(problem()), "--out", str(tmp_path / "file"))
@@ -240,9 +242,8 @@ def test_only_a_module_beside_the_problem_can_be_named(name: str, problem: Write
         read(folder, allow_code=True)
 
 
-def frictax(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from frictax.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+def frictax(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments), prog_name="frictax")
 
 
 @pytest.mark.slow
@@ -251,18 +252,20 @@ def test_the_command_checks_a_problem_and_says_what_is_wrong_without_a_traceback
 ) -> None:
     folder = problem()
     done = frictax("identify", str(folder), "--check")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert "free: mass.m, friction.f_pos.F_Coulomb" in done.stdout
     assert "Expected accuracy of run by InverseDynamics, at the start values" in done.stdout
     assert sorted(p.name for p in folder.iterdir()) == ["problem.toml", "run.csv"]
-    done = frictax("identify", str(problem(("m = 1.2", "m = -1.0"))))
-    assert done.returncode == 1
-    assert done.stderr.startswith(
+    command = [sys.executable, "-c", "from frictax.cli import main; main()", "identify"]
+    wrong = [*command, str(problem(("m = 1.2", "m = -1.0")))]
+    ended = subprocess.run(wrong, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(
         "frictax: problem.toml: machine.mass is not valid: `Mass.m` must be > 0"
     )
-    assert done.stderr.count("\n") == 1
+    assert ended.stderr.count("\n") == 1
     done = frictax("identify", str(folder.parent))
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert "does not contain a problem.toml" in done.stderr
 
 

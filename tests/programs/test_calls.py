@@ -202,7 +202,8 @@ print(sum("flat" in name or "_path" in name for name in traced), "diffrax" in sy
 
 @pytest.mark.slow
 def test_the_next_process_and_three_at_once_trace_nothing_and_find_the_same(tmp_path: Path) -> None:
-    environment = os.environ | {"FRICTAX_CACHE": str(tmp_path)}
+    flags = f"{os.environ['XLA_FLAGS']} --xla_backend_optimization_level=0"  # compile sooner
+    environment = os.environ | {"FRICTAX_CACHE": str(tmp_path), "XLA_FLAGS": flags}
 
     def begun() -> subprocess.Popen:
         return subprocess.Popen(

@@ -49,18 +49,21 @@ def test_translational_brake_stops_at_1_1_s_and_0_6_m_within_1e_9(reference_fold
 
 
 @pytest.mark.slow
-def test_translational_brake_has_the_full_files_f_sa_locked_free_and_f0_max(
+def test_translational_brake_has_the_full_files_flanges_f_sa_locked_free_and_f0_max(
     reference_folder: Path,
 ) -> None:
     table = table_of(reference_folder / "Translational.Brake.full.csv")
     run, rows = run_on(brake(), table["time"])
+    within = dict.fromkeys(("f", "locked", "free", "f0", "f0_max", "fn", "a", "mode"), 1e-9)
+    # The file holds flanges, relative to the support, in single precision.
+    within |= {"s_a": 1e-7, "s_b": 1e-7}
     for part in ("brake", "brake1"):
-        for variable in ("f", "locked", "free", "f0", "f0_max", "fn", "a", "mode"):
+        for variable, limit in within.items():
             error = np.abs(
                 np.asarray(getattr(run[part], variable), dtype=float)
                 - table[f"{part}.{variable}"][rows]
             )
-            assert np.max(error) <= 1e-9, f"{part}.{variable}"
+            assert np.max(error) <= limit, f"{part}.{variable}"
         # While the brake is free the file holds sa = 1 although a = 0, against the element's own
         # equation a = sa.
         engaged = table[f"{part}.free"][rows] == 0
@@ -116,11 +119,13 @@ def test_start_flags_are_true_where_the_library_s_are_at_the_time_of_the_event(
     stop. A run asked at its events has these flags there, and others at events alone.
     """
     table = table_of(reference_folder / f"{file}.csv")
-    end = float(table["time"][-1])
-    events = fx.simulate(build(), np.array([0.0, end]), REFERENCE).events
+    run, rows = run_on(build(), table["time"])
+    events, every = run.events, table["time"][rows]
     # A sample at the last digit of a time may be before the event of another run.
     times = np.asarray(events.time[: int(events.count)]) + 1e-13
-    run = fx.simulate(build(), np.unique([0.0, *times, end]), REFERENCE)
+    # As many samples as before: the same program
+    kept = np.linspace(0, every.size - 1, every.size - times.size).astype(int)
+    run = fx.simulate(build(), np.sort(np.concatenate([every[kept], times])), REFERENCE)
     for part in parts:
         for flag, sign in (("startForward", 1), ("startBackward", -1)):
             on = np.flatnonzero(table[f"{part}.{flag}"])
@@ -135,15 +140,3 @@ def test_start_flags_are_true_where_the_library_s_are_at_the_time_of_the_event(
                 if events.names[int(i)] == part and int(new) == sign and int(old) in (0, -sign)
             ]
             assert all(min(abs(t - turn) for turn in turns) < 1e-9 for t in ours), (part, flag)
-
-
-@pytest.mark.slow
-def test_flanges_of_a_friction_are_where_its_body_is_relative_to_the_support(
-    reference_folder: Path,
-) -> None:
-    table = table_of(reference_folder / "Translational.Brake.full.csv")
-    run, rows = run_on(brake(), table["time"])
-    for part in ("brake", "brake1"):
-        for flange in ("s_a", "s_b"):
-            error = np.asarray(getattr(run[part], flange)) - table[f"{part}.{flange}"][rows]
-            assert np.max(np.abs(error)) <= 1e-7  # the file holds single precision

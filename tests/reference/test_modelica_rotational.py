@@ -3,6 +3,7 @@ runs of the same models.
 """
 
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -27,57 +28,74 @@ def _assert_states(
     rows: np.ndarray,
     names: list[str],
     within: float = 3e-4,
+    at: Any = slice(None),
 ) -> None:
-    away = away_from_events(run, 2e-6)
+    away = away_from_events(run, 2e-6)[at]
     for name in names:
         part, variable = name.split(".")
-        error = np.abs(np.asarray(getattr(run[part], variable)) - table[name][rows])
+        error = np.abs(np.asarray(getattr(run[part], variable))[at] - table[name][rows])
         assert np.max(error[away]) <= within, name
 
 
+def _rows(run: fx.Trajectory, table: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of `table` after the events of their time, and the samples of `run` there."""
+    rows = np.flatnonzero(np.append(np.diff(table["time"]) > 1e-12, True))
+    return rows, np.searchsorted(run.ts, table["time"][rows])
+
+
+@pytest.fixture(scope="module")
+def clutches(reference_folder: Path) -> tuple[fx.Trajectory, list[dict[str, np.ndarray]]]:
+    """The coupled clutches at the times of two tables, and these tables."""
+    tables = [
+        table_of(reference_folder / f"Rotational.CoupledClutches.{name}")
+        for name in ("csv", "full.csv")
+    ]
+    ts = np.unique(np.concatenate([table["time"] for table in tables]))
+    return fx.simulate(coupled_clutches(), ts, REFERENCE, energy=True), tables
+
+
 @pytest.mark.slow
-def test_coupled_clutches_modes_within_1e_5_s_and_states_within_3e_4(
-    reference_folder: Path,
-) -> None:
-    table = table_of(reference_folder / "Rotational.CoupledClutches.csv")
-    run, rows = run_on(coupled_clutches(), table["time"])
+def test_coupled_clutches_modes_within_1e_5_s_and_states_within_3e_4(clutches: Any) -> None:
+    run, (table, _) = clutches
+    rows, at = _rows(run, table)
     for part in ("clutch1", "clutch2", "clutch3"):
         assert_same_modes(run, table, part, f"{part}.mode", 1e-5)
     states = [f"clutch{i}.{x}" for i in (1, 2, 3) for x in ("phi_rel", "w_rel")] + [
         "J1.phi",
         "J1.w",
     ]
-    _assert_states(run, table, rows, [name for name in states if name in table])
+    _assert_states(run, table, rows, [name for name in states if name in table], at=at)
 
 
 @pytest.mark.slow
-def test_coupled_clutches_until_0_4_s_is_the_closed_form_to_1e_8() -> None:
-    ts = jnp.linspace(0.0, 0.4, 41)[:-1]
-    run = fx.simulate(coupled_clutches(), ts, REFERENCE)
-    w2 = 10 / (0.4 * np.pi) * np.sin(0.4 * np.pi * ts)
-    assert np.max(np.abs(run["J2"].w - w2)) <= 1e-8
-    assert np.max(np.abs(run["J1"].w - (10 + (1 - np.cos(10 * np.pi * ts)) / np.pi - w2))) <= 1e-8
+def test_coupled_clutches_until_0_4_s_is_the_closed_form_to_1e_8(clutches: Any) -> None:
+    run, _ = clutches
+    early = np.asarray(run.ts) < 0.4
+    ts, w1, w2 = run.ts[early], run["J1"].w[early], run["J2"].w[early]
+    closed = 10 / (0.4 * np.pi) * np.sin(0.4 * np.pi * ts)
+    assert np.max(np.abs(w2 - closed)) <= 1e-8
+    assert np.max(np.abs(w1 - (10 + (1 - np.cos(10 * np.pi * ts)) / np.pi - closed))) <= 1e-8
 
 
 @pytest.mark.slow
-def test_coupled_clutches_have_the_full_files_torques_sa_and_locked(reference_folder: Path) -> None:
+def test_coupled_clutches_have_the_full_files_torques_sa_and_locked(clutches: Any) -> None:
     """The full file is coarse: 8e-4 in speed, 4e-4 s in switch times."""
-    table = table_of(reference_folder / "Rotational.CoupledClutches.full.csv")
-    run, rows = run_on(coupled_clutches(), table["time"])
-    away = away_from_events(run, 2e-3)
+    run, (_, table) = clutches
+    rows, at = _rows(run, table)
+    away = away_from_events(run, 2e-3)[at]
     for part in ("clutch1", "clutch2", "clutch3"):
         for variable in ("tau", "sa", "a_rel", "tau0", "tau0_max", "fn"):
             name = f"{part}.{variable}"
-            error = np.abs(np.asarray(getattr(run[part], variable)) - table[name][rows])
+            error = np.abs(np.asarray(getattr(run[part], variable))[at] - table[name][rows])
             assert np.max(error[away]) <= 1e-3 * max(1.0, float(np.max(np.abs(table[name])))), name
         for variable in ("locked", "free", "mode"):
-            got = np.asarray(getattr(run[part], variable), dtype=float)
+            got = np.asarray(getattr(run[part], variable), dtype=float)[at]
             assert np.all((got == table[f"{part}.{variable}"][rows])[away]), f"{part}.{variable}"
 
 
 @pytest.mark.slow
-def test_coupled_clutches_lose_what_the_drive_gives_and_the_wheels_lack() -> None:
-    run = fx.simulate(coupled_clutches(), jnp.linspace(0.0, 1.5, 301), REFERENCE, energy=True)
+def test_coupled_clutches_lose_what_the_drive_gives_and_the_wheels_lack(clutches: Any) -> None:
+    run, _ = clutches
     assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-7
     power = jnp.sum(jnp.stack([run[f"clutch{i}"].lossPower for i in (1, 2, 3)]), axis=0)
     assert float(jnp.min(power)) >= 0.0

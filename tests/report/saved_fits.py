@@ -16,11 +16,11 @@ import optax
 
 import frictax as fx
 from frictax.parameters import AtLeast, CheckedModule, Positive, Real, Scalar, parameter
-from machines import coupled_clutches
 
 T = np.linspace(0.0, 2.0, 201)
 U = 3.0 * np.sin(3.0 * T) + 1.5 * np.sin(2.3 * T)
 NOISE = 0.01 * np.random.default_rng(0).standard_normal((4, T.size))
+DYNAMICS = fx.InverseDynamics(cutoff=10.0, v_min=0.05)  # simulates nothing, so compiles little
 SAVED = Path(__file__).with_name("saved") / "axis.fit"
 
 
@@ -101,14 +101,13 @@ def own_code_without_runs() -> fx.FitResult:
     machine = block(law, wind=fx.Force("mass", pull), tide=fx.Force("mass", lambda t: -0.2 * t))
     needed = 3.0 * np.cos(3.0 * T) + np.sign(v) * (1.0 + 0.3 * v**2) + NOISE[0]
     given = needed - np.asarray(pull(T)) + 0.2 * T
-    dynamics = fx.InverseDynamics(cutoff=10.0, v_min=0.05)
     seen = fx.Record(T, {"drive": given}, {"mass.v": v}, name="first")
-    return fx.fit(machine, seen, free=["friction.f_pos"], objective=dynamics)
+    return fx.fit(machine, seen, free=["friction.f_pos"], objective=DYNAMICS)
 
 
 def windows_with_priors() -> Any:
     truth, free = block(fx.Table([[0, 1.0], [1, 1.2], [3, 1.9]])), ["mass.m", "friction.f_pos"]
-    seen = record(truth, "mass.s", sd={"mass.s": 0.01}, hold=True)
+    seen = record(block(), "mass.s", sd={"mass.s": 0.01}, hold=True)
     priors = [fx.Normal("mass.m", 1.0, 0.1), fx.Smooth("friction.f_pos.f", 0.5)]
     windows = fx.Windows(length=0.4, free_starts=True)
     return fx.fit(
@@ -126,21 +125,28 @@ def windows_read_from_a_filter() -> Any:
 def inverse_dynamics() -> Any:
     """Speed and force are given as they are: another objective, and nothing is simulated."""
     truth = block()
-    dynamics = fx.InverseDynamics(cutoff=10.0, v_min=0.05)
     return fx.fit(
-        truth, record(truth), free=["mass.m", "friction.f_pos"], objective=dynamics, level=0.99
+        truth, record(truth), free=["mass.m", "friction.f_pos"], objective=DYNAMICS, level=0.99
     ), ()
 
 
-def clutches_and_brake() -> Any:
-    clutches, seen = coupled_clutches(), {}
-    held = fx.Brake("J4", fn_max=2.0, f_normalized=fx.Step(height=0.1, startTime=0.7))
-    machine = fx.Mechanism(**dict(clutches.named_parts()), held=held)
-    run = fx.simulate(machine, T)
-    for i in (1, 2, 3, 4):
-        seen[f"J{i}.w"] = np.asarray(run[f"J{i}"].w) + NOISE[i - 1]
-    speeds = fx.Record(T, {}, seen, sd=dict.fromkeys(seen, 0.01))
-    return fx.fit(machine, speeds, free=["clutch1.mu_pos.f", "held.mu_pos.f"]), ()
+def clutch_and_brake() -> Any:
+    """Torques of a motion that is written down."""
+    machine = fx.Mechanism(
+        J1=fx.Inertia(J=1.0),
+        J2=fx.Inertia(J=1.0),
+        clutch=fx.Clutch("J1", "J2", mu_pos=[[0, 0.5]], fn_max=20.0, f_normalized=fx.Sine(f=0.2)),
+        held=fx.Brake("J2", fn_max=2.0, f_normalized=fx.Step(height=0.1, startTime=0.7)),
+        drive=fx.Torque("J1", 0.0),
+        load=fx.Torque("J2", 0.0),
+    )
+    w1, w2 = np.sin(5.0 * T), 0.5 * np.sin(3.0 * T)
+    slip = 10.0 * np.sin(0.4 * np.pi * T) * np.sign(w1 - w2)
+    rub = 0.1 * np.sign(w2) * (T >= 0.7)
+    torques = {"drive": 5.0 * np.cos(5.0 * T) + slip, "load": 1.5 * np.cos(3.0 * T) - slip + rub}
+    speeds = fx.Record(T, torques, {"J1.w": w1 + 0.01 * NOISE[0], "J2.w": w2 + 0.01 * NOISE[1]})
+    free = ["clutch.mu_pos.f", "held.mu_pos.f"]
+    return fx.fit(machine, speeds, free=free, objective=DYNAMICS), ()
 
 
 def closed_loop() -> Any:
@@ -162,8 +168,8 @@ def machine_of_ones_own() -> Any:
 
 def other_engine_and_method() -> Any:
     engine, method = fx.Adaptive(solver=diffrax.Dopri5()), fx.Optax(optax.adam(0.01), steps=5)
-    found = fx.fit(block(), record(block()), free=["mass.m"], engine=engine, method=method)
-    return found, [method]
+    how: Any = {"engine": engine, "method": method, "objective": DYNAMICS}
+    return fx.fit(block(), record(block()), free=["mass.m"], **how), [method]
 
 
 def tied_and_known_by_factors() -> tuple[fx.FitResult, Any]:
@@ -172,7 +178,7 @@ def tied_and_known_by_factors() -> tuple[fx.FitResult, Any]:
     tied["second.f_pos.F_prop"] = "0.5 * friction.f_pos.F_prop"
     free = ["mass.m", "friction.f_pos"]
     more = {"tied": tied, "log_scale": ["friction.f_pos.F_prop"]}
-    return fx.fit(twice, record(twice), free=free, **more), ()
+    return fx.fit(twice, record(block()), free=free, objective=DYNAMICS, **more), ()
 
 
 KINDS = [
@@ -182,7 +188,7 @@ KINDS = [
     windows_with_priors,
     windows_read_from_a_filter,
     inverse_dynamics,
-    clutches_and_brake,
+    clutch_and_brake,
     closed_loop,
     machine_of_ones_own,
     other_engine_and_method,

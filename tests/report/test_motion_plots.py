@@ -231,6 +231,7 @@ class Silent(fx.AbstractHybridSystem):
         return y, mode, jnp.array(0)
 
 
+@pytest.mark.slow
 def test_a_linkage_has_the_friction_of_each_contact_and_another_machine_has_no_curve() -> None:
     t = np.linspace(0.0, 1.0, 51)
     record = fx.Record(t, outputs={"s": t**2}, name="run")

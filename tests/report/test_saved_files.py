@@ -221,18 +221,15 @@ def asked(found: fx.FitResult) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [1, pytest.param(12, marks=pytest.mark.slow)])
 def test_a_fit_with_wrong_types_and_a_right_checksum_is_refused_when_it_is_loaded(
-    share: int, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     content = SAVED.read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         head = json.loads(archive.read("fit.json"))
     everywhere, path, sentences = places(head["thing"], ("thing",)), tmp_path / "x.fit", list[str]()
     every = [(at, value) for at in everywhere for value in WRONG]
-    some = np.random.default_rng(share).permutation(len(every))[: len(every) * share // 12]
-    for k in some:
-        (*way, last), value = every[k]
+    for (*way, last), value in every:
         changed = copy.deepcopy(head)
         node: Any = changed
         for step in way:
@@ -249,7 +246,7 @@ def test_a_fit_with_wrong_types_and_a_right_checksum_is_refused_when_it_is_loade
             sentences.append(str(why))
         else:
             asked(found)
-    assert len(sentences) > 0.7 * len(some)
+    assert len(sentences) > 0.7 * len(every)
     assert all(path.name in says and "\n" not in says for says in sentences)
 
 

@@ -5,14 +5,12 @@ import inspect
 import sys
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import frictax as fx
 from frictax.mechanism import variables
 from frictax.mechanism.variable_table import VARIABLES
-from machines import coupled_clutches
 
 T = np.linspace(0.0, 1.0, 21)
 
@@ -48,10 +46,26 @@ def test_every_variable_that_a_part_can_have_has_a_unit_and_a_name() -> None:
     assert {f.name for kind in kinds for f in dataclasses.fields(kind)} <= set(VARIABLES)
 
 
+@pytest.fixture(scope="module")
+def clutched() -> fx.Trajectory:
+    """A clutch, and bodies that a force over position acts on: one turns and the others slide."""
+    force = {"f_nominal": 1.0, "slope": 0.0}
+    machine = fx.Mechanism(
+        J1=fx.Inertia(J=1.0),
+        J2=fx.Inertia(J=1.0),
+        mass=fx.Mass(m=1.0),
+        belt=fx.Mass(m=1.0),
+        clutch1=fx.Clutch("J1", "J2", fn_max=20.0, f_normalized=fx.Constant(1.0)),
+        seat=fx.LinearPositionDependentForce("J1", **force),
+        weight=fx.LinearPositionDependentForce("mass", **force),
+        moved=fx.Position("belt", fx.Ramp(height=1.0)),
+    )
+    return fx.simulate(machine, T)
+
+
 @pytest.mark.slow
-def test_columns_of_a_run_have_the_units_of_what_slides_or_turns() -> None:
-    run = fx.simulate(coupled_clutches(), T)
-    units, names = (run.to_pandas().attrs[key] for key in ("units", "long_names"))
+def test_columns_of_a_run_have_the_units_of_what_slides_or_turns(clutched: fx.Trajectory) -> None:
+    units, names = (clutched.to_pandas().attrs[key] for key in ("units", "long_names"))
     assert [units[n] for n in ("time", "J1.w", "J1.a", "clutch1.tau", "clutch1.fn")] == [
         "s",
         "rad/s",
@@ -60,29 +74,15 @@ def test_columns_of_a_run_have_the_units_of_what_slides_or_turns() -> None:
         "N",
     ]
     assert names["clutch1.lossPower"] == "power lost, clutch1"
-    assert units.keys() == names.keys() == {"time", *run.to_pandas().columns}
-
-
-@pytest.mark.slow
-def test_a_force_over_position_is_a_torque_on_a_body_that_turns() -> None:
-    force = {"f_nominal": 1.0, "slope": 0.0}
-    machine = fx.Mechanism(
-        wheel=fx.Inertia(J=1.0),
-        mass=fx.Mass(m=1.0),
-        seat=fx.LinearPositionDependentForce("wheel", **force),
-        weight=fx.LinearPositionDependentForce("mass", **force),
-        belt=fx.Mass(m=1.0),
-        moved=fx.Position("belt", fx.Ramp(height=1.0)),
-    )
-    told = fx.simulate(machine, jnp.asarray(T)).to_pandas().attrs
-    assert [told["units"][n] for n in ("seat.s", "seat.f", "weight.s", "weight.f", "moved.s")] == [
+    assert units.keys() == names.keys() == {"time", *clutched.to_pandas().columns}
+    assert [units[n] for n in ("seat.s", "seat.f", "weight.s", "weight.f", "moved.s")] == [
         "rad",
         "N.m",
         "m",
         "N",
         "m",
     ]
-    assert told["long_names"]["seat.f"] == "torque, seat"
+    assert names["seat.f"] == "torque, seat"
 
 
 def test_a_record_comes_back_from_its_table(record: fx.Record) -> None:
@@ -121,7 +121,7 @@ def test_a_sweep_is_a_table_in_si_units(sweep: fx.Sweep) -> None:
 
 @pytest.mark.slow
 def test_datasets_of_xarray_say_unit_and_name_of_each_variable(
-    record: fx.Record, sweep: fx.Sweep
+    record: fx.Record, sweep: fx.Sweep, clutched: fx.Trajectory
 ) -> None:
     pytest.importorskip("xarray", reason="xarray, an optional package, is not installed")
     data = record.to_xarray()
@@ -134,7 +134,7 @@ def test_datasets_of_xarray_say_unit_and_name_of_each_variable(
     assert data["time"].attrs["units"] == "s"
     assert np.array_equal(data["drive"], record.inputs["drive"])
     assert sweep.to_xarray()["force"].attrs == {"units": "N.m", "long_name": "friction torque"}
-    run = fx.simulate(coupled_clutches(), T).to_xarray()
+    run = clutched.to_xarray()
     assert run["clutch1.tau"].attrs == {"units": "N.m", "long_name": "torque, clutch1"}
     assert np.array_equal(run["time"], T)
 

@@ -285,17 +285,10 @@ def _fit_start(
     shared = [path for path in named_paths(own) if path not in with_start]
     if isinstance(start, InverseDynamics):  # the weak form is not needed for start values
         start = dataclasses.replace(start, at_samples=True)
-    first = FitOptions(
-        objective=start,
-        own=with_start,
-        bounds=shared_limits(options.bounds or {}, shared),
-        free=options.free,
-        tied=options.tied,
-        instruments=options.instruments,
-        engine=options.engine,
-        loss=options.loss,
-        level=options.level,
-    )
+    names = "free", "tied", "instruments", "engine", "loss", "level"
+    kept: dict[str, Any] = {name: getattr(options, name) for name in names}
+    limits = shared_limits(options.bounds or {}, shared)
+    first = FitOptions(objective=start, own=with_start, bounds=limits, **kept)
     with nested_work():
         found = fit_records(model, records, first, work, rounds=0)
     if with_start:
@@ -305,7 +298,14 @@ def _fit_start(
         starts = {path: [np.asarray(get(machine, path)) for machine in begun] for path in each}
         given = own if isinstance(own, Mapping) else dict.fromkeys(named_paths(own))
         own = {**given, **starts}
-    return begun_at(found.model, model, found.problem), dataclasses.replace(options, own=own)
+    sensors, setup = dict(options.instruments or {}), found.problem.setup_at(found.x, 0)
+    for u in found.problem.unknowns:
+        kind, _, rest = u.path.partition(".")
+        if kind in ("inputs", "outputs") and u.record is None and not u.hidden:
+            name = rest.rpartition(".")[0]
+            sensors[f"{kind}.{name}"] = getattr(setup, kind).at(name)
+    options = dataclasses.replace(options, own=own, instruments=sensors or None)
+    return begun_at(found.model, model, found.problem), options
 
 
 def _solve(

@@ -29,7 +29,7 @@ from .checks import check_data, check_precision
 from .fit import fit_records, raise_if_failed, repeat_search, usual_method, with_step_notices
 from .many_search import Length, search_together
 from .options import DEFAULTS, FitOptions, ManyOptions, refuse
-from .problem.initial_state import begun_at
+from .problem.initial_state import begun_at, named_paths
 from .problem.inverse_dynamics import InverseDynamics
 from .problem.problem import Problem, bounds, upper_bounds
 from .problem.setup import state_names
@@ -272,7 +272,10 @@ def fit_each(
     out: list[Any] = []
     objective, start = options.objective or FreeRun(), options.start
     may_start = start is None or objective.drives() == start.drives()  # otherwise `fit` raises
-    others = options.priors, options.own, options.rounds, objective.fits_starts()
+    # A first fit gives each record its own start values of sensors.
+    free = named_paths(options.free)
+    sensors = start is not None and any(p.startswith(("inputs.", "outputs.")) for p in free)
+    others = options.priors, options.own, options.rounds, objective.fits_starts(), sensors
     if not (may_start and options.is_least_squares and options.starts == 1 and not any(others)):
         for model, record in zip(models, records, strict=True):
             try:

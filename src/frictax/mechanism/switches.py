@@ -129,7 +129,8 @@ def _state_with_delays_jvp(primals: Any, tangents: Any) -> Any:
     jumps = jnp.any(mode[:first] != mode0[:first]) | jnp.any(y != y0)
     change = jnp.where(flags[:, None], rates[2:] - rates[0], 0.0)
     sizes = jnp.sum(jnp.abs(change), axis=1, keepdims=True)
-    shares = sizes / (jnp.sum(sizes) + jnp.finfo(y.dtype).tiny)
+    total = jnp.sum(sizes)
+    shares = sizes / jnp.where(total > 0, total, 1.0)
     change = jnp.where(jumps, shares * (rates[1] - rates[0]), change)
     moved = d_delays @ change
     return y, moved if d_y is None else d_y + moved

@@ -74,4 +74,4 @@ class Ramp(CheckedModule, AbstractSignal):
         )
 
     def jumps(self) -> bool:
-        return not is_traced(self.duration) and not np.all(self.duration > 0)
+        return not is_traced(self.duration) and not np.all(np.asarray(self.duration) > 0)

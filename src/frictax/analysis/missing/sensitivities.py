@@ -61,7 +61,7 @@ class Point:
 
     def of_record(self, i: int) -> "_Values":
         """Return the values for record i as JAX arrays."""
-        periods = {body: jnp.asarray(period) for body, period in self.periods.items()}
+        periods = {body: jnp.asarray(period, float) for body, period in self.periods.items()}
         return _Values(jnp.asarray(self.x), jnp.asarray(self.c), self.moved.get(i), periods)
 
 

@@ -124,8 +124,7 @@ def compare_structures(
     ...         slide(f_pos=law, f_neg=law), free=["friction.f_pos", "friction.f_neg"]
     ...     ),
     ... }
-    >>> windows, start = fx.Windows(0.5, cutoff=10.0), fx.InverseDynamics(10.0)
-    >>> made = fx.compare(record, structures, objective=windows, start=start, cutoff=10.0)
+    >>> made = fx.compare(record, structures, objective=fx.InverseDynamics(10.0), cutoff=10.0)
     >>> made.best.name
     'by direction'
     >>> print(made.reason)
