@@ -185,7 +185,7 @@ def test_a_run_that_fails_is_no_outlook() -> None:
 
 
 def test_wrong_questions_get_a_sentence() -> None:
-    record = recorded(POOR)
+    record = fx.Record(T, {"drive": POOR}, {"mass.v": np.sin(T)})
     with pytest.raises(ValueError, match="`starts` is an option for a law's sweep"):
         fx.outlook(block(), record, free=LAW, starts=3)  # pyright: ignore
     with pytest.raises(ValueError, match="`f_neg` is an option"):

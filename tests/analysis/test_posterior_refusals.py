@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import frictax as fx
-from pushed_block import SETTINGS, block, fitted, pushed
+from pushed_block import block, fitted, pushed
 
 
 @pytest.fixture(scope="module")
-def plain() -> fx.Posterior:
-    return fitted().posterior(samples=30, **SETTINGS)
+def found() -> fx.FoundMachine:
+    return fitted()
 
 
 @pytest.mark.slow
@@ -47,9 +47,11 @@ def test_a_key_stops_it_and_what_was_drawn_is_kept() -> None:
         ({"level": 95}, "`level` must lie between 0.5 and 1, got 95"),
     ],
 )
-def test_wrong_settings_are_told(options: dict[str, Any], says: str, plain: fx.Posterior) -> None:
+def test_wrong_settings_are_told(
+    options: dict[str, Any], says: str, found: fx.FoundMachine
+) -> None:
     with pytest.raises(ValueError, match=says):
-        plain.found.posterior(**options)
+        found.posterior(**options)
 
 
 def test_what_has_no_end_is_refused() -> None:
@@ -88,8 +90,8 @@ def test_a_robust_loss_is_no_likelihood() -> None:
 
 
 def test_without_blackjax_the_extra_is_named(
-    monkeypatch: pytest.MonkeyPatch, plain: fx.Posterior
+    monkeypatch: pytest.MonkeyPatch, found: fx.FoundMachine
 ) -> None:
     monkeypatch.setitem(sys.modules, "blackjax", None)
     with pytest.raises(ImportError, match=r"pip install 'frictax\[bayes\]'"):
-        plain.found.posterior()
+        found.posterior()

@@ -6,6 +6,7 @@ import pytest
 import frictax as fx
 from coloured import LAW, SLIDING, STICKING, T, X, clean, coloured, holds, resting, white_fit
 from frictax.analysis.errors.linearization import Samples, long_run_covariance
+from pushed_block import fitted
 from rigs import NOISE, TRUE, TRUE_LAW, block, motion
 
 
@@ -247,22 +248,23 @@ def test_a_number_that_one_sample_tells_has_the_error_of_a_sample() -> None:
     assert found.uncertainty(fx.HAC()).ratio["mass.v"] == pytest.approx(1.0, abs=0.5)
 
 
-def test_wrong_questions_get_a_sentence(sticking: fx.FoundMachine) -> None:
+def test_wrong_questions_get_a_sentence() -> None:
+    found = fitted()
     for build, word in (
         (lambda: fx.HAC(bandwidth=-1.0), "bandwidth"),
         (lambda: fx.BlockBootstrap(draws=3), "draws"),
         (lambda: fx.BlockBootstrap(length=0.0), "length"),
         (lambda: fx.Jackknife(1), "repeats"),
-        (lambda: sticking.uncertainty("hac"), "takes Guarded"),  # pyright: ignore
-        (lambda: sticking.uncertainty(fx.Jackknife()), "there is one"),
-        (lambda: sticking.uncertainty(fx.BlockBootstrap(length=9.0)), "at least 4 blocks"),
-        (lambda: sticking.profile("friction.peak", level=0.4), "between 0.5 and 1"),
-        (lambda: sticking.profile(("friction.peak", "friction.peak")), "two different"),
+        (lambda: found.uncertainty("hac"), "takes Guarded"),  # pyright: ignore
+        (lambda: found.uncertainty(fx.Jackknife()), "there is one"),
+        (lambda: found.uncertainty(fx.BlockBootstrap(length=9.0)), "at least 4 blocks"),
+        (lambda: found.profile("mass.m", level=0.4), "between 0.5 and 1"),
+        (lambda: found.profile(("mass.m", "mass.m")), "two different"),
     ):
         with pytest.raises(ValueError, match=word):
             build()
     with pytest.raises(KeyError, match="was not fitted"):
-        sticking.profile("mass.m")
+        found.profile("friction.peak")
 
 
 def test_errors_do_not_need_a_long_section_without_a_gap() -> None:

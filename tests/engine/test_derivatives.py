@@ -113,7 +113,8 @@ def test_derivatives_of_states_and_event_times_equal_central_differences(
     x = flat(machine, paths)
     # A parameter must not move an event past a sample: 1e-4 of it moves an event by less than the
     # 1e-3 s above.
-    assert_derivatives_agree(f, x, step=1e-4, reverse=reverse)
+    # A law by table computes for long.
+    assert_derivatives_agree(f, x, step=1e-4, reverse=reverse, optimised="table" in name)
 
 
 @pytest.mark.slow
