@@ -274,8 +274,8 @@ def fit_each(
     may_start = start is None or objective.drives() == start.drives()  # otherwise `fit` raises
     # A first fit gives each record its own start values of sensors.
     free = named_paths(options.free)
-    sensors = start is not None and any(p.startswith(("inputs.", "outputs.")) for p in free)
-    others = options.priors, options.own, options.rounds, objective.fits_starts(), sensors
+    finds_sensors = start is not None and any(p.startswith(("inputs.", "outputs.")) for p in free)
+    others = options.priors, options.own, options.rounds, objective.fits_starts(), finds_sensors
     if not (may_start and options.is_least_squares and options.starts == 1 and not any(others)):
         for model, record in zip(models, records, strict=True):
             try:

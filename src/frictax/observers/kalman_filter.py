@@ -258,7 +258,7 @@ def _filter_problem(
 ) -> FilterProblem:
     start_sd, drift, noise = sizes
     # A further sample continues the last segment, so that a prescribed motion keeps its velocity.
-    further = lambda u, slope: jnp.append(jnp.asarray(u), u[-1] + slope * (u[-1] - u[-2]))  # noqa: E731
+    further = lambda u, slope: jnp.append(u, u[-1] + slope * (u[-1] - u[-2]))  # noqa: E731
     inputs = {n: further(u, 0.0 if record.hold else 1.0) for n, u in record.inputs.items()}
     t = further(record.t, 1.0)
     system = driven(model, t[:2], {n: u[:2] for n, u in inputs.items()}, record.hold)
