@@ -183,6 +183,18 @@ def test_a_switch_at_the_last_sample_is_taken_by_both_engines(name: str) -> None
     assert int(runs[0].events.count) == int(runs[1].events.count)
 
 
+@pytest.mark.parametrize("engine", [HOW, fx.Adaptive()])
+def test_a_moved_body_has_a_speed_at_the_last_sample_of_its_table(engine: Any) -> None:
+    # A run along a measured motion, such as in a fit, and the same run with 10 more samples.
+    table = fx.Sampled(ENDS, 3.0 * ENDS + jnp.where(ENDS > 0.95, 0.1, 0.0))
+    machine = fx.Mechanism(mass=fx.Mass(m=1.0), drive=fx.Position("mass", table))
+    for ts in (ENDS, jnp.linspace(0.0, 2.0, 21)):
+        v = np.asarray(fx.simulate(machine, ts, engine)["mass"].v)
+        assert v[:10] == pytest.approx(np.append(np.full(9, 3.0), 4.0))
+        assert v[10] == pytest.approx(4.0)
+        assert v[11:] == pytest.approx(0.0, abs=1e-12)
+
+
 @pytest.mark.parametrize("engine", [HOW, pytest.param(fx.Adaptive(), marks=pytest.mark.slow)])
 def test_derivatives_of_a_switch_at_the_last_sample(engine: Any) -> None:
     def speed(start: Any) -> Any:

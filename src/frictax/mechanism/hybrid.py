@@ -27,7 +27,7 @@ from .layout import Layout, layout, signal_of, state_names as state_names
 from .mechanism import Mechanism, structure_only
 from .mode_transition import bring_to_rest, crossed_guards, inelastic_impact, modes_after_event
 from .sparse import dot
-from .switches import add_switch_times, first_switch, latest_due, switch_signals
+from .switches import add_switch_times, end_of_motion, first_switch, latest_due, switch_signals
 
 
 class MechanicalSystem(AbstractHybridSystem):
@@ -111,10 +111,12 @@ class MechanicalSystem(AbstractHybridSystem):
         at an extremum that cannot release or press any contact.
         """
         contacts, ends = self.layout.contacts, []
+        motions = [signal for _, _, signal in self.layout.motions]
         stuck = jnp.any(mode[: len(contacts)] == STUCK) if contacts else jnp.array(False)
         for j, (signal, k) in enumerate(self._signals(mode)):
             presses = any(c.signal == j for c in (*contacts, *self.layout.bristles))
-            ends.append(jnp.where(signal.turns(k) & ~(stuck | presses), jnp.inf, signal.end(k)))
+            end = end_of_motion(signal, k) if j in motions else signal.end(k)
+            ends.append(jnp.where(signal.turns(k) & ~(stuck | presses), jnp.inf, end))
         return ends
 
     def _signals(self, mode: Array) -> list[tuple[Any, Array]]:

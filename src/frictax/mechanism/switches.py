@@ -16,6 +16,10 @@ from frictax.signals.signal import OnePiece, first_end, next_piece
 
 Signals = Sequence[tuple[AbstractSignal, Integer]]  # signals, each with its segment number
 
+# Share of its length by which the last line of a table of positions ends later. It exceeds the time
+# tolerance of `OnSamples`, 1e-9 of a step, also if a step is as long as 1000 samples.
+_LATER = 1e-6
+
 
 def may_jump(signal: AbstractSignal) -> bool:
     """Return whether the value of the signal may jump where a segment ends."""
@@ -26,6 +30,21 @@ def may_jump(signal: AbstractSignal) -> bool:
 def _may_repeat(signal: AbstractSignal) -> bool:
     """Return whether the signal may switch twice at one time, in a segment of length 0."""
     return not isinstance(signal, Sampled | Sine | Step)
+
+
+def end_of_motion(signal: AbstractSignal, k: Integer) -> Number:
+    """Return the time [s] at which segment `k` of a prescribed motion ends.
+
+    A table of positions often ends with the run. Its last sample belongs to the line before it, so
+    the body still has the speed of this line there. Therefore this line ends later than the last
+    sample, by more than the time tolerance of both engines.
+    """
+    end = signal.end(k)
+    if not isinstance(signal, Sampled) or signal.hold or signal.times.shape[0] == 1:
+        return end
+    times = constant(signal.times)
+    later = _LATER * (times[-1] - times[-2]) + 8 * jnp.finfo(end.dtype).eps * jnp.abs(times[-1])
+    return end + jnp.where(k == times.shape[0] - 1, later, 0.0)
 
 
 def first_switch(signals: Signals, ends: Sequence[Number]) -> Number:
