@@ -213,7 +213,10 @@ class MechanicalSystem(AbstractHybridSystem):
         # The choice of modes does not have derivatives, so it uses constants: `still`, `t_`, `y_`.
         still, t_, y_ = constant((self, t, y))
         start = y, mode
-        new, switched = still._mode_with_signals(t_, mode, fired)
+        signals, ends = still._signals(mode), still._ends(mode)
+        due = latest_due(t_, first_switch(signals, ends), fired)
+        pieces, switched = switch_signals(signals, ends, due, fired)
+        new = [*list(mode)[: self.layout.first_signal], *pieces]
         events = crossed_guards(self.layout, self.mechanism.parts, fired)
         for contact, event in zip(self.layout.contacts, events, strict=True):
             if contact.face is not None:
@@ -221,20 +224,16 @@ class MechanicalSystem(AbstractHybridSystem):
                     event["normal"], -mode[contact.face], mode[contact.face]
                 )
         before = still.snapshot(t_, y_, mode)
-        fell = [
-            fired == sum(len(event) for event in events) + i
-            for i in range(2 * len(self.layout.gaps))
-        ]
+        first_gap_event = sum(len(event) for event in events)
         for i, k in enumerate(self.layout.gaps):
             at = *dynamics.stretch(before, k), before.gap_piece(k)
-            new[self.layout.first_gap + i] = still._gap(k).following(
-                *at, fell[2 * i], fell[2 * i + 1]
-            )
+            fell = fired == first_gap_event + 2 * i, fired == first_gap_event + 2 * i + 1
+            new[self.layout.first_gap + i] = still._gap(k).following(*at, *fell)
         y = self._hit_stops(t, y, mode, events, new)
         if any(self.layout.elements):
-            first = sum(len(event) for event in events) + 2 * len(self.layout.gaps)
+            fired_element = fired - first_gap_event - 2 * len(self.layout.gaps)
             y = change_slipping_elements(
-                self.snapshot(t, y, mode), y, fired - first, new, self.accounts
+                self.snapshot(t, y, mode), y, fired_element, new, self.accounts
             )
         if any(contact.is_pressed for contact in self.layout.bristles):
             presses = fired - still.guard(t_, y_, mode, args).shape[0]
@@ -321,17 +320,6 @@ class MechanicalSystem(AbstractHybridSystem):
         return -self.accounts or None
 
     # The following methods are the steps of `jump`, in the order in which `jump` calls them.
-
-    def _mode_with_signals(
-        self, t: Array, mode: Array, fired: Array
-    ) -> tuple[list[Array], list[Array]]:
-        """Return the mode vector, as a list, with the signals' segments after event `fired`, and
-        whether each signal switches at the event.
-        """
-        signals, ends = self._signals(mode), self._ends(mode)
-        due = latest_due(t, first_switch(signals, ends), fired)
-        pieces, switched = switch_signals(signals, ends, due, fired)
-        return [*list(mode)[: self.layout.first_signal], *pieces], switched
 
     def _hit_stops(
         self, t: Array, y: Array, mode: Array, events: list[dict[str, Array]], new: list[Array]

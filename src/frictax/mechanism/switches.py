@@ -16,10 +16,6 @@ from frictax.signals.signal import OnePiece, first_end, next_piece
 
 Signals = Sequence[tuple[AbstractSignal, Integer]]  # signals, each with its segment number
 
-# Share of its length by which the last line of a table of positions ends later. It exceeds the time
-# tolerance of `OnSamples`, 1e-9 of a step, also if a step is as long as 1000 samples.
-_LATER = 1e-6
-
 
 def may_jump(signal: AbstractSignal) -> bool:
     """Return whether the value of the signal may jump where a segment ends."""
@@ -27,23 +23,18 @@ def may_jump(signal: AbstractSignal) -> bool:
     return not isinstance(signal, OnePiece) and not is_line
 
 
-def _may_repeat(signal: AbstractSignal) -> bool:
-    """Return whether the signal may switch twice at one time, in a segment of length 0."""
-    return not isinstance(signal, Sampled | Sine | Step)
-
-
 def end_of_motion(signal: AbstractSignal, k: Integer) -> Number:
     """Return the time [s] at which segment `k` of a prescribed motion ends.
 
-    A table of positions often ends with the run. Its last sample belongs to the line before it, so
-    the body still has the speed of this line there. Therefore this line ends later than the last
-    sample, by more than the time tolerance of both engines.
+    A table of positions often ends with the run. The body still has the speed of the last line at
+    the last sample. Therefore this line ends later, by more than the time tolerance of `OnSamples`:
+    1e-9 of a step, which may be as long as 1000 samples of the table.
     """
     end = signal.end(k)
     if not isinstance(signal, Sampled) or signal.hold or signal.times.shape[0] == 1:
         return end
     times = constant(signal.times)
-    later = _LATER * (times[-1] - times[-2]) + 8 * jnp.finfo(end.dtype).eps * jnp.abs(times[-1])
+    later = 1e-6 * (times[-1] - times[-2]) + 8 * jnp.finfo(end.dtype).eps * jnp.abs(times[-1])
     return end + jnp.where(k == times.shape[0] - 1, later, 0.0)
 
 
@@ -107,12 +98,10 @@ def add_switch_times(
             end = 0.5 * (signal.end(k) + signal.end(last))
             delay = (jnp.where(switched[j], end, t) - t).astype(y.dtype)
             jumping.append((delay - constant(delay), switched[j], mode.at[first + j].set(k)))
-    # The event time has the derivative of a single switch already.
-    if (
-        not jumping
-        or len(jumping) == 1
-        and not any(may_jump(s) and _may_repeat(s) for s, _ in signals)
-    ):
+    # The event time has the derivative of a single switch already. These signals never switch twice
+    # at one time, in a segment of length 0.
+    single = all(isinstance(s, Sampled | Sine | Step) for s, _ in signals if may_jump(s))
+    if not jumping or len(jumping) == 1 and single:
         return y
     delays, flags, without = (jnp.stack(x) for x in zip(*jumping, strict=True))
     return _state_with_delays(y, delays, flags, without, system, (t, args), before, (mode, first))
