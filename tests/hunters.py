@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,8 +40,10 @@ class Servo(fx.AbstractAxis):
         return self.begin(t, jnp.stack([self.phi, 0.0, 0.0]))
 
 
-def servo(peak: float = 1.5, F: float = 0.05, **values: float) -> Servo:
-    return Servo(fx.SupportFriction("arm", f_pos=fx.Coulomb(F_Coulomb=F), peak=peak), **values)
+def servo(peak: float = 1.5, F: float = 0.05, F_neg: float | None = None, **values: float) -> Servo:
+    """A servo with the friction `F` forward, and `F_neg` backward (`F` without it)."""
+    laws = [fx.Coulomb(F_Coulomb=f) for f in (F, F if F_neg is None else F_neg)]
+    return Servo(fx.SupportFriction("arm", f_pos=laws[0], f_neg=laws[1], peak=peak), **values)
 
 
 def moving(speed: Any, t: Any) -> Any:
@@ -72,13 +75,14 @@ def of_the_belt(c: float, peak: float, speed: float, m: float) -> tuple[float, f
 
 class Relay(fx.AbstractHybridSystem):
     """A heater that a relay with a band of 2*`band` switches: y goes towards 1 or -1 within a
-    second.
+    second. `push`: what it is also heated by, over time.
     """
 
     band: jax.Array
+    push: jax.Array = eqx.field(converter=jnp.asarray, default=0.0)
 
     def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
-        return mode[0] - y
+        return mode[0] - y + self.push * jnp.sin(0.9 * t)
 
     def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
         return self.band - mode[0] * y

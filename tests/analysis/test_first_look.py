@@ -2,6 +2,8 @@
 noise of the inputs.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,8 +19,7 @@ DECAY = np.arange(2001) / 1000.0
 OF_DECAY = ["spring.c", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop", "mass.s"]
 
 
-def let_go(c: float, dry: float, viscous: float, s: float, drag: float = 0.0) -> fx.Mechanism:
-    more = {"drag": fx.QuadraticSpeedDependentForce("mass", -drag)} if drag else {}
+def let_go(c: float, dry: float, viscous: float, s: float, **more: Any) -> fx.Mechanism:
     law = fx.Coulomb(F_Coulomb=dry, F_prop=viscous)
     return fx.Mechanism(
         mass=fx.Mass(m=1.0, s=s),
@@ -33,7 +34,8 @@ def decayed(drag: float, seed: int) -> fx.FitResult:
     """By a model without drag: it moves the speed by a fifth of the noise, and F_prop by half of
     what it is found to be.
     """
-    v = np.asarray(fx.simulate(let_go(2500.0, 0.6, 1.0, 0.004, drag), DECAY, FINE)["mass"].v)
+    air = fx.QuadraticSpeedDependentForce("mass", -drag)
+    v = np.asarray(fx.simulate(let_go(2500.0, 0.6, 1.0, 0.004, air=air), DECAY, FINE)["mass"].v)
     v = v + 2e-3 * np.random.default_rng([88, seed]).standard_normal(v.size)
     start = let_go(2100.0, 0.7, 0.85, 0.0046)
     return fx.fit(start, fx.Record(DECAY, {}, {"mass.v": v}, name="ring"), free=OF_DECAY)
@@ -115,6 +117,7 @@ def test_noise_of_a_torque_that_steps_over_a_gap_is_taken_for_no_term() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_and_a_delay_beside_it_is_named() -> None:
     """With other noise it is not always named: the torque in the gap may explain as much."""
     found = turned(0, late=0.03).missing().found

@@ -171,16 +171,17 @@ def test_noise_that_differs_between_samples_is_known() -> None:
     assert rows.size == 0  # without a candidate that can be tested
 
 
-def windows_beside_a_sweep() -> fx.FitResult:
+@pytest.fixture(scope="module")
+def beside_a_sweep() -> fx.FitResult:
     v = np.linspace(0.1, 2.0, 12)
     sweep = fx.Sweep(v, 1 + 0.5 * v, sigma=np.full(12, 0.01), velocity_unit="m/s", force_unit="N")
     data = {"friction": sweep, "run": record(out="mass.s", sd=1e-4)}
-    return fx.fit(block(), data, free=FREE, objective=fx.Windows(0.5, cutoff=20.0))
+    return fx.fit(block(), data, free=FREE, objective=WINDOWS)
 
 
 @pytest.mark.slow
-def test_windows_beside_a_sweep_have_initial_states() -> None:
-    found, v = windows_beside_a_sweep(), np.zeros(12)
+def test_windows_beside_a_sweep_have_initial_states(beside_a_sweep: fx.FitResult) -> None:
+    found, v = beside_a_sweep, np.zeros(12)
     ranges, _ = operating_range(found.problem, np.asarray(found.x))
     moved = {1: np.zeros((len(found.problem.prepared[1].weight), 2))}
     at = Point(np.asarray(found.x), np.zeros(0), moved, {"mass": 1.0})
@@ -191,15 +192,14 @@ def test_windows_beside_a_sweep_have_initial_states() -> None:
 
 
 @pytest.mark.slow
-def test_and_name_no_term_of_a_right_machine() -> None:
-    found = windows_beside_a_sweep()
-    search = Trials(found)
+def test_and_name_no_term_of_a_right_machine(beside_a_sweep: fx.FitResult) -> None:
+    search = Trials(beside_a_sweep)
     search.settle()
     here = search.at_values(search.point).at
     # The window states are at the minimum, so a further change of them explains nothing.
     r = here.residuals[search.test.counted]
     assert float(r @ r) == pytest.approx(search.cost(here), rel=1e-3)
-    assert not found.missing().found
+    assert not beside_a_sweep.missing().found
 
 
 def test_priors_are_left_out() -> None:
@@ -281,9 +281,13 @@ def test_a_breakaway_above_the_usual_range_can_rise_no_further() -> None:
 @pytest.mark.slow
 def test_records_that_begin_in_motion_are_not_refitted_from_rest() -> None:
     records = [record(k, out="mass.s", sd=1e-4).trim(0.5 + 0.2 * k, 3.8 + 0.2 * k) for k in (0, 1)]
-    windows = fx.Windows(0.5, cutoff=20.0)
-    assert refit_by_free_runs(fx.fit(block(), records, free=FREE, objective=windows)) is None
-    one = refit_by_free_runs(fx.fit(block(), records[0], free=FREE, objective=windows))
+    by_force, refits = fx.fit(block(), records, free=FREE, objective=BY_FORCE), []
+    for some in ({"run0": records[0], "run1": records[1]}, {"run0": records[0]}):
+        problem, _ = build_problem(block(), some, FitOptions(objective=WINDOWS, free=FREE))
+        found = dataclasses.replace(by_force, problem=problem, records=some)
+        refits.append(refit_by_free_runs(found))
+    both, one = refits
+    assert both is None
     assert one is not None
     assert one.rms["run0"]["mass.s"] < 5e-3  # [m] the error of the measured initial speed grows
 

@@ -1,13 +1,13 @@
 """Linearly implicit steps: derivatives, what they do where they cannot resolve a bristle, lanes."""
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from diffrax import Bosh3, ForwardMode
 
 import frictax as fx
 from checks import value_and_jacobian
@@ -18,20 +18,22 @@ from rubbing import P1_LAW, STANDARD, lugre, p1, rubbing, shaking
 
 # One step for each sample, without error control
 EACH = fx.OnSamples(tolerance=None)
+FORWARD = ForwardMode()  # compiles three times as fast
 # of x(10) by F_Coulomb, known
 BY_F_COULOMB = {1e4: -0.0162730, 1e5: -0.0182918, 1e6: -0.0178354}
 
 
-def end(logs: Any, ts: Any, last: Any, *tolerances: Any) -> Any:
+def end(logs: Any, ts: Any, last: Any, *tolerances: Any, adjoint: Any = None) -> Any:
     """Where P1's mass is at sample `last` of `ts`; with tolerances, under error control."""
     *law, s0, s1 = jnp.exp(logs)
     law = fx.Stribeck(**dict(zip(P1_LAW, law, strict=True)))
     push: Any = shaking if tolerances else fx.Sampled(ts, shaking(ts))
-    engine = fx.Adaptive(*tolerances) if tolerances else EACH
+    on_samples = fx.OnSamples(tolerance=None, adjoint=adjoint)
+    engine = fx.Adaptive(*tolerances, adjoint=adjoint) if tolerances else on_samples
     return fx.simulate(rubbing(lugre(s0, s1), law, push), ts, engine)["mass"].s[last]
 
 
-with_forward = jax.jit(lambda x, *how: value_and_jacobian(lambda x: end(x, *how))(x))
+with_forward = jax.jit(lambda x, *a: value_and_jacobian(lambda x: end(x, *a, adjoint=FORWARD))(x))
 value, by_reverse = jax.jit(end), jax.jit(jax.grad(end))
 
 
@@ -88,16 +90,20 @@ def test_derivatives_of_a_run_under_error_control_are_those_of_the_motion(sigma_
 SAMPLES = 1501
 
 
+def run_of(sigma_0: float, h: float, engine: Any, push: float = 2.0, v: float = 0.0) -> Any:
+    """A run of P1, or of a mass that is thrown: one program for each engine."""
+    ts, law = h * np.arange(SAMPLES), fx.Stribeck(**P1_LAW)
+    drive = fx.Sampled(ts, push * np.sin(2 * np.pi * ts))
+    machine = rubbing(lugre(sigma_0, v_d=None), law, drive, fx.Mass(m=1.0, v=v))
+    return fx.simulate(machine, ts, engine)
+
+
 def scan(sigma_0: float, h: float, engine: fx.OnSamples = EACH) -> None:
     """Runs of P1 and of a mass that is thrown stay bounded, and these never gain energy."""
-    ts, law = h * np.arange(SAMPLES), fx.Stribeck(**P1_LAW)
-    drive = fx.Sampled(ts, 2.0 * np.sin(2 * np.pi * ts))
-    run = fx.simulate(rubbing(lugre(sigma_0, v_d=None), law, drive), ts, engine)
+    run = run_of(sigma_0, h, engine)
     assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.4
     assert np.max(np.abs(run["mass"].s)) < 0.2
-    drive = fx.Sampled(ts, 0.0 * ts)
-    machine = rubbing(lugre(sigma_0, v_d=None), law, drive, fx.Mass(m=1.0, v=1.0))
-    run = fx.simulate(machine, ts, engine)
+    run = run_of(sigma_0, h, engine, push=0.0, v=1.0)
     stored = np.asarray(run["friction"].f_z) ** 2 / (2 * sigma_0)
     total = 0.5 * np.asarray(run["mass"].v) ** 2 + stored
     # of 0.5 J, at the stop: a linearly implicit step may gain what its order leaves
@@ -152,20 +158,21 @@ def test_lanes_are_the_runs_one_by_one() -> None:
     ts = np.linspace(0.0, 1.0, 201)
     drive = fx.Sampled(ts, 2 * np.sin(2 * np.pi * ts))
 
-    def end(sigma_0: Any) -> Any:
+    def end(sigma_0: Any, engine: fx.OnSamples = EACH) -> Any:
         law = fx.Stribeck(**P1_LAW)
-        run = fx.simulate(rubbing(lugre(sigma_0), law, drive), ts, EACH)
+        run = fx.simulate(rubbing(lugre(sigma_0), law, drive), ts, engine)
         return run["mass"].s[-1]
 
-    def along(sigma_0: Any) -> Any:
-        return jax.jvp(end, (sigma_0,), (sigma_0,))
+    def along(sigma_0: Any, *engine: fx.OnSamples) -> Any:
+        return jax.jvp(lambda x: end(x, *engine), (sigma_0,), (sigma_0,))
 
     several = jnp.geomspace(1e4, 1e8, 9)  # of which some take safe steps
-    ends, slopes = np.array([along(s) for s in several]).T
-    together, backward = jax.vmap(jax.value_and_grad(end))(several)
+    alone = jax.jit(lambda x: along(x, fx.OnSamples(tolerance=None, adjoint=FORWARD)))
+    ends, slopes = np.array([alone(s) for s in several]).T
+    together, backward = jax.jit(jax.vmap(jax.value_and_grad(end)))(several)
     assert np.asarray(together) == pytest.approx(ends, rel=1e-6)
     assert np.asarray(backward * several) == pytest.approx(slopes, rel=1e-4, abs=1e-9)
-    few, forward = jax.vmap(along)(several[::4])  # fewer than 8 go one by one
+    few, forward = jax.jit(jax.vmap(along))(several[::4])  # fewer than 8 go one by one
     assert np.asarray(few) == pytest.approx(ends[::4], rel=1e-6)
     assert np.asarray(forward) == pytest.approx(slopes[::4], rel=1e-4, abs=1e-9)
 
@@ -186,17 +193,9 @@ def test_beside_steps_that_cannot_resolve_a_bristle_events_are_found() -> None:
         assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.5
 
 
-@functools.cache
-def usual_run() -> fx.Trajectory:
-    return fx.simulate(*p1(lugre(1e3), 1e-3), fx.OnSamples())
-
-
 @pytest.mark.slow
 def test_a_solver_that_is_named_is_taken() -> None:
-    import diffrax
-
-    named = fx.simulate(*p1(lugre(1e3), 1e-3), fx.OnSamples(solver=diffrax.Bosh3()))
-    usual = usual_run()
+    named, usual = (run_of(1e3, 1e-3, fx.OnSamples(solver=x)) for x in (Bosh3(), None))
     assert float(named["mass"].s[-1]) == pytest.approx(float(usual["mass"].s[-1]), abs=1e-6)
     assert float(named["mass"].s[-1]) != float(usual["mass"].s[-1])
 
@@ -229,7 +228,7 @@ def test_machines_of_one_s_own_refuse_a_bristle() -> None:
 
 @pytest.mark.slow
 def test_a_run_is_drawn_and_told_with_its_bristle() -> None:
-    run = usual_run()
+    run = run_of(1e3, 1e-3, fx.OnSamples())
     assert run.plot() is not None
     frame = run.to_pandas()
     assert frame.attrs["units"]["friction.z"] == "m"

@@ -1,4 +1,6 @@
-"""Limit cycles against closed forms, long simulations, and differences of the return map."""
+"""Limit cycles and branches of them, against closed forms, long simulations, and differences of the
+return map.
+"""
 
 import dataclasses
 import functools
@@ -18,12 +20,36 @@ def hunting() -> fx.LimitCycle:
     return fx.limit_cycle(servo(), within=60.0)
 
 
+@functools.cache
+def half_hunting() -> fx.LimitCycle:
+    return fx.limit_cycle(servo(), 60.0, symmetric=True)
+
+
+@functools.cache
+def sticking(c: float, peak: float, speed: float, m: float) -> fx.LimitCycle:
+    return fx.limit_cycle(belt(c, peak, speed, m), within=40.0)
+
+
+PATHS = ["ki", "kd", "friction.peak", "friction.f_pos.F_Coulomb", "leak"]
+
+
+@functools.cache
+def sensitivities(half: bool) -> dict[str, Any]:
+    """The derivatives of `hunting`, or of `half_hunting`: one program for all tests."""
+    return (half_hunting() if half else hunting()).derivatives(PATHS)
+
+
+@functools.cache
+def follow_half() -> Any:
+    return jax.jit(half_hunting().follow)
+
+
 def returned(machine: Servo, y: Any, mode: Any) -> np.ndarray:
     """The state when it next comes to rest from sliding forward, by a plain run."""
     path = run(machine, jnp.asarray(y), jnp.asarray(mode), jnp.linspace(0.0, 9.0, 5))
     n = int(path.count)
-    stops = (np.asarray(path.before[:n, 0]) == 1) & (np.asarray(path.after[:n, 0]) != 1)
-    at = path.times[:n][np.argmax(stops)]
+    stops = (np.asarray(path.before)[:n, 0] == 1) & (np.asarray(path.after)[:n, 0] != 1)
+    at = np.asarray(path.times)[np.argmax(stops)]
     ts = jnp.array([0.0, 0.25 * at, 0.5 * at, at, 9.0])
     return np.asarray(run(machine, jnp.asarray(y), jnp.asarray(mode), ts).ys[3])
 
@@ -36,7 +62,7 @@ def returned(machine: Servo, y: Any, mode: Any) -> np.ndarray:
 @pytest.mark.parametrize("values", [(100.0, 1.5, 0.1, 1.0), (730.0, 1.1, 0.03, 2.2)])
 def test_a_mass_on_a_belt_sticks_and_slips_as_the_closed_form_says(values: Any) -> None:
     c, peak, speed, m = values
-    cycle = fx.limit_cycle(belt(*values), within=40.0)
+    cycle = sticking(*values)
     period, amplitude = of_the_belt(*values)
     assert cycle.period == pytest.approx(period, rel=1e-9)
     assert cycle.amplitude[0] == pytest.approx(amplitude, rel=1e-8)
@@ -53,8 +79,7 @@ def test_a_mass_on_a_belt_sticks_and_slips_as_the_closed_form_says(values: Any) 
 @pytest.mark.slow
 def test_the_derivatives_of_a_mass_on_a_belt_are_those_of_the_closed_form() -> None:
     values = np.array([100.0, 1.5, 0.1, 1.0])
-    cycle = fx.limit_cycle(belt(*values), within=40.0)
-    by = cycle.derivatives(["spring.c", "friction.peak", "mass.m"])
+    by = sticking(*values).derivatives(["spring.c", "friction.peak", "mass.m"])
     for path, i in (("spring.c", 0), ("friction.peak", 1), ("mass.m", 3)):
         h = 1e-5 * values[i] * np.eye(4)[i]
         more, less = (np.array(of_the_belt(*(values + s * h))) for s in (1, -1))
@@ -64,13 +89,18 @@ def test_the_derivatives_of_a_mass_on_a_belt_are_those_of_the_closed_form() -> N
 
 
 @pytest.mark.slow
-def test_a_relay_of_ones_own_switches_with_the_period_of_the_closed_form() -> None:
-    cycle = fx.limit_cycle(Relay(jnp.array(0.3)), within=30.0)
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_a_relay_of_ones_own_switches_with_the_period_of_the_closed_form(symmetric: bool) -> None:
+    cycle = fx.limit_cycle(Relay(jnp.array(0.3)), within=30.0, symmetric=symmetric)
     assert cycle.period == pytest.approx(2 * np.log(1.3 / 0.7), rel=1e-9)
     np.testing.assert_allclose([cycle.low, cycle.high], [[-0.3], [0.3]], rtol=1e-9)
     assert cycle.multipliers.size == 0
     assert cycle.stable
-    assert str(cycle.events[-1]) == "mode 0: -1 to 1"
+    assert [str(e) for e in cycle.events] == ["mode 0: 1 to -1", "mode 0: -1 to 1"]
+    if symmetric:  # The machine is a constant of compiled code.
+        inside = jax.jit(lambda: cycle.follow(Relay(jnp.array(0.4))))()
+        assert inside.period == pytest.approx(2 * np.log(1.4 / 0.6), rel=1e-9)
+        np.testing.assert_allclose(inside.amplitude, [0.4], rtol=1e-9)
 
 
 # -- long simulations
@@ -147,7 +177,7 @@ def test_a_rest_and_a_breakaway_begin_the_same_cycle() -> None:
 
 @pytest.mark.slow
 def test_half_of_a_symmetric_cycle_is_enough() -> None:
-    one, half = hunting(), fx.limit_cycle(servo(), 60.0, symmetric=True)
+    one, half = hunting(), half_hunting()
     assert half.period == pytest.approx(one.period, rel=1e-9)
     np.testing.assert_allclose(half.amplitude, one.amplitude, rtol=1e-9)
     np.testing.assert_allclose(half.multipliers, one.multipliers, atol=1e-9)
@@ -155,44 +185,25 @@ def test_half_of_a_symmetric_cycle_is_enough() -> None:
     assert [str(e) for e in half.events] == [str(e) for e in one.events]
 
 
-def sided(f_pos: float, f_neg: float) -> Servo:
-    forward, backward = (fx.Coulomb(F_Coulomb=f) for f in (f_pos, f_neg))
-    return Servo(fx.SupportFriction("arm", f_pos=forward, f_neg=backward, peak=1.5))
-
-
 @pytest.mark.slow
 def test_half_of_a_cycle_of_a_machine_that_is_not_symmetric_is_refused() -> None:
-    half = fx.limit_cycle(sided(0.05, 0.05), 60.0, symmetric=True)
-    for machine, near in ((sided(0.05, 0.10), None), (sided(0.05, 0.051), half)):
+    half = half_hunting()
+    for machine, near in ((servo(F_neg=0.10), None), (servo(F_neg=0.051), half)):
         with pytest.raises(fx.CycleError, match="not symmetric about 0"):
             fx.limit_cycle(machine, 60.0, symmetric=True, near=near)
     with pytest.raises(fx.CycleError, match="not symmetric about 0"):
         fx.continued(half, "friction.f_pos.F_Coulomb", to=0.051, longest_step=1.0)
-
-    def period(f_pos: Any, f_neg: Any) -> Any:
-        values = {"friction.f_pos.F_Coulomb": f_pos, "friction.f_neg.F_Coulomb": f_neg}
-        return half.follow(fx.parameters.replace(half.machine, values)).period
-
-    for follow in (period, jax.jit(period)):
-        assert np.isnan(follow(0.05, 0.051))
-        assert np.isfinite(follow(0.051, 0.051))
+    for follow in (half.follow, follow_half()):
+        assert np.isnan(follow(servo(F_neg=0.051)).period)
+        assert np.isfinite(follow(servo(F=0.051)).period)
 
 
 @pytest.mark.slow
 def test_half_of_a_cycle_has_the_derivatives_by_what_makes_it_unsymmetric() -> None:
-    whole, half = (fx.limit_cycle(sided(0.05, 0.05), 60.0, symmetric=x) for x in (False, True))
-    by, halved = (c.derivatives("friction.f_pos.F_Coulomb") for c in (whole, half))
-    for path, expected in by.items():
-        for name in ("low", "high", "start"):
-            got = getattr(halved[path], name)
-            np.testing.assert_allclose(got, getattr(expected, name), rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.slow
-def test_half_of_the_cycle_of_a_relay_has_the_events_of_the_whole() -> None:
-    cycle = fx.limit_cycle(Relay(jnp.array(0.3)), within=30.0, symmetric=True)
-    assert cycle.period == pytest.approx(2 * np.log(1.3 / 0.7), rel=1e-9)
-    assert [str(e) for e in cycle.events] == ["mode 0: 1 to -1", "mode 0: -1 to 1"]
+    by, halved = (sensitivities(half)["friction.f_pos.F_Coulomb"] for half in (False, True))
+    for name in ("low", "high", "start"):
+        got = getattr(halved, name)
+        np.testing.assert_allclose(got, getattr(by, name), rtol=1e-6, atol=1e-9)
 
 
 # -- what follows from a cycle
@@ -202,9 +213,8 @@ def test_half_of_the_cycle_of_a_relay_has_the_events_of_the_whole() -> None:
 @pytest.mark.slow
 def test_derivatives_are_those_of_cycles_solved_for_anew() -> None:
     cycle = hunting()
-    paths = ["ki", "kd", "friction.peak", "friction.f_pos.F_Coulomb", "leak"]
-    by = cycle.derivatives(paths)
-    for path in paths:
+    by = sensitivities(False)
+    for path in PATHS:
         x = float(fx.parameters.get(cycle.machine, path))
         ends = []
         for s in (1, -1):
@@ -227,7 +237,7 @@ def test_it_is_followed_inside_of_compiled_batched_and_differentiated_code() -> 
     peaks = jnp.array([1.4, 1.5, 1.05])
     values, slopes = jax.jit(jax.vmap(lambda p: jax.jvp(period, (p,), (jnp.ones_like(p),))))(peaks)
     assert values[1] == pytest.approx(cycle.period, rel=1e-9)
-    assert slopes[1] == pytest.approx(cycle.derivatives("friction.peak")["friction.peak"].period)
+    assert slopes[1] == pytest.approx(sensitivities(False)["friction.peak"].period)
     again = fx.limit_cycle(
         fx.parameters.replace(cycle.machine, {"friction.peak": 1.4}), 60.0, near=cycle
     )
@@ -257,15 +267,13 @@ def test_numbers_are_followed_by_the_programs_that_found_the_cycle(
 
 @pytest.mark.slow
 def test_half_of_a_symmetric_cycle_is_followed_and_has_the_derivatives_of_the_whole() -> None:
-    one, half = hunting(), fx.limit_cycle(servo(), 60.0, symmetric=True)
-    stronger = fx.parameters.replace(one.machine, {"friction.peak": 1.6})
-    whole, there = one.follow(stronger), half.follow(stronger)
-    inside = jax.jit(lambda: half.follow(stronger))()
-    for numbers in (there, inside):
+    stronger = servo(peak=1.6)
+    whole = hunting().follow(stronger)
+    for numbers in (half_hunting().follow(stronger), follow_half()(stronger)):
         assert numbers.period == pytest.approx(float(whole.period), rel=1e-9)
         np.testing.assert_allclose(numbers.amplitude, whole.amplitude, rtol=1e-9)
-    by, halved = (c.derivatives(["ki", "leak"]) for c in (one, half))
-    for path in by:
+    by, halved = sensitivities(False), sensitivities(True)
+    for path in ("ki", "leak"):
         assert halved[path].period == pytest.approx(float(by[path].period), rel=1e-6)
         np.testing.assert_allclose(halved[path].amplitude, by[path].amplitude, rtol=1e-6)
 
@@ -351,13 +359,8 @@ def test_a_start_from_which_it_does_not_come_back_is_told() -> None:
 
 @pytest.mark.slow
 def test_what_changes_over_time_is_told() -> None:
-    class Pushed(Servo):
-        def load(self, t: Any, y: Any, args: Any) -> Any:
-            return super().load(t, y, args) + 1e-3 * jnp.sin(0.9 * t)
-
-    pushed = Pushed(servo().friction)
     with pytest.raises(fx.CycleError, match="Drives and references must be constant"):
-        fx.limit_cycle(pushed, 60.0)
+        fx.limit_cycle(Relay(jnp.array(0.3), 1e-3), 30.0)
 
 
 @pytest.mark.parametrize(
@@ -374,3 +377,142 @@ def test_what_changes_over_time_is_told() -> None:
 def test_arguments_that_do_not_fit_are_told(arguments: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         fx.limit_cycle(servo(), **arguments)
+
+
+# -- branches
+# --------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def branch(path: str, to: float) -> fx.Branch:
+    return fx.continued(hunting(), path, to, longest_step=0.5)
+
+
+def goes_on(machine: Servo, start: Any, end: float = 300.0) -> tuple[bool, float]:
+    """Whether it still moves after a long time, begun at rest, and how far from the middle it was
+    on the way.
+    """
+    path = run(machine, jnp.asarray(start), jnp.array([0]), jnp.linspace(0.0, end, 5))
+    n = int(path.count)
+    before, after = (np.asarray(x)[:n, 0] for x in (path.before, path.after))
+    moved = np.asarray(path.times)[:n][before != after]
+    last = moved[-1] if moved.size else 0.0
+    return bool(last > 0.8 * end), float(np.max(np.abs(np.asarray(path.ys)[-2:, 0])))
+
+
+@pytest.mark.parametrize(("path", "to"), [("ki", 10.0), ("friction.peak", 1.0)], ids=["ki", "peak"])
+@pytest.mark.slow
+def test_the_least_value_that_hunts_is_that_of_a_scan_of_long_simulations(
+    path: str, to: float
+) -> None:
+    along = branch(path, to)
+    assert "the state does not return within 60 s" in along.ended
+    assert along.folds == ()
+    edge, last = along.values[-1], along.cycles[-1]
+    assert edge == np.min(along.values)
+    scan = edge * np.array([0.99, 0.998, 1.002, 1.01])
+    # close to the edge there is little room around the cycle from which it is come to
+    starts = [size * last.start for size in (0.99, 1.0, 1.01, 1.02, 1.05)]
+    hunts = [
+        any(goes_on(fx.parameters.replace(last.machine, {path: value}), y)[0] for y in starts)
+        for value in scan
+    ]
+    assert hunts == [False, False, True, True]
+    # there the torque that the integral ends with is the one that breaks it away
+    m = last.machine
+    torque = (m.kp + m.ki / m.leak) * abs(last.start[0])
+    assert float(torque) == pytest.approx(float(0.05 * m.friction.peak), rel=1e-6)
+
+
+@pytest.mark.slow
+def test_the_greatest_ki_that_hunts_is_where_the_branch_turns_and_beyond_it_runs_away() -> None:
+    along = branch("ki", 250.0)
+    (fold,) = along.folds
+    top = int(np.argmax(along.values))
+    assert along.values[top] == pytest.approx(fold, rel=1e-12)
+    assert np.all(along.stable[:top])
+    assert not np.any(along.stable[top + 1 :])
+    at = along.cycles[top - 1]
+    for value, stays in ((0.998 * fold, True), (1.002 * fold, False)):
+        moved = fx.parameters.replace(at.machine, {"ki": value})
+        on, size = goes_on(moved, at.start, end=40.0)
+        assert on
+        assert (size < 2 * along.amplitude[top, 0]) == stays
+    # the other cycles grow without bound towards where the linear loop is no longer stable
+    m = at.machine
+    s, damping, c = float(m.leak), float(m.kd / m.J), float(m.kp / m.J)
+    limit = float(m.J) * ((s + damping) * (c + s * damping) - s * c)
+    assert "It grows without bound" in along.ended
+    assert along.values[-1] == pytest.approx(limit, rel=5e-3)
+
+
+@pytest.mark.slow
+def test_a_fold_does_not_depend_on_the_steps_that_come_to_it() -> None:
+    finer = fx.continued(hunting(), "ki", 250.0, longest_step=0.2)
+    assert finer.folds[0] == pytest.approx(branch("ki", 250.0).folds[0], rel=1e-7)
+
+
+@pytest.mark.slow
+def test_a_cycle_that_is_not_stable_comes_back_to_itself_all_the_same() -> None:
+    along = branch("ki", 250.0)
+    cycle = next(c for c, stable in zip(along.cycles, along.stable, strict=True) if not stable)
+    assert cycle.multipliers[0] > 1
+    ts = jnp.linspace(0.0, cycle.period, 5)
+    path = run(cycle.machine, jnp.asarray(cycle.start), jnp.asarray(cycle.mode), ts)
+    np.testing.assert_allclose(path.ys[-1], cycle.start, atol=1e-7 * cycle.amplitude[0])
+
+
+@pytest.mark.slow
+def test_each_cycle_of_a_branch_is_that_of_a_long_simulation() -> None:
+    along = branch("friction.peak", 1.0)
+    for cycle in along.cycles[1:9:3]:
+        period, low, high = settled(cycle.machine, 60.0)
+        assert cycle.period == pytest.approx(period, rel=1e-6)
+        np.testing.assert_allclose(cycle.amplitude, 0.5 * (high - low), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_branch_of_the_belt_is_the_closed_form_to_its_end() -> None:
+    cycle = sticking(100.0, 1.5, 0.1, 1.0)
+    along = fx.continued(cycle, "friction.peak", to=1.2, longest_step=0.5)
+    assert along.values[-1] == 1.2
+    assert along.ended == "It reached friction.peak = 1.2."
+    for value, one in zip(along.values, along.cycles, strict=True):
+        exact = of_the_belt(100.0, value, 0.1, 1.0)
+        np.testing.assert_allclose([one.period, one.amplitude[0]], exact, rtol=1e-8)
+    lines = str(along).splitlines()
+    assert lines[0].split() == ["friction.peak", "period", "[s]", "mass.s", "mass.v", "multiplier"]
+    assert len(lines) == len(along.cycles) + 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        (("kii", 9.0), KeyError, "Did you mean 'ki'"),
+        (("friction", 9.0), ValueError, "must be a parameter of one number"),
+        (("ki", 40.0), ValueError, "`to` must be a value other than 40"),
+        (("ki", np.inf), ValueError, "`to` must be a value other than 40"),
+        (("J", -1.0), ValueError, "`Servo.J` must be > 0"),
+        (("friction.f_pos.F_prop", -0.5), ValueError, "`Coulomb.F_prop` must be >= 0"),
+    ],
+)
+def test_arguments_of_a_branch_that_do_not_fit_are_told(
+    arguments: Any, error: Any, sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence):
+        fx.continued(hunting(), *arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("longest_step", [0.0, -0.05, np.nan, np.inf])
+def test_a_step_that_is_not_above_0_is_refused(longest_step: float) -> None:
+    with pytest.raises(ValueError, match="`longest_step` must be a number > 0"):
+        fx.continued(hunting(), "ki", 10.0, longest_step=longest_step)
+
+
+@pytest.mark.slow
+def test_a_branch_may_end_at_the_bound_of_a_domain() -> None:
+    along = fx.continued(hunting(), "leak", to=0.0, longest_step=1.0)
+    assert along.ended == "It reached leak = 0."
+    assert along.values[-1] == 0.0

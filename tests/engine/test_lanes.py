@@ -57,8 +57,8 @@ def alone(what: str) -> np.ndarray:
     return np.asarray(in_turn(of[what], SCALES))
 
 
-def together(f: Callable[..., Any], *at: Any) -> np.ndarray:
-    """`f` of all lanes, which must have gone together."""
+def together(f: Callable[..., Any], *at: Any) -> tuple[Any, str]:
+    """`f` of all lanes, which must have gone together, and the text of its program."""
     lanes_made: list[int] = []
     march = lanes.march_lanes
 
@@ -68,9 +68,9 @@ def together(f: Callable[..., Any], *at: Any) -> np.ndarray:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("frictax.engine.on_samples.operation.march_lanes", seen)
-        out = np.asarray(jax.jit(f)(*at))
+        program = jax.jit(f).lower(*at).compile()
     assert set(lanes_made) == {FEW}
-    return out
+    return jax.tree.map(np.asarray, program(*at)), program.as_text() or ""
 
 
 def diagonal(jacobian: jax.Array) -> jax.Array:
@@ -113,13 +113,17 @@ ORDERS: dict[str, tuple[Callable[[jax.Array], Any], str]] = {
 }
 
 
+@functools.cache
+def ordered(order: str) -> tuple[np.ndarray, str]:
+    return together(ORDERS[order][0], SCALES)
+
+
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("order", ORDERS)
 def test_each_order_of_transformations_goes_together_and_gives_what_each_lane_gives_alone(
     order: str,
 ) -> None:
-    f, what = ORDERS[order]
-    found, expected = together(f, SCALES), alone(what)
+    found, expected = ordered(order)[0], alone(ORDERS[order][1])
     assert np.max(np.abs(found - expected)) <= 1e-14 * np.max(np.abs(expected))
 
 
@@ -128,12 +132,10 @@ def test_samples_that_nobody_asks_for_are_not_written() -> None:
     def modes(p: jax.Array) -> jax.Array:
         return fx.simulate(drawn(block(), p), SHORT, fx.OnSamples()).modes
 
-    def program(f: Callable) -> str:
-        return jax.jit(jax.vmap(f)).lower(SCALES).compile().as_text() or ""
-
     shape = jax.eval_shape(jax.vmap(outputs), SCALES).shape
     states, stuck = f"f64[{','.join(map(str, shape))}]", f"s32[{FEW},{shape[1]},"
-    values, told, jacobian = map(program, (outputs, modes, jax.jacfwd(outputs)))
+    told = jax.jit(jax.vmap(modes)).lower(SCALES).compile().as_text() or ""
+    values, jacobian = ordered("vmap")[1], ordered("vmap of jacfwd")[1]
     written = [[shape in text for shape in (states, stuck)] for text in (values, told, jacobian)]
     assert written == [[True, False], [False, True], [False, False]]
     assert f"{states[:-1]}," in jacobian
@@ -176,42 +178,36 @@ def test_records_and_times_of_each_lane_are_its_own_and_so_are_derivatives() -> 
     def both(pull: jax.Array, late: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jax.jvp(lambda pull: run(pull, late), (pull,), (jnp.ones_like(pull),))
 
-    beside, apart = together(jax.vmap(both), pulls, late), in_turn(both, pulls, late)
+    beside, apart = together(jax.vmap(both), pulls, late)[0], in_turn(both, pulls, late)
     for found, expected in zip(beside, apart, strict=True):
         assert np.max(np.abs(found - expected)) <= 1e-14 * np.max(np.abs(expected))
         assert np.max(np.abs(expected[0] - expected[-1])) > 1e-3
 
 
 @pytest.mark.slow
-def test_a_lane_that_fails_fails_alone() -> None:
+def test_a_lane_that_fails_fails_alone_and_so_do_its_derivatives() -> None:
     def run(F_Coulomb: jax.Array, mass: jax.Array) -> Any:
         changed = {"friction.f_pos.F_Coulomb": F_Coulomb, "mass.m": mass}
         machine = fx.parameters.replace(block(), changed)
         run = fx.simulate(machine, TS, fx.OnSamples(max_events=6))
-        return run.result == fx.Result.successful, run.path.count, run.ys[-1]
+        return run.ys[-1], (run.result == fx.Result.successful, run.path.count)
+
+    def both(F_Coulomb: jax.Array, mass: jax.Array) -> Any:
+        by_mass = lambda mass: run(F_Coulomb, mass)  # noqa: E731
+        return jax.jvp(by_mass, (mass,), (jnp.ones_like(mass),), has_aux=True)
 
     friction = jnp.linspace(0.7, 9.0, FEW)  # little friction: more events than there is room for
     mass = jnp.ones(FEW).at[3].set(jnp.nan)
-    fine, count, end = jax.jit(jax.vmap(run))(friction, mass)
-    fine1, count1, end1 = in_turn(run, friction, mass)
+    end, slope, (fine, count) = jax.jit(jax.vmap(both))(friction, mass)
+    end1, (fine1, count1) = in_turn(run, friction, mass)
     assert 1 < int(jnp.sum(fine)) < FEW - 1
     assert not fine[3]
     assert np.array_equal(fine, fine1)
     assert np.array_equal(count, count1)
     assert np.allclose(end, end1, rtol=0, atol=1e-13, equal_nan=True)
-    assert bool(jnp.all(jnp.isfinite(end[fine])))
-
-
-@pytest.mark.slow
-def test_derivatives_of_a_lane_that_fails_fail_alone() -> None:
-    def end(mass: jax.Array) -> Any:
-        machine = fx.parameters.replace(block(), {"mass.m": mass})
-        return fx.simulate(machine, SHORT, fx.OnSamples()).ys[-1]
-
-    mass = jnp.linspace(1.0, 1.1, FEW).at[0].set(jnp.nan)
-    slope = jax.jit(jax.vmap(jax.jacfwd(end)))(mass)
-    assert bool(jnp.all(jnp.isnan(slope[0])))
-    assert bool(jnp.all(jnp.isfinite(slope[1:])))
+    for x in (end, slope):
+        assert bool(jnp.all(jnp.isfinite(x[fine])))
+        assert bool(jnp.all(jnp.isnan(x[~fine])))
 
 
 @pytest.mark.slow
@@ -220,19 +216,17 @@ def test_adaptive_runs_beside_each_other_are_those_alone_and_so_are_their_deriva
         engine = fx.Adaptive(rtol=1e-9, atol=1e-11)
         return fx.simulate(drawn(block(), scale), SHORT[::30], engine).ys[-1]
 
-    both = value_and_jacobian(end)
-    value, jacobian = in_turn(both, SCALES)
-    beside: dict[str, tuple[Callable[..., Any], list[jax.Array]]] = {
-        "value and jacfwd": (jax.vmap(both), [value, jacobian]),
-        "jacrev": (jax.vmap(jax.jacrev(end)), [jacobian]),
-        "jacfwd of vmap": (
-            lambda p: diagonal(jax.jacfwd(jax.vmap(end))(p)[:, None])[:, 0],
-            [jacobian],
-        ),
-    }
-    for name, (f, alone) in beside.items():
-        for found, expected in zip(jax.tree.leaves(jax.jit(f)(SCALES)), alone, strict=True):
-            assert np.max(np.abs(found - expected)) <= 1e-12 * np.max(np.abs(expected)), name
+    value, jacobian = in_turn(value_and_jacobian(end), SCALES)
+    reverse = jax.jit(jax.vmap(jax.jacrev(end)))(SCALES)
+    # Each direction moves one parameter of all lanes.
+    along = jax.vmap(
+        lambda d: jax.jvp(jax.vmap(end), (SCALES,), (jnp.broadcast_to(d, SCALES.shape),)),
+        out_axes=(None, -1),
+    )
+    values, forward = jax.jit(along)(jnp.eye(SCALES.shape[1]))
+    cases = (("values", values, value), ("jvp", forward, jacobian), ("jacrev", reverse, jacobian))
+    for name, beside, expected in cases:
+        assert np.max(np.abs(beside - expected)) <= 1e-12 * np.max(np.abs(expected)), name
 
 
 @pytest.mark.parametrize(
@@ -247,5 +241,5 @@ def test_machines_without_modes_go_together(of: Callable) -> None:
 
     stiffness = jnp.linspace(1.0, 9.0, FEW)
     f = of(run)
-    beside, apart = together(jax.vmap(f), stiffness), in_turn(f, stiffness)
+    beside, apart = together(jax.vmap(f), stiffness)[0], in_turn(f, stiffness)
     assert np.max(np.abs(beside - apart)) <= 1e-14 * np.max(np.abs(apart))

@@ -38,7 +38,7 @@ def test_a_value_that_wants_to_go_further_stays_on_its_bound_and_has_no_interval
     assert found.values[F] == pytest.approx(end, abs=1e-4)
     assert found.identifiability.knowledge[F] is Knowledge.AT_BOUND
     assert np.isnan(found.standard_errors[F])
-    assert f"is at its bound {end:g}" in str(found)
+    assert any(f"is at its bound {end:g}" in str(notice) for notice in found.notices_at_hand)
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@ let each clutch break away under a load that grows slowly. The torque is so grea
 with the start's friction too: of a clutch that stays locked, no derivative tells anything.
 """
 
+import functools
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +19,7 @@ import pytest
 import frictax as fx
 from machines import TIGHT, coupled_clutches
 
+pytestmark = pytest.mark.usefixtures("optimised_fits")
 CLUTCHES = ("clutch1", "clutch2", "clutch3")
 FREE = [f"{name}.{parameter}" for name in CLUTCHES for parameter in ("mu_pos.f", "peak")]
 TRUTH = np.array([0.5, 1.1] * 3)
@@ -47,15 +50,15 @@ def excited(values: np.ndarray) -> fx.Mechanism:
     return fx.parameters.replace(machine, shaped)
 
 
-@pytest.fixture(scope="module")
+@functools.cache
 def run() -> fx.Trajectory:
     """By another engine than that of the fits."""
     return fx.simulate(excited(TRUTH), T, TIGHT)
 
 
-@pytest.fixture(scope="module")
-def many(run: fx.Trajectory) -> fx.Replicates:
-    speeds = {f"J{i}.w": np.asarray(run[f"J{i}"].w) for i in (1, 2, 3, 4)}
+@functools.cache
+def many() -> fx.Replicates:
+    speeds = {f"J{i}.w": np.asarray(run()[f"J{i}"].w) for i in (1, 2, 3, 4)}
     rng = np.random.default_rng(0)
     noisy = {name: w + NOISE * rng.standard_normal((SEEDS, T.size)) for name, w in speeds.items()}
     return fx.fit_many(
@@ -67,31 +70,26 @@ def many(run: fx.Trajectory) -> fx.Replicates:
 
 
 @pytest.mark.slow
-def test_each_clutch_breaks_away_and_slides_for_a_second(run: fx.Trajectory) -> None:
-    events = run.events
+def test_each_clutch_breaks_away_and_slides_for_a_second() -> None:
+    events = run().events
     for name in CLUTCHES:
         mine = events.part == events.names.index(name)
         away = mine & (events.mode_before == fx.Mode.STUCK) & (jnp.abs(events.mode_after) == 1)
         assert jnp.any(away), name
-        assert np.mean(np.abs(np.asarray(run[name].mode)) == 1) * T[-1] > 1.0, name
+        assert np.mean(np.abs(np.asarray(run()[name].mode)) == 1) * T[-1] > 1.0, name
 
 
 @pytest.mark.slow
-def test_95_per_cent_intervals_of_mu_and_peak_of_three_clutches_hold_the_truth_in_88_per_cent(
-    many: fx.Replicates,
-) -> None:
+def test_95_per_cent_intervals_of_mu_and_peak_of_clutches_hold_the_truth_in_88_per_cent() -> None:
     """Of the fits that ended: one whose least misfit is at a kink has no interval."""
-    assert many.names == tuple(p + "[0]" if p.endswith(".f") else p for p in FREE)
-    inside = ((many.lower <= TRUTH) & (TRUTH <= many.upper))[many.converged]
+    assert many().names == tuple(p + "[0]" if p.endswith(".f") else p for p in FREE)
+    inside = ((many().lower <= TRUTH) & (TRUTH <= many().upper))[many().converged]
     assert len(inside) >= 85
     assert np.all(np.mean(inside, axis=0) >= 0.88), np.mean(inside, axis=0)
 
 
 @pytest.mark.slow
-def test_the_mean_of_100_estimates_lies_within_four_of_its_standard_errors_of_the_truth(
-    many: fx.Replicates,
-) -> None:
-    off = (np.mean(many.values, axis=0) - TRUTH) / (
-        np.std(many.values, axis=0, ddof=1) / np.sqrt(SEEDS)
-    )
+def test_the_mean_of_100_estimates_lies_within_four_of_its_standard_errors_of_the_truth() -> None:
+    values = many().values
+    off = (np.mean(values, axis=0) - TRUTH) / (np.std(values, axis=0, ddof=1) / np.sqrt(SEEDS))
     assert np.all(np.abs(off) < 4), off

@@ -23,7 +23,7 @@ def test_the_same_samples_given_twice_count_once():
     free = ["friction.f_pos.F_Coulomb"]
     found = fx.fit(block, [one, replace_fields(one, name="again"), other], free=free, own=own)
     once = fx.fit(block, [one, other], free=free, own={"mass.v": [1.0, 1.1]})
-    (notice,) = [n for n in found.notices if n.code == "record-twice"]
+    (notice,) = [n for n in found.notices_at_hand if n.code == "record-twice"]
     assert (notice.subject, notice.numbers["first"]) == ("again", "one")
     assert list(found.records) == ["one", "other"]
     assert found.standard_errors == pytest.approx(once.standard_errors, rel=1e-6)

@@ -122,7 +122,7 @@ def test_a_free_decay_is_found_from_a_start_that_is_periods_late() -> None:
         found = fx.fit(start, run, free=paths)
         assert found.converged
         assert found.at_noise is True
-        said += [notice.code for notice in found.notices]
+        said += [notice.code for notice in found.notices_at_hand]
         for path, true in zip(paths, truth.values(), strict=True):
             assert abs(found.values[path] - true) < 4 * found.standard_errors[path], found
     assert "search-by-rounds" in said
@@ -147,7 +147,7 @@ def test_an_end_at_an_edge_names_the_event_and_is_an_answer() -> None:
     ((start, record),) = sharp.draws(1, 0.002, 8)
     found = fx.fit(start, record, free=sharp.FREE)
     assert found.converged
-    edge = found.notices[0]
+    edge = found.notices_at_hand[0]
     assert (edge.code, edge.subject) == ("search-edge", "friction")
     assert "friction breaks away for 47 ms at 1.485 s" in str(edge)
     assert float(edge.numbers["away"]) < 1e-3
@@ -181,7 +181,7 @@ def test_no_edge_is_told_of_where_a_number_at_its_bound_would_be_far_off() -> No
         free=[*names, "friction.peak"],
     )
     assert found.values["friction.f_pos.F_Stribeck"] < 1e-3
-    assert "search-edge" not in [notice.code for notice in found.notices]
+    assert "search-edge" not in [notice.code for notice in found.notices_at_hand]
 
 
 @pytest.mark.slow

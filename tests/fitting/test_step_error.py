@@ -39,11 +39,11 @@ def test_what_half_the_steps_would_move_is_what_the_steps_have_moved() -> None:
     machine = swing(18.0)  # 0.18 rad a step
     record = record_of(machine)
     found = fx.fit(machine, record, free=FREE, engine=fx.OnSamples(tolerance=None))
-    (told,) = [w for w in found.warnings if w.startswith("The steps are too long")]
-    substeps = int(re.search(r"substeps=(\d+)", told)[1])  # type: ignore[index]
+    (told,) = [n for n in found.notices_at_hand if n.code == "steps-too-long"]
+    substeps = int(re.search(r"substeps=(\d+)", str(told))[1])  # type: ignore[index]
     finer = fx.OnSamples(tolerance=None, substeps=substeps)
     better = fx.fit(machine, record, free=FREE, engine=finer)
-    assert not any("steps are too long" in w for w in better.warnings)
+    assert not any(n.code == "steps-too-long" for n in better.notices_at_hand)
     moved = found.step_error()
     for name, e in {e.name: e for e in found.estimates}.items():
         after = next(b.value for b in better.estimates if b.name == name)
@@ -60,7 +60,7 @@ def test_what_half_the_steps_would_move_is_what_the_steps_have_moved() -> None:
 def test_steps_with_error_control_leave_nothing_of_what_long_steps_do() -> None:
     machine = swing(18.0)
     found = fx.fit(machine, record_of(machine), free=FREE)
-    assert not any("steps are too long" in w for w in found.warnings)
+    assert not any(n.code == "steps-too-long" for n in found.notices_at_hand)
     moved = found.step_error()
     assert max(abs(moved[e.name]) / e.standard_error for e in found.estimates) < 0.1
 
@@ -73,7 +73,7 @@ def test_steps_that_are_short_enough_are_not_looked_at(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "step_error", never)
     machine = swing(3.0)
     found = fx.fit(machine, record_of(machine), free=FREE)
-    assert not any("steps are too long" in w for w in found.warnings)
+    assert not any(n.code == "steps-too-long" for n in found.notices_at_hand)
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_a_held_noisy_input_raises_no_alarm() -> None:
         fx.Record(T, {"drive": drive}, {"mass.v": v}, {"mass.v": 1e-4}, hold=True),
         free=["friction.f_pos"],
     )
-    assert not any("steps are too long" in w for w in found.warnings)
+    assert not any(n.code == "steps-too-long" for n in found.notices_at_hand)
 
 
 @pytest.mark.slow
@@ -129,11 +129,11 @@ def test_what_a_smooth_input_moves_is_told_where_it_is_taken_as_straight_and_onl
     v = v + np.random.default_rng(0).normal(0.0, 1e-4, T.size)
     record = fx.Record(t, {"drive": drive}, {"mass.v": v}, hold=hold, name="run")
     found = fx.fit(block, record, free=["mass.m", "friction.f_pos.F_Coulomb"])
-    told = [n for n in found.notices if n.code == "bent-between-samples"]
+    told = [n for n in found.notices_at_hand if n.code == "bent-between-samples"]
     assert len(told) == (not hold)
     for notice in told:
         assert notice.subject == "mass.m"
-        assert "and interpolation of the inputs" in str(found)
+        assert found.uncertainty().says.endswith("and interpolation of the inputs")
         # what the straight lines have done is what the curves would undo
         off = found.values["mass.m"] - 1.0
         assert notice.numbers["moved"] == pytest.approx(-off, rel=0.15)
@@ -191,7 +191,7 @@ def test_fits_of_many_records_take_the_shorter_steps_that_a_single_fit_takes() -
     record = record_of(machine)
     found = fx.fit(machine, record, free=FREE, engine=loose)
     assert found.problem.engine.tolerance < 1e-3
-    assert not any(n.code == "steps-too-long" for n in found.notices)
+    assert not any(n.code == "steps-too-long" for n in found.notices_at_hand)
     shifted = np.asarray(record.outputs["mass.s"]) + 1e-5
     measured = np.stack([record.outputs["mass.s"], shifted])
     many = fx.fit_many(machine, record, measured, free=FREE, engine=loose)

@@ -40,11 +40,14 @@ def test_windows_find_a_stiff_friction_within_the_noise(F_prop: float) -> None:
     off = [abs(found.values[n] - x) for n, x in zip(FREE, (F_COULOMB, F_prop), strict=True)]
     errors = [found.standard_errors[n] for n in FREE]
     assert np.all(np.array(off) < 2.0 * np.array(errors))
-    assert not {"steps-too-long", "misfit-above-noise"} & {n.code for n in found.notices}
+    assert not {"steps-too-long", "misfit-above-noise"} & {n.code for n in found.notices_at_hand}
 
 
 @pytest.mark.slow
-def test_fits_of_many_and_fleets_find_a_stiff_friction_within_the_noise() -> None:
+def test_fits_of_many_and_fleets_find_a_stiff_friction_within_the_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fx.FitResult, "notices", fx.FitResult.notices_at_hand)
     F_prop, start = 400.0, slider(4.5, 360.0)
     records = [record_of(F_prop, seed) for seed in range(10)]
     truth = np.array([F_COULOMB, F_prop])

