@@ -69,7 +69,7 @@ def test_the_demo_prints_the_table_the_comparison_and_writes_a_report_that_needs
         "Stribeck, exponent 1 is chosen",
         (
             "The weight of a payload (a constant force) and an asymmetry of Coulomb friction have"
-            " the same effect here"
+            " the same effect in this sweep"
         ),
         "std. error",
         "BearingFriction(tau_pos=[",

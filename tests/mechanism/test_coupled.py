@@ -258,8 +258,8 @@ def test_a_walk_on_samples_is_the_adaptive_one() -> None:
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "gear",
-    [fx.IdealGear("motor", "load", ratio=2.0), fx.LossyGear("motor", "load", ratio=2.0)],
-    ids=["ideal", "lossy"],
+    [fx.LossyGear("motor", "load", ratio=2.0), fx.IdealGear("motor", "load", ratio=2.0)],
+    ids=["lossy", "ideal"],
 )
 def test_a_machine_with_a_gear_is_changed_and_run_inside_jit(gear: Any) -> None:
     machine = fx.Mechanism(

@@ -237,7 +237,7 @@ class LossyGear(AbstractContact, AbstractPairGear):
                 f" {bf1[i]:g} and {bf2[i]:g} N.m in row {i}, counted from 0: the friction is then"
                 " not the greater of its two values. Give equal torques."
             )
-        at_rest = [float(x[0] - w[0] * _slope(x, w, 0)) for x in columns[1:]]
+        at_rest = [float(x[0] - w[0] * _slope(x, w, 0)) for x in (eta1, eta2, bf1, bf2)]
         lost = min(at_rest[:2]) <= 0 or max(at_rest[:2]) > 1
         if lost or min(at_rest[2:]) < 0:
             raise ValueError(
