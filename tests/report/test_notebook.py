@@ -280,6 +280,13 @@ def test_profiles_and_accounts_of_errors_show_themselves(fitted: fx.FoundMachine
     assert account.says in shown(account).text
 
 
+@pytest.mark.slow
+def test_a_report_shows_a_profile(fitted: fx.FoundMachine, tmp_path: Path) -> None:
+    profile = fitted.profile("mass.m")
+    path = fitted.report(tmp_path / "report.html", profiles=[profile])
+    assert profile.sentence in path.read_text()
+
+
 def test_a_posterior_shows_the_density_of_each_number(fitted: fx.FoundMachine) -> None:
     draws = fitted.x + 0.01 * np.random.default_rng(0).standard_normal((2, 100, 3))
     draws[0, 0, 0] = np.nan
