@@ -56,19 +56,15 @@ fast_loops()
 # computed stays the same but for rounding. Processes that tests start, for commands and problem
 # files, have the usual flags, and a test that computes for long compiles with `checks.OPTIMISED`.
 _usual = os.environ["XLA_FLAGS"]
-_passes = ",".join(
-    (
-        "while-loop-invariant-code-motion,simplify-while-loops,while-loop-constant-sinking",
-        "while-loop-trip-count-annotator,tree_reduction_rewriter,reshape-mover",
-        "simplify-conditional,simplify-sorts",
-    )
+_passes = (
+    "while-loop-invariant-code-motion,simplify-while-loops,while-loop-constant-sinking,"
+    "while-loop-trip-count-annotator,tree_reduction_rewriter,reshape-mover,"
+    "simplify-conditional,simplify-sorts"
 )
 # Each worker has one core, so LLVM gets each program in one part.
-os.environ["XLA_FLAGS"] = " ".join(
-    (
-        f"{_usual} --xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1",
-        f"--xla_disable_hlo_passes={_passes}",
-    )
+os.environ["XLA_FLAGS"] = (
+    f"{_usual} --xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
+    f" --xla_disable_hlo_passes={_passes}"
 )
 jax.devices()  # reads the flags
 os.environ["XLA_FLAGS"] = _usual

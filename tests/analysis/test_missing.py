@@ -25,7 +25,9 @@ from frictax.analysis.missing.table import Missing, MissingTerm
 from frictax.parameters import get
 from lacking import FREE, FREQUENCY, NAMES, RIGHT, SIZE, T, fitted, sled
 
-SEED = 47  # With it and those from 536, `bends` is a candidate of each fit: one program for all.
+# With this seed and those from 536, each fit has the candidate "smooth inputs" (`bends`), so that
+# the searches share one program.
+SEED = 47
 
 
 @pytest.mark.slow

@@ -160,7 +160,7 @@ def drawn(seed: int, n: int, C: bool) -> fx.Mechanism:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Shorter steps change", "ignore:.* is extrapolated")
-@pytest.mark.parametrize(("n", "C"), [(4, False), (3, True)])
+@pytest.mark.parametrize(("n", "C"), [(1, False), (4, False), (3, True)])
 def test_machines_that_are_drawn_keep_their_energy_and_their_limits(n: int, C: bool) -> None:
     ts = np.linspace(0.0, 4.0, 2001)
     for seed in range(8):

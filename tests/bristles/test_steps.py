@@ -91,7 +91,9 @@ SAMPLES = 1501
 
 
 def run_of(sigma_0: float, h: float, engine: Any, push: float = 2.0, v: float = 0.0) -> Any:
-    """A run of P1, or of a mass that is thrown: one program for each engine."""
+    """A run of P1, or of a mass that is thrown: one program for each engine. Units: `sigma_0` N/m,
+    step `h` s, amplitude `push` of the force N, speed `v` at the start m/s.
+    """
     ts, law = h * np.arange(SAMPLES), fx.Stribeck(**P1_LAW)
     drive = fx.Sampled(ts, push * np.sin(2 * np.pi * ts))
     machine = rubbing(lugre(sigma_0, v_d=None), law, drive, fx.Mass(m=1.0, v=v))

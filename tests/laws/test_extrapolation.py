@@ -205,7 +205,7 @@ def random_machine(seed: int) -> fx.Mechanism:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(40))
 def test_no_contact_of_any_law_ever_drives(seed: int) -> None:
     run = quiet(random_machine(seed), jnp.linspace(0.0, 5.0, 251))
     for name in ("guide_x", "guide_y", "guide_z", "bearing", "brake", "clutch", "gear"):

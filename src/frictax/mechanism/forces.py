@@ -347,8 +347,9 @@ class Position(AbstractMotion):
     function of time or a number.
 
     The start values of the body are not used. At a corner of the signal, the velocity of the body
-    jumps. A corner is allowed only where a segment of the signal ends. A belt that moves with the
-    speed v for the time T is a body with ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
+    jumps. A corner is allowed only where a segment of the signal ends. At the last sample of a
+    `Sampled`, the body still has the speed of the last line. A belt that moves with the speed v for
+    the time T is a body with ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
 
     **Raises:** `ValueError` if `s` is not a signal, or if its value jumps. `simulate` raises it for
     a `Sine` that begins with a jump inside the run.

@@ -27,8 +27,9 @@ def end_of_motion(signal: AbstractSignal, k: Integer) -> Number:
     """Return the time [s] at which segment `k` of a prescribed motion ends.
 
     A table of positions often ends with the run. The body still has the speed of the last line at
-    the last sample. Therefore this line ends later, by more than the time tolerance of `OnSamples`:
-    1e-9 of a step, which may be as long as 1000 samples of the table.
+    the last sample. Therefore this line ends 1e-6 of its length later. This exceeds the time
+    tolerance of `OnSamples` (1e-9 of a step) for steps of up to 1000 samples of the table. In a run
+    that goes on, the position then jumps back by 1e-6 of its last increment.
     """
     end = signal.end(k)
     if not isinstance(signal, Sampled) or signal.hold or signal.times.shape[0] == 1:
