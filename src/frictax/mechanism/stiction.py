@@ -279,7 +279,7 @@ class Lines(eqx.Module):
     - `at` (k,) [N.m], `by` (k x k) [1]: coefficients of the torque tau at each contact.
     - `slope` [1], `offset` [N.m] (2 x k): coefficients of the two friction lines. The first row is
       for a power flow from body a to body b.
-    - `factor` [1] (2 x k): factors on the force limits (backward, forward) of a stuck contact.
+    - `factor` [1] (2 x k): factors on the force limits (backward, forward) of a contact at rest.
     """
 
     is_by_torque: Bool[Array, " k"]
@@ -325,7 +325,9 @@ def modes_by_torque(
 
     def forces(modes: Array, line: Array, limits: Array) -> tuple[Array, Array, Array]:
         pick = lambda pair: jnp.where(line == 0, pair[0], pair[1])  # noqa: E731
-        slope, offset = pick(lines.slope), pick(lines.offset)
+        # The factor also lowers the sliding friction. Otherwise the mode alternates at the limit.
+        factor = jnp.where(in_rest, jnp.where(modes > 0, *lines.factor[::-1]), 1.0)
+        slope, offset = factor * pick(lines.slope), factor * pick(lines.offset)
         limit = jnp.where(modes > 0, limits[1], limits[0])
         at_limit = modes * jnp.where(jnp.isfinite(limit), limit, 0.0)
         at_limit = jnp.where(in_rest, at_limit, own_forces)
