@@ -97,9 +97,10 @@ def test_a_force_is_designed_that_tells_the_stiffness_of_a_bristle() -> None:
         free=[*FREE, "friction.bristle.sigma_0"],
         duration=1.0,
         rate=500.0,
-        limits=fx.Limits(force=1.5, travel=0.05, band=(1.0, 15.0)),
-        steps=30,
+        limits=fx.Limits(force=1.5, band=(1.0, 15.0)),  # without travel, no staircase is simulated
+        steps=20,
         starts=2,
     )
-    assert design.worst() < min(design.worst(says) for says in design.beside)
-    assert design.worst() < 0.2
+    (chirp,) = design.beside
+    assert design.worst() < 0.5 * design.worst(chirp)
+    assert design.worst() < 1e-3

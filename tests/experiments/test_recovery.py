@@ -93,6 +93,7 @@ def test_of_a_right_gear_on_windows_under_noise_with_a_memory_nothing_is_named(m
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_a_ripple_between_stops_is_named_under_an_encoder_s_steps(module) -> None:
     # blocks of time had no power where few reversals tell: 3 of 8
     machines = module("six_machines")

@@ -259,18 +259,20 @@ def _prepare(
     return objective, prepare_all(objective), [only_a_start(machine, motions, late)]
 
 
-def with_other_record(problem: Problem, record: Record) -> tuple[Problem, list[Notice]] | None:
+def with_other_record(
+    problem: Problem, record: Record, states: tuple[str, ...]
+) -> tuple[Problem, list[Notice]] | None:
     """Return `problem` with `record` in place of its only record, and notices about `record`. The
     old and the new record must have the same channels in the same units. The problem must not fit
-    an initial state of the machine, because the start value of such a state depends on the record.
-    Return None if the problem has a weak form and the record cannot have one.
+    a state of the machine (`states`), because its start value depends on the record. Return None if
+    the problem has a weak form and the record cannot have one.
     """
     again = divide_gaps(problem.objective.prepare(problem.setup.machine, record), problem.engine)
     if problem.objective.whitens() and again.weak is None:
         return None
     again = dataclasses.replace(again, floating=getattr(problem.prepared[0], "floating", ()))
     problem, records = dataclasses.replace(problem, prepared=(again,)), {record.name: record}
-    return problem, _notices_of_records(problem, records, state_names(problem.setup.machine))
+    return problem, _notices_of_records(problem, records, states)
 
 
 def _notices_of_records(

@@ -164,12 +164,6 @@ class Ends:
     def replicates(self, notes: Sequence[list[Notice]]) -> Replicates:
         """Return the values of all fits, and the first of each kind of the notices in `notes`."""
         first = {(n.code, n.subject): n for said in reversed(notes) for n in reversed(said)}
-        notices = list(reversed(first.values()))
-        tests = [certify(p, e.residuals) for p, e in zip(self.problems, self.states, strict=True)]
-        above = [i for i, test in enumerate(tests) if test is not None and test.matters]
-        if above:
-            numbers = {"above": len(above), "count": len(tests), "first": above[0]}
-            notices.append(Notice("fits-above-noise", "", numbers))
         return Replicates(
             tuple(name for u in self.problems[0].unknowns for name in u.names),
             np.stack([np.asarray(e.x) for e in self.states]),
@@ -177,8 +171,15 @@ class Ends:
             self.level,
             np.asarray([float(e.cost) for e in self.states]),
             self.errors,
-            tuple(notices),
+            self.fits_above_noise,
+            tuple(reversed(first.values())),
         )
+
+    def fits_above_noise(self) -> list[Notice]:
+        tests = map(certify, self.problems, (end.residuals for end in self.states))
+        above = [i for i, test in enumerate(tests) if test is not None and test.matters]
+        numbers = {"above": len(above), "count": len(self.problems)}
+        return [Notice("fits-above-noise", "", numbers | {"first": i}) for i in above[:1]]
 
     def errors(self) -> tuple[np.ndarray, ...]:
         """Return the standard errors and the lower and upper ends of the intervals of all fits."""
@@ -307,9 +308,9 @@ def _problems_of_each(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> Iterator[tuple[Problem, list[Notice]] | Exception]:
     """Yield the problem of each record with its notices, or the exception of an invalid record."""
-    # key -> problem of the first record with this key, and notices about the machine. Later records
-    # with the same key use this problem again.
-    like: dict[Any, tuple[Problem, list[Notice]]] = {}
+    # key -> problem of the first record with this key, notices about the machine, and its states.
+    # Later records with the same key use this problem again.
+    like: dict[Any, tuple[Problem, list[Notice], tuple[str, ...]]] = {}
     options = dataclasses.replace(options, objective=options.objective or FreeRun())
     for model, record in zip(models, records, strict=True):
         # Problems with equal keys differ only in their samples. If the record prescribes a motion,
@@ -324,8 +325,8 @@ def _problems_of_each(
         key = id(model), units, channels, record.hold, record.n if moves else 0
         try:
             if key in like:
-                problem, of_machine = like[key]
-                made = with_other_record(problem, record)
+                problem, of_machine, states = like[key]
+                made = with_other_record(problem, record, states)
                 if made is not None:
                     yield made[0], [*of_machine, *made[1]]
                     continue
@@ -334,12 +335,12 @@ def _problems_of_each(
         except MISTAKES as why:
             yield why
             continue
-        states = set(state_names(problem.setup.machine))
+        states = state_names(problem.setup.machine)
         # If this record cannot have a weak form, a later record may have one.
         is_asked = problem.objective is options.objective
-        if is_asked and not problem.delayed and not states & {u.path for u in problem.unknowns}:
+        if is_asked and not problem.delayed and not {*states} & {u.path for u in problem.unknowns}:
             of_machine = [n for n in notes if n.code in ("left-at-bound", "forces-at-samples")]
-            like[key] = problem, of_machine
+            like[key] = problem, of_machine, states
         yield problem, notes
 
 

@@ -103,7 +103,7 @@ class Replicates:
       robust loss.
     - `standard_errors`, `lower`, `upper` (k, p): as for a single fit, computed on first use; nan if
       the search did not converge, and for an entry at its bound.
-    - `notices`: remarks for the user; `warnings`: the notices as sentences.
+    - `notices`: remarks for the user, computed on first use; `warnings`: the notices as sentences.
 
     **Example:** at `fit_many`.
     """
@@ -114,6 +114,7 @@ class Replicates:
     level: float
     cost: Float[np.ndarray, " k"]
     find_errors: Callable[[], tuple[np.ndarray, ...]] = dataclasses.field(repr=False)
+    find_notices: Callable[[], list[Notice]] = dataclasses.field(repr=False)
     said: tuple[Notice, ...] = ()
 
     def __repr__(self) -> str:
@@ -136,11 +137,11 @@ class Replicates:
     def upper(self) -> Float[np.ndarray, "k p"]:
         return self._errors[2]
 
-    @property
+    @functools.cached_property
     def notices(self) -> tuple[Notice, ...]:
         open_, count = int(np.sum(~self.converged)), len(self.converged)
         unsettled = [Notice("fits-unsettled", "", {"open": open_, "count": count})] * (open_ > 0)
-        return (*self.said, *unsettled)
+        return (*self.said, *self.find_notices(), *unsettled)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from ..problem.inverse_dynamics import InverseDynamics, why_not_covered
 from ..problem.objectives import AbstractObjective, PreparedRecord
 from ..problem.problem import Problem
 from ..problem.readings import LARGEST_CUTOFF, allowed_cutoff, seen_in, starting_values
-from ..problem.setup import state_names
+from ..problem.setup import Instrument, Named, state_names
 from ..problem.simulations import ClosedLoop, FreeRun, Windows, simulate_channels
 from ..search.certificate import Certificate
 from ..search.levenberg_marquardt import Descent
@@ -242,9 +242,9 @@ def far_starts(
         start = starting_values(begun, r, asked)
         where = {"record": label, "objective": type(objective).__name__}
         for n in names:
-            # Single numbers are computed in NumPy, which needs a tenth of the time of JAX.
-            sensor = jax.tree.map(np.asarray, problem.setup.outputs.at(n))
-            first = float(sensor.invert(r.t[:1], r.outputs[n][:1], r.t[0])[0])
+            # For single numbers, NumPy is faster than JAX. A bound method is a new module: slow.
+            sensor = jax.tree.map(np.asarray, Named.at(problem.setup.outputs, n))
+            first = float(Instrument.invert(sensor, r.t[:1], r.outputs[n][:1], r.t[0])[0])
             apart, much = abs(first - start[n]), 0.1 * np.std(r.outputs[n])
             if not apart > much:
                 continue
