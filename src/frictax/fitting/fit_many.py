@@ -5,6 +5,7 @@ result, or the exception of a failed fit.
 """
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
@@ -162,8 +163,7 @@ class Ends:
         return make_fit_result(self.models[i], self.problems[i], records, self.searches[i], *how)
 
     def replicates(self, notes: Sequence[list[Notice]]) -> Replicates:
-        """Return the values of all fits, and the first of each kind of the notices in `notes`."""
-        first = {(n.code, n.subject): n for said in reversed(notes) for n in reversed(said)}
+        """Return the values of all fits. `notes`: the notices of each record."""
         return Replicates(
             tuple(name for u in self.problems[0].unknowns for name in u.names),
             np.stack([np.asarray(e.x) for e in self.states]),
@@ -171,15 +171,17 @@ class Ends:
             self.level,
             np.asarray([float(e.cost) for e in self.states]),
             self.errors,
-            self.fits_above_noise,
-            tuple(reversed(first.values())),
+            functools.partial(self.notices, notes),
         )
 
-    def fits_above_noise(self) -> list[Notice]:
+    def notices(self, notes: Sequence[list[Notice]]) -> list[Notice]:
+        """Return the first notice of each kind in `notes`, and one on fits above the noise."""
+        first = {(n.code, n.subject): n for said in reversed(notes) for n in reversed(said)}
         tests = map(certify, self.problems, (end.residuals for end in self.states))
         above = [i for i, test in enumerate(tests) if test is not None and test.matters]
         numbers = {"above": len(above), "count": len(self.problems)}
-        return [Notice("fits-above-noise", "", numbers | {"first": i}) for i in above[:1]]
+        more = [Notice("fits-above-noise", "", numbers | {"first": i}) for i in above[:1]]
+        return [*reversed(first.values()), *more]
 
     def errors(self) -> tuple[np.ndarray, ...]:
         """Return the standard errors and the lower and upper ends of the intervals of all fits."""
@@ -308,8 +310,7 @@ def _problems_of_each(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> Iterator[tuple[Problem, list[Notice]] | Exception]:
     """Yield the problem of each record with its notices, or the exception of an invalid record."""
-    # key -> problem of the first record with this key, notices about the machine, and its states.
-    # Later records with the same key use this problem again.
+    # key -> problem, notices about the machine, and states for later records with this key
     like: dict[Any, tuple[Problem, list[Notice], tuple[str, ...]]] = {}
     options = dataclasses.replace(options, objective=options.objective or FreeRun())
     for model, record in zip(models, records, strict=True):

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
@@ -114,8 +114,7 @@ class Replicates:
     level: float
     cost: Float[np.ndarray, " k"]
     find_errors: Callable[[], tuple[np.ndarray, ...]] = dataclasses.field(repr=False)
-    find_notices: Callable[[], list[Notice]] = dataclasses.field(repr=False)
-    said: tuple[Notice, ...] = ()
+    said: Callable[[], Sequence[Notice]] = dataclasses.field(default=tuple, repr=False)
 
     def __repr__(self) -> str:
         done, names = int(np.sum(self.converged)), ", ".join(self.names)
@@ -141,7 +140,7 @@ class Replicates:
     def notices(self) -> tuple[Notice, ...]:
         open_, count = int(np.sum(~self.converged)), len(self.converged)
         unsettled = [Notice("fits-unsettled", "", {"open": open_, "count": count})] * (open_ > 0)
-        return (*self.said, *self.find_notices(), *unsettled)
+        return (*self.said(), *unsettled)
 
     @property
     def warnings(self) -> tuple[str, ...]:
