@@ -47,7 +47,7 @@ class _Tolerances(NamedTuple):
 AT_LIMIT = 0.57  # exponent; a contact sticks up to eps**0.57 = 1e-9 of its limit above the limit.
 # Largest number of linear systems solved per contact. In theory, the rule of least index may solve
 # 3**k systems for k contacts. In tests, `modes_at_rest` solved at most 7*k systems (36 kinds of
-# random problems, 20000 of each, k = 4 to 12), `modes_by_torque` 45*k (6 kinds, 4000 of each).
+# random problems, 20000 of each, k = 4 to 12), and `modes_by_torque` at most 64*k (8 kinds).
 _MOST_SOLUTIONS = 256
 
 PerContact = Float[Array, " k"]
