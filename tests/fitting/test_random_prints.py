@@ -51,8 +51,8 @@ def spoilt(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def fitted_at_random(seed: int) -> fx.FitResult:
-    """A block of a law, a noise, a missing term and a start of its own. Five fits share the law,
-    the free parameters, the objective and the output, and so their compiled programs.
+    """A block with its own friction, noise, missing term and start values. Five seeds share the
+    fitted kind of law, the free parameters, the objective and the output: one compiled program.
     """
     rng, shared = np.random.default_rng(seed), np.random.default_rng(seed // 5)
     w = rng.uniform(1.0, 12.0, 3)

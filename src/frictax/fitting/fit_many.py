@@ -310,7 +310,7 @@ def _problems_of_each(
     models: Sequence[Any], records: Sequence[Record], options: FitOptions
 ) -> Iterator[tuple[Problem, list[Notice]] | Exception]:
     """Yield the problem of each record with its notices, or the exception of an invalid record."""
-    # key -> problem, notices about the machine, and states for later records with this key
+    # key -> problem, notices about the machine and names of its states, for later records
     like: dict[Any, tuple[Problem, list[Notice], tuple[str, ...]]] = {}
     options = dataclasses.replace(options, objective=options.objective or FreeRun())
     for model, record in zip(models, records, strict=True):

@@ -307,9 +307,9 @@ def modes_by_torque(
     any contact force. `motion` replaces `in_rest` by three arrays: flags for contacts at rest, and
     the modes and forces of the other contacts. `redundant`: whether G may be singular.
 
-    **Method:** the rule of least index, as in `modes_at_rest`. If friction depends on a torque, the
-    line with the greater value becomes active. The rule may cycle. Therefore, after 8 solutions per
-    contact, the search starts again from random modes after every 2 solutions per contact.
+    **Method:** the rule of least index, as in `modes_at_rest`. The greater friction line is active.
+    The rule may cycle. Therefore, after 8 solutions per contact, the search restarts from random
+    modes every 2 solutions per contact, and a contact that others hold may stay at its limit.
     """
     G, b, hold, slide, share, motion, lines = jax.lax.stop_gradient(
         (G, b, hold, slide, share, motion, friction)
@@ -374,7 +374,7 @@ def modes_by_torque(
         a_rel = b - G @ f
         turns = modes * a_rel < -little * own
         # Stuck contacts may hold the motion of a contact that counts as sliding. The pivot of this
-        # contact is then 0. Before a restart, it sticks if its share is below its limit.
+        # contact is then 0. Before a restart, it sticks if its part of the load is below its limit.
         if redundant:
             pivot = jnp.diagonal(eliminate(scaled, in_rest & (modes == 0), tolerances.rank)[0])
             still = jnp.abs(a_rel) <= little * own + tolerances.consistent * (
@@ -399,16 +399,16 @@ def modes_by_torque(
         fallen = jnp.where((modes != 0) & in_rest, least, limits)
         modes = jnp.where(fit, modes, modes.at[first].set(wished[first]))
         line = jnp.where(fit, better, line.at[first].set(better[first]))
-        again, random = ~fit & (looks >= 8 * k) & (looks % (2 * k) == 0), starts[looks // (2 * k)]
+        again, random = ~fit & (looks >= 8 * k) & (looks % (2 * k) == 0), restarts[looks // (2 * k)]
         random = jnp.where(jnp.isinf(jnp.where(random < 0, *most)), 0, random)
         modes = jnp.where(again & in_rest, random, modes)
         line = jnp.where(again, jnp.abs(random), line)
         lowered = jnp.where(again, most, jnp.where(fit, fallen, limits))
         return modes, line, lowered, looks + 1, fit & jnp.all(fallen == limits)
 
-    starts = jnp.asarray(rng.integers(-1, 2, (_MOST_SOLUTIONS // 2, k)), jnp.int32)
-    modes, looks = jnp.where(in_rest, 0, own_modes).astype(jnp.int32), jnp.zeros((), jnp.int32)
-    start = modes, jnp.zeros(k, jnp.int32), most, looks, jnp.array(False)
+    restarts = jnp.asarray(rng.integers(-1, 2, (_MOST_SOLUTIONS // 2, k)), jnp.int32)
+    modes, none = jnp.where(in_rest, 0, own_modes).astype(jnp.int32), jnp.zeros(k, jnp.int32)
+    start = modes, none, most, none[0], jnp.array(False)
     modes, line, limits, looks, settled = jax.lax.while_loop(
         lambda s: ~s[-1] & (s[3] < _MOST_SOLUTIONS * k), look, start
     )

@@ -242,7 +242,7 @@ def far_starts(
         start = starting_values(begun, r, asked)
         where = {"record": label, "objective": type(objective).__name__}
         for n in names:
-            # For single numbers, NumPy is faster than JAX. A bound method is a new module: slow.
+            # NumPy is faster than JAX for single numbers. `sensor.invert` would create a module.
             sensor = jax.tree.map(np.asarray, Named.at(problem.setup.outputs, n))
             first = float(Instrument.invert(sensor, r.t[:1], r.outputs[n][:1], r.t[0])[0])
             apart, much = abs(first - start[n]), 0.1 * np.std(r.outputs[n])
